@@ -278,7 +278,7 @@ async fn a_reservation_that_failed_and_cannot_be_given_up_is_logged() {
     let minting = &reserver.mintings[0];
     let reserved = {
         let _logging = tracing::subscriber::set_default(log.clone());
-        reserver.reserve(BY, minting, minting.capacity() + 1).await
+        reserver.reserve(BY, minting, minting.capacity + 1).await
     };
     assert!(matches!(reserved, Err(AppError::Exhausted)));
     assert!(log.has("a reservation that failed could not be given up"));

@@ -110,7 +110,7 @@ impl Shared {
 
     async fn relocate(&self, ends: &Ends, link: &Acknowledged, domain: DomainId) -> Option<Record> {
         let name = Slug::parse(&link.name.text).ok()?;
-        let relocation = Relocation { domain, name, keyspaces: ends.creator.keyspaces() };
+        let relocation = Relocation { domain, name, keyspaces: ends.mint.keyspaces() };
         let edit = Edit { relocation: Some(relocation), ..Edit::default() };
         let edited = ends.store.edit(link.id, &edit, BY).await.ok()?;
         ends.lookup.changed(link.id);
@@ -122,7 +122,7 @@ impl Shared {
     async fn bring_back(&self, ends: &Ends, link: &Acknowledged) {
         let bring_back = async {
             let restored =
-                ends.store.restore(link.id, &Precondition::default(), ends.creator.keyspaces(), BY).await;
+                ends.store.restore(link.id, &Precondition::default(), ends.mint.keyspaces(), BY).await;
             let Ok(restored) = restored else { return };
             ends.lookup.changed(link.id);
             let record = match restored {

@@ -49,12 +49,10 @@ impl Shared {
         match error {
             CreateError::Exhausted => self.count(|outcome| outcome.exhausted += 1),
             CreateError::NoStore => self.count(|outcome| outcome.unknown += 1),
-            CreateError::NoNumber
+            CreateError::Unavailable
             | CreateError::KeyReused
             | CreateError::Taken
-            | CreateError::NoDomain
-            | CreateError::PermitTimeout(_)
-            | CreateError::Overloaded => {}
+            | CreateError::PermitTimeout(_) => {}
         }
         matches!(error, CreateError::Exhausted)
     }
@@ -157,7 +155,7 @@ impl Shared {
 
     /// Returns a code of the youngest or the first keyspace, or a word.
     fn some_slug(&self, ends: &Ends, is_youngest: bool, rng: &mut Rng) -> String {
-        let place = if is_youngest { ends.creator.keyspaces().saturating_sub(1) } else { 0 };
+        let place = if is_youngest { ends.mint.keyspaces().saturating_sub(1) } else { 0 };
         let mint = |keyspace: &Keyspace| {
             let index = KeyspaceIndex::new(i64::try_from(place).ok()? + 1).ok()?;
             ends.mint.code_of(LinkId::new(index, rng.next() % keyspace.capacity()))

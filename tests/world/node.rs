@@ -10,7 +10,6 @@ use std::{
 };
 
 use app::{
-    clock::DatabaseClock,
     creator::{Creator, CreatorConfig},
     domain_cache::{DirectoryConfig, DomainCache, Policy, PublicUrl},
     key_permits::KeyPermits,
@@ -154,15 +153,12 @@ impl Parts<'_> {
         let lookup =
             Lookup::start(&supervisor, sizes, Arc::clone(&mint), store.clone(), Arc::clone(&metrics));
         let lookup = Arc::new(lookup);
-        let clock = Arc::new(DatabaseClock::new(shared.1.now));
         let config = CreatorConfig {
-            mint: Arc::clone(&mint),
             mintings: mintings.clone(),
             links: store.clone(),
             register: store.clone(),
             owner,
             lookup: Arc::clone(&lookup),
-            clock: Arc::clone(&clock),
             turns: Arc::new(KeyPermits::new(TURNS)),
             metrics: Arc::clone(&metrics),
         };
@@ -174,7 +170,6 @@ impl Parts<'_> {
             public_url,
             policy,
             lookup: Arc::clone(&lookup),
-            clock,
             closing,
         };
         let domain_cache = DomainCache::start(&supervisor, config, shared);

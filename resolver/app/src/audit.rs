@@ -33,9 +33,6 @@ impl LinkService {
 
     /// Returns the object of a name: links on the default domain that have the name or had it,
     /// those on another domain if the name is `domain/name`, and anything else of that name.
-    ///
-    /// # Errors
-    /// Returns [`AppError`] if the store does not answer.
     pub fn audit_object<'a>(&'a self, name: String, by: &'a Grant) -> Answer<'a, Object> {
         Box::pin(async move {
             require_operator(by)?;

@@ -8,19 +8,12 @@ use store::Visible;
 use super::AppError;
 
 /// Requires that the key has a scope.
-///
-/// # Errors
-/// Returns [`AppError::Forbidden`] if the key lacks the scope.
 pub fn require(by: &Grant, scope: Scope) -> Result<(), AppError> {
-    if by.scopes.allow(scope) { Ok(()) } else { Err(AppError::Forbidden { scope }) }
+    if by.scopes.allow(scope) { Ok(()) } else { Err(AppError::Forbidden(scope)) }
 }
 
 /// Requires a scope, and a key that may use the default domain, which all codes that are reserved
 /// or created many at a time belong to.
-///
-/// # Errors
-/// Returns [`AppError::Forbidden`] if the key lacks the scope, or [`AppError::OneDomainOnly`] if it
-/// is limited to another domain.
 pub fn require_default_domain(by: &Grant, scope: Scope) -> Result<(), AppError> {
     require(by, scope)?;
     let is_other = by.limits.domain.is_some_and(|domain| !domain.is_default());
@@ -29,10 +22,6 @@ pub fn require_default_domain(by: &Grant, scope: Scope) -> Result<(), AppError> 
 
 /// Requires an administrator's key without limits, for calls that concern all domains and all
 /// links.
-///
-/// # Errors
-/// Returns [`AppError::Forbidden`] if the key lacks the scope `admin`, or [`AppError::LimitedKey`]
-/// if its limits hide links or visits.
 pub fn require_operator(by: &Grant) -> Result<(), AppError> {
     require(by, Scope::Admin)?;
     if by.limits.hide() { Err(AppError::LimitedKey) } else { Ok(()) }

@@ -4,7 +4,8 @@
 use std::{sync::Arc, time::Duration};
 
 use links::api_key::Grant;
-use supply::IssuerStatus;
+use numbers::Namespace;
+use supply::{IssuerStatus, NamespaceStatus, Stock};
 use tokio::time::timeout;
 
 use super::{Answer, LinkService, authorize::require_operator};
@@ -17,8 +18,8 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(3);
 pub struct ClusterStatus {
     /// What the leading issuer says; `None` if none answers.
     pub issuer: Option<IssuerStatus>,
-    /// The supply of numbers of this process, by keyspace.
-    pub supplies: Vec<Supply>,
+    /// The numbers that this process has in hand, by the namespace of their keyspace.
+    pub supplies: Vec<(Namespace, Stock)>,
     /// Whether the database answers, and its schema is recent enough.
     pub database: bool,
     /// Whether the store of visits answers.
@@ -39,22 +40,20 @@ pub struct SpoolState {
 /// Returns the present state of the spool.
 pub type SpoolGauge = Arc<dyn Fn() -> SpoolState + Send + Sync>;
 
-/// The numbers that this process has in hand for a keyspace.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Supply {
-    /// The namespace of the keyspace.
-    pub namespace: String,
-    /// Numbers in hand.
-    pub in_hand: u64,
-    /// For how long they last at the present rate, in seconds; infinite without creates.
-    pub seconds: f64,
+/// Returns how many numbers of a namespace can still be allocated.
+pub fn left(account: &NamespaceStatus) -> u64 {
+    account.capacity.saturating_sub(account.allocated).saturating_add(account.free)
+}
+
+/// Returns whether an account balances (I10): allocated = used + open + free + leaked + burned.
+pub fn balances(account: &NamespaceStatus) -> bool {
+    let parts = [account.used, account.open, account.free, account.leaked, account.burned];
+    parts.iter().map(|part| u128::from(*part)).sum::<u128>() == u128::from(account.allocated)
 }
 
 impl LinkService {
-    /// Returns the state of the platform. It needs an administrator's key without limits.
-    ///
-    /// # Errors
-    /// Returns [`AppError`] if the key may not see it. What does not answer is part of the state.
+    /// Returns the state of the platform, for an administrator's key without limits. What does not
+    /// answer is part of the state.
     pub fn cluster_status<'a>(&'a self, by: &'a Grant) -> Answer<'a, ClusterStatus> {
         Box::pin(async move {
             require_operator(by)?;
@@ -62,14 +61,8 @@ impl LinkService {
             let checked = timeout(ANSWER_WITHIN, self.settings.poll_settings(None));
             let visits = timeout(ANSWER_WITHIN, self.visits.ping());
             let (asked, checked, visits) = tokio::join!(asked, checked, visits);
-            let supplies = self.reserver.mintings.iter().map(|minting| {
-                let stock = minting.stock();
-                Supply {
-                    namespace: minting.namespace.to_string(),
-                    in_hand: stock.in_hand,
-                    seconds: stock.supply_seconds(),
-                }
-            });
+            let mintings = self.reserver.mintings.iter();
+            let supplies = mintings.map(|minting| (minting.namespace.clone(), minting.stock()));
             Ok(ClusterStatus {
                 issuer: asked.ok().and_then(Result::ok),
                 supplies: supplies.collect(),
@@ -78,5 +71,28 @@ impl LinkService {
                 spool: self.backlog.as_ref().map(|backlog| backlog()),
             })
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_account_balances_only_if_every_number_is_somewhere() {
+        let account = |used| NamespaceStatus {
+            capacity: 100,
+            allocated: 60,
+            used,
+            open: 10,
+            free: 5,
+            leaked: 4,
+            burned: 1,
+            ..NamespaceStatus::default()
+        };
+        assert!(balances(&account(40)));
+        assert!(!balances(&account(41)));
+        assert_eq!(left(&account(40)), 45);
+        assert!(!balances(&NamespaceStatus { used: u64::MAX, open: u64::MAX, ..account(0) }));
     }
 }

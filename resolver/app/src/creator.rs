@@ -23,7 +23,7 @@ use std::{sync::Arc, time::Duration};
 pub(crate) use named::SALTS_MAX;
 
 use batch::{Outcome, Waiting, write_batches};
-use codes::{Code, KeyspaceIndex, Mint, Minted, is_reserved};
+use codes::{Code, KeyspaceIndex, Minted, is_reserved};
 use daemon::TaskSupervisor;
 use jiff::Timestamp;
 use limits::PermitTimeout;
@@ -37,7 +37,7 @@ use tokio::{
 };
 use tokio_util::task::TaskTracker;
 
-use crate::{clock::DatabaseClock, key_permits::KeyPermits, lookup::Lookup, metrics::Metrics};
+use crate::{key_permits::KeyPermits, lookup::Lookup, metrics::Metrics};
 
 /// Deadline of a create, from start to answer.
 const DEADLINE: Duration = Duration::from_secs(10);
@@ -93,18 +93,16 @@ pub struct CreateOptions {
 /// The reason why no link was created.
 #[derive(Debug, thiserror::Error)]
 pub enum CreateError {
-    /// No number could be claimed before the deadline.
-    #[error("no number is available at the moment")]
-    NoNumber,
+    /// No number came before the deadline, too many creates are in progress, or the domain was
+    /// removed meanwhile. Nothing is stored.
+    #[error("no link can be created at the moment")]
+    Unavailable,
     /// The idempotency key was used before with a different request.
     #[error("the idempotency key was used with another request")]
     KeyReused,
     /// Another link has the custom slug.
     #[error("the slug is in use")]
     Taken,
-    /// The domain was removed while the link was created.
-    #[error("the domain was removed meanwhile")]
-    NoDomain,
     /// The keyspace has no codes left.
     #[error("every code of the keyspace is taken")]
     Exhausted,
@@ -112,9 +110,6 @@ pub enum CreateError {
     /// link that was stored after all does no harm.
     #[error("the database does not answer at the moment")]
     NoStore,
-    /// Too many creates are in progress.
-    #[error("too many creates are under way")]
-    Overloaded,
     /// The API key has too many creates in progress.
     #[error(transparent)]
     PermitTimeout(#[from] PermitTimeout),
@@ -130,8 +125,6 @@ pub struct Creator {
 
 /// The parts that a [`Creator`] works with.
 pub struct CreatorConfig {
-    /// The bijection from numbers to codes.
-    pub mint: Arc<Mint>,
     /// The supplies of numbers, that of the default keyspace first.
     pub mintings: Vec<Arc<Minting>>,
     /// The database that stores the links.
@@ -140,50 +133,27 @@ pub struct CreatorConfig {
     pub register: Arc<dyn Register>,
     /// This process, as the register names the owner of its blocks.
     pub owner: Owner,
-    /// Reads rows whose insert is in doubt.
+    /// Has the mint, and reads rows whose insert is in doubt.
     pub lookup: Arc<Lookup>,
-    /// The estimate of the database's time.
-    pub clock: Arc<DatabaseClock>,
     /// Per-key permits for creates that are transactions of their own.
     pub turns: Arc<KeyPermits>,
     /// Counters and histograms.
     pub metrics: Arc<Metrics>,
 }
 
-/// The parts that a create uses, shared by all creates.
 struct Parts {
-    mint: Arc<Mint>,
-    mintings: Vec<Arc<Minting>>,
-    links: Arc<dyn Links>,
-    register: Arc<dyn Register>,
-    owner: Owner,
+    config: CreatorConfig,
     batch: mpsc::Sender<Waiting>,
-    lookup: Arc<Lookup>,
-    clock: Arc<DatabaseClock>,
-    turns: Arc<KeyPermits>,
-    metrics: Arc<Metrics>,
 }
 
 impl Creator {
     /// Starts a creator and its batch task on the current runtime.
-    #[must_use]
     pub fn start(supervisor: &TaskSupervisor, config: CreatorConfig) -> Self {
-        let CreatorConfig { mint, mintings, links, register, owner, lookup, clock, turns, metrics } = config;
         let (batch, waiting) = mpsc::channel(CREATES_MAX);
-        supervisor.spawn("writer of links", write_batches(Arc::clone(&links), waiting, Arc::clone(&metrics)));
+        let (links, metrics) = (Arc::clone(&config.links), Arc::clone(&config.metrics));
+        supervisor.spawn("writer of links", write_batches(links, waiting, metrics));
         Self {
-            parts: Arc::new(Parts {
-                mint,
-                mintings,
-                links,
-                register,
-                owner,
-                batch,
-                lookup,
-                clock,
-                turns,
-                metrics,
-            }),
+            parts: Arc::new(Parts { config, batch }),
             slots: Arc::new(Semaphore::new(CREATES_MAX)),
             runtime: runtime::Handle::current(),
             tasks: TaskTracker::new(),
@@ -194,42 +164,28 @@ impl Creator {
     ///
     /// Await the call to its end: the number of a dropped create stays claimed until the next
     /// start. A client that disconnects does not drop its call (`web/src/run_to_end.rs`).
-    ///
-    /// # Errors
-    /// Returns [`CreateError`] if no number could be claimed or the database did not store the link
-    /// before the deadline.
     pub async fn create(&self, draft: Draft) -> Result<Created, CreateError> {
-        let _slot = self.slots.try_acquire().map_err(|_| CreateError::Overloaded)?;
+        let _slot = self.slots.try_acquire().map_err(|_| CreateError::Unavailable)?;
         let _under_way = self.tasks.token();
         let started = Instant::now();
         let created = self.parts.create(self.parts.default(), draft, started + DEADLINE).await;
-        self.parts.metrics.create_seconds.record(started.elapsed());
+        self.parts.config.metrics.create_seconds.record(started.elapsed());
         created
     }
 
     /// Creates a link with a chosen kind of code, with tags, a domain or deduplication.
-    ///
-    /// # Errors
-    /// Returns the errors of [`Creator::create`], and [`CreateError::Taken`] if another link has
-    /// the slug.
     pub async fn create_full(&self, draft: Draft, options: CreateOptions) -> Result<Record, CreateError> {
-        let CreateOptions { code, tags, idempotency, tenant } = options;
-        if code == CodeChoice::Next && is_plain(&draft, &tags, idempotency.as_ref()) {
-            return Ok(Record { link: self.create(draft).await?.link, tags });
+        if options.code == CodeChoice::Next && is_plain(&draft, &options) {
+            return Ok(Record { link: self.create(draft).await?.link, tags: options.tags });
         }
         // Boxed, because few creates need the room that this future takes.
-        Box::pin(self.create_wished(draft, code, (tags, tenant), idempotency)).await
+        Box::pin(self.create_wished(draft, options)).await
     }
 
-    async fn create_wished(
-        &self,
-        draft: Draft,
-        code: CodeChoice,
-        (tags, tenant): (Vec<Tag>, String),
-        idempotency: Option<Idempotency>,
-    ) -> Result<Record, CreateError> {
-        let is_plain = is_plain(&draft, &tags, idempotency.as_ref());
-        let _slot = self.slots.try_acquire().map_err(|_| CreateError::Overloaded)?;
+    async fn create_wished(&self, draft: Draft, options: CreateOptions) -> Result<Record, CreateError> {
+        let is_plain = is_plain(&draft, &options);
+        let CreateOptions { code, tags, idempotency, tenant } = options;
+        let _slot = self.slots.try_acquire().map_err(|_| CreateError::Unavailable)?;
         let _under_way = self.tasks.token();
         let started = Instant::now();
         let (parts, idempotency, deadline) = (&self.parts, idempotency.as_ref(), started + DEADLINE);
@@ -238,7 +194,7 @@ impl Creator {
                 parts.create_unless(parts.default(), draft, &tags, idempotency, deadline).await
             }
             CodeChoice::In(index) => {
-                let minting = parts.mintings.iter().find(|minting| minting.index == index);
+                let minting = parts.config.mintings.iter().find(|minting| minting.index == index);
                 let minting = minting.ok_or(CreateError::Exhausted)?;
                 if is_plain {
                     parts.create(minting, draft, deadline).await.map(|created| created.link)
@@ -259,41 +215,26 @@ impl Creator {
                 parts.create_by_digest((&tenant, &prefix, len), &draft, &tags, idempotency, deadline).await
             }
         };
-        self.parts.metrics.create_seconds.record(started.elapsed());
+        self.parts.config.metrics.create_seconds.record(started.elapsed());
         Ok(Record { link: created?, tags })
     }
 
     /// Returns the keyspace with this name, if this process mints from it.
-    #[must_use]
     pub fn keyspace(&self, name: &str) -> Option<KeyspaceIndex> {
-        let named = self.parts.mintings.iter().find(|minting| minting.namespace.as_str() == name);
+        let named = self.parts.config.mintings.iter().find(|minting| minting.namespace.as_str() == name);
         named.map(|minting| minting.index)
     }
 
     /// Returns the keyspace of codes for which the caller names none.
-    #[must_use]
     pub fn default_keyspace(&self) -> KeyspaceIndex {
         self.parts.default().index
     }
 
-    /// Returns the number of keyspaces that this process knows.
-    #[must_use]
-    pub fn keyspaces(&self) -> usize {
-        self.parts.mint.keyspaces()
-    }
-
-    /// Returns the length of a keyspace's codes, in characters.
-    #[must_use]
-    pub fn code_len(&self, keyspace: KeyspaceIndex) -> Option<usize> {
-        self.parts.mint.len_of(keyspace)
-    }
-
     /// Returns the keyspace whose codes have `len` characters. If several do, the default keyspace
     /// takes precedence.
-    #[must_use]
     pub fn keyspace_of_len(&self, len: usize) -> Option<KeyspaceIndex> {
-        let indexes = self.parts.mintings.iter().map(|minting| minting.index);
-        indexes.into_iter().find(|index| self.parts.mint.len_of(*index) == Some(len))
+        let indexes = self.parts.config.mintings.iter().map(|minting| minting.index);
+        indexes.into_iter().find(|index| self.parts.config.lookup.mint.len_of(*index) == Some(len))
     }
 
     /// Creates at most [`store::BATCH_MAX`] links in one batch, and returns the outcome of each in
@@ -301,7 +242,7 @@ impl Creator {
     pub async fn create_many(&self, drafts: Vec<Draft>) -> Vec<Result<Created, CreateError>> {
         let count = drafts.len();
         let Ok(slot) = Arc::clone(&self.slots).try_acquire_owned() else {
-            return drafts.iter().map(|_| Err(CreateError::Overloaded)).collect();
+            return drafts.iter().map(|_| Err(CreateError::Unavailable)).collect();
         };
         let parts = Arc::clone(&self.parts);
         let task = self.tasks.spawn_on(
@@ -324,14 +265,13 @@ impl Creator {
 
 /// Returns whether the batch can carry a link: one without tags and deduplication, on the default
 /// domain.
-fn is_plain(draft: &Draft, tags: &[Tag], idempotency: Option<&Idempotency>) -> bool {
-    tags.is_empty() && idempotency.is_none() && draft.domain().is_default()
+fn is_plain(draft: &Draft, options: &CreateOptions) -> bool {
+    options.tags.is_empty() && options.idempotency.is_none() && draft.domain().is_default()
 }
 
 impl Parts {
-    /// Returns the supply of the default keyspace.
     fn default(&self) -> &Minting {
-        self.mintings.first().expect("a configuration has at least one keyspace")
+        self.config.mintings.first().expect("a configuration has at least one keyspace")
     }
 
     /// Claims the next number and mints its code. Numbers whose codes are reserved words of the URL
@@ -339,10 +279,10 @@ impl Parts {
     async fn claim(&self, minting: &Minting, deadline: Instant) -> Result<(Claim, Minted), CreateError> {
         loop {
             let claim = minting.claim(deadline).await.map_err(|error| match error {
-                ClaimError::TimedOut | ClaimError::Closed => CreateError::NoNumber,
+                ClaimError::TimedOut | ClaimError::Closed => CreateError::Unavailable,
                 ClaimError::Exhausted => CreateError::Exhausted,
             })?;
-            let minted = self.mint.mint(minting.index, claim.number);
+            let minted = self.config.lookup.mint.mint(minting.index, claim.number);
             if !is_reserved(&minted.code) {
                 return Ok((claim, minted));
             }
@@ -365,7 +305,7 @@ impl Parts {
                 None => {}
             }
         }
-        Err(CreateError::NoNumber)
+        Err(CreateError::Unavailable)
     }
 
     /// Decides the fate of a claimed number and the answer of its create. Returns `None` if another
@@ -382,11 +322,11 @@ impl Parts {
         let (fate, end) = match outcome {
             Outcome::Stored(at) => (Fate::Used, Some(Ok(at))),
             Outcome::Taken => {
-                self.metrics.conflicts.increment(1);
+                self.config.metrics.conflicts.increment(1);
                 (Fate::Used, None)
             }
             Outcome::CodeTaken => {
-                self.metrics.conflicts.increment(1);
+                self.config.metrics.conflicts.increment(1);
                 (Fate::Burned, None)
             }
             Outcome::Failed => (Fate::Unused, Some(Err(CreateError::NoStore))),
@@ -394,11 +334,11 @@ impl Parts {
                 minting.give_up(&claim.history);
                 (Fate::Burned, None)
             }
-            Outcome::Unknown if !self.lookup.rules().keep(SafetyRule::Doubt) => {
-                (Fate::Used, Some(Ok(self.clock.now())))
+            Outcome::Unknown if !self.config.lookup.rules().keep(SafetyRule::Doubt) => {
+                (Fate::Used, Some(Ok(Timestamp::UNIX_EPOCH)))
             }
             Outcome::Unknown => {
-                self.metrics.inserts_unknown.increment(1);
+                self.config.metrics.inserts_unknown.increment(1);
                 self.resolve(&claim, minted.id, draft, deadline).await
             }
         };
@@ -424,7 +364,9 @@ impl Parts {
             claims.push((claim, minted));
         }
         let outcomes = match claims.first() {
-            Some((claim, _)) => batch::insert(&*self.links, &self.metrics, &claim.history, &links).await,
+            Some((claim, _)) => {
+                batch::insert(&*self.config.links, &self.config.metrics, &claim.history, &links).await
+            }
             None => Vec::new(),
         };
         let mut first_tries = claims.into_iter().zip(outcomes);
@@ -458,14 +400,14 @@ impl Parts {
 
     fn settle(&self, minting: &Minting, claim: Claim, fate: Fate) {
         if fate == Fate::Burned {
-            self.metrics.burned.increment(1);
+            self.config.metrics.burned.increment(1);
             tracing::warn!(namespace = %minting.namespace, number = claim.number, "a number is given up");
         }
         minting.settle(claim, fate);
     }
 
     fn created(&self, minted: Minted, draft: Draft, created_at: Timestamp) -> Created {
-        self.metrics.creates.increment(1);
+        self.config.metrics.creates.increment(1);
         Created { code: minted.code, link: Link::stored(minted.id, draft, created_at) }
     }
 }

@@ -15,7 +15,8 @@ use store::{
 /// seldom next to the calls that they belong to.
 pub struct DatabaseMetrics {
     recorder: Recorder,
-    contacts: Vec<Contact>,
+    /// When each server last answered.
+    pub contacts: Vec<Contact>,
     replica_reads: [Counter; 3],
     schema: Gauge,
     schema_expected: Gauge,
@@ -25,7 +26,6 @@ pub struct DatabaseMetrics {
 
 impl DatabaseMetrics {
     /// Registers the metrics of these servers, which are asked every few seconds.
-    #[must_use]
     pub fn new(recorder: &Recorder, servers: &[Server]) -> Arc<Self> {
         recorder.with(|| {
             describe();
@@ -48,11 +48,6 @@ impl DatabaseMetrics {
                 slots_max: unknown(gauge!("resolver_visit_slots_max")),
             })
         })
-    }
-
-    /// Returns when each server last answered.
-    pub fn contacts(&self) -> impl Iterator<Item = &Contact> {
-        self.contacts.iter()
     }
 
     /// Sets the version of the schema.
@@ -113,6 +108,24 @@ impl DatabaseObserver for DatabaseMetrics {
 fn unknown(gauge: Gauge) -> Gauge {
     gauge.set(f64::NAN);
     gauge
+}
+
+/// Publishes the age of the last success of each server, which shows an outage while nothing is
+/// asked. Called when a metrics page is requested.
+pub fn show_contacts<'a>(recorder: &Recorder, contacts: impl IntoIterator<Item = &'a Contact>) {
+    recorder.with(|| {
+        describe_gauge!(
+            "resolver_last_success_age_seconds",
+            Unit::Seconds,
+            "Time since a server last did what it was asked for, or an issuer refused it, or since the start: issuer, \
+             database, replica, clickhouse, each asked at least every ten seconds. Receivers of webhooks: since their \
+             first failure after the last success, 0 without one."
+        );
+        for contact in contacts {
+            let server = contact.server;
+            gauge!("resolver_last_success_age_seconds", "server" => server).set(contact.age().as_secs_f64());
+        }
+    });
 }
 
 fn describe() {

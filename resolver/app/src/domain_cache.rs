@@ -26,7 +26,7 @@ mod question;
 mod refreshes;
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::HashMap,
     sync::{
         Arc, Mutex, OnceLock, RwLock,
         atomic::{AtomicBool, Ordering},
@@ -87,6 +87,7 @@ pub struct VisitorDomain {
 
 /// The copy of the settings, and the state of the task that refreshes it.
 pub struct DomainCache {
+    pub(crate) config: DirectoryConfig,
     entries: RwLock<Arc<Entries>>,
     /// Whether hosts need no lookup: there are no other domains, and the default domain has no
     /// settings. Read with each redirect.
@@ -94,10 +95,9 @@ pub struct DomainCache {
     /// When the last answered poll was sent.
     heard: Mutex<Option<Instant>>,
     refreshes: Refreshes,
-    clock: Arc<DatabaseClock>,
-    settings: Arc<dyn Settings>,
-    public_url: PublicUrl,
-    /// The host of `public_url`, normalised as requests name it.
+    /// Adjusted by the polls.
+    clock: DatabaseClock,
+    /// The host of the public URL, normalised as requests name it.
     default_host: String,
     /// Whether it is an IP address or `localhost`.
     is_local: bool,
@@ -105,12 +105,6 @@ pub struct DomainCache {
     /// The name of each domain, and when this process first saw it. Other processes may not know it
     /// before [`SHOWN`] has passed.
     first_seen: Mutex<HashMap<DomainId, (Option<Authority>, Instant)>>,
-    /// The operator's settings.
-    policy: Policy,
-    /// Learns of keyspaces and target rules.
-    lookup: Arc<Lookup>,
-    /// Ends minting when the database contradicts this process.
-    closing: Closing,
     /// How the database contradicts the keyspaces of this process. Once set, the settings are not
     /// read again.
     contradiction: OnceLock<Contradiction>,
@@ -126,8 +120,6 @@ pub struct DirectoryConfig {
     pub policy: Policy,
     /// Learns of keyspaces and target rules.
     pub lookup: Arc<Lookup>,
-    /// The clock that the polls adjust.
-    pub clock: Arc<DatabaseClock>,
     /// Ends minting when the database contradicts this process.
     pub closing: Closing,
 }
@@ -135,35 +127,29 @@ pub struct DirectoryConfig {
 impl DomainCache {
     /// Creates a copy from settings whose poll was sent at `asked`, and starts the task that
     /// refreshes it on the current runtime.
-    #[must_use]
     pub fn start(
         supervisor: &TaskSupervisor,
         config: DirectoryConfig,
         (asked, polled): (Instant, SettingsPoll),
     ) -> Arc<Self> {
-        let DirectoryConfig { settings, public_url, policy, lookup, clock, closing } = config;
         let domain_cache = Arc::new(Self {
             entries: RwLock::new(Arc::new(Entries::nothing())),
             is_plain: AtomicBool::new(true),
             heard: Mutex::default(),
             first_seen: Mutex::default(),
             refreshes: Refreshes::new(),
-            clock,
-            settings,
-            default_host: public_url.requested(),
-            is_local: public_url.is_local(),
+            clock: DatabaseClock::new(polled.now),
+            default_host: config.public_url.requested(),
+            is_local: config.public_url.is_local(),
             unknown_hosts: UnknownHosts::default(),
-            public_url,
-            policy,
-            lookup,
-            closing,
             contradiction: OnceLock::new(),
+            config,
         });
         if domain_cache.replace(polled.settings.unwrap_or_default()).is_ok() {
             domain_cache.note_heard(asked);
         }
         supervisor.spawn("reader of domains", Arc::clone(&domain_cache).follow());
-        if domain_cache.settings.is_shared() {
+        if domain_cache.config.settings.is_shared() {
             supervisor.spawn("watch of the settings' age", Arc::clone(&domain_cache).watch_age());
         }
         domain_cache
@@ -174,9 +160,6 @@ impl DomainCache {
     }
 
     /// Waits for a refresh that covers every change committed before this call.
-    ///
-    /// # Errors
-    /// Returns [`StoreError`] if the store does not answer in time.
     pub async fn refresh(&self) -> Result<(), StoreError> {
         self.refreshes.next().await
     }
@@ -187,7 +170,7 @@ impl DomainCache {
             return Err(StoreError::Keyspace(contradiction.to_string()));
         }
         let (sent, known) = (Instant::now(), self.entries().version.clone());
-        let SettingsPoll { now, settings } = self.settings.poll_settings(known.as_ref()).await?;
+        let SettingsPoll { now, settings } = self.config.settings.poll_settings(known.as_ref()).await?;
         self.clock.learn(sent, now);
         if let Some(settings) = settings {
             self.replace(settings)?;
@@ -200,7 +183,7 @@ impl DomainCache {
         let mut heard = self.heard.lock().expect("no code panics while it holds this lock");
         *heard = Some(sent);
         // Within the lock, so that `watch_age` does not set it afterwards.
-        self.lookup.set_cut_off(false);
+        self.config.lookup.set_cut_off(false);
     }
 
     fn heard(&self) -> Option<Instant> {
@@ -212,7 +195,7 @@ impl DomainCache {
         let began = Instant::now();
         loop {
             let heard = self.heard();
-            sleep_until(heard.unwrap_or(began) + self.lookup.serve_stale_for()).await;
+            sleep_until(heard.unwrap_or(began) + self.config.lookup.serve_stale_for).await;
             self.cut_off_unless_heard_since(heard);
             while self.heard() == heard {
                 sleep(CUT_OFF_CHECKED_EVERY).await;
@@ -223,7 +206,7 @@ impl DomainCache {
     fn cut_off_unless_heard_since(&self, last: Option<Instant>) {
         let heard = self.heard.lock().expect("no code panics while it holds this lock");
         if *heard == last {
-            self.lookup.set_cut_off(true);
+            self.config.lookup.set_cut_off(true);
             tracing::error!(
                 "cut off from the database for --serve-stale-for: all redirects are answered 503"
             );
@@ -234,7 +217,7 @@ impl DomainCache {
     /// the database was restored. If it lacks a keyspace that this process uses, domains and rules
     /// are replaced, and the copy is no longer trusted.
     fn replace(&self, settings: SharedSettings) -> Result<(), StoreError> {
-        let adopted = self.lookup.adopt(&settings.keyspaces);
+        let adopted = self.config.lookup.adopt(&settings.keyspaces);
         self.replace_entries(settings);
         adopted.map_err(|contradiction| {
             tracing::error!(
@@ -242,7 +225,7 @@ impl DomainCache {
                 "an older copy of the database has taken over: this process mints no more and ends; \
                  start it again, and it adopts its keyspaces again"
             );
-            self.closing.close(StopReason::Keyspaces(contradiction.clone()));
+            self.config.closing.close(StopReason::Keyspaces(contradiction.clone()));
             StoreError::Keyspace(self.contradiction.get_or_init(|| contradiction).to_string())
         })
     }
@@ -252,8 +235,8 @@ impl DomainCache {
         self.note_seen(entries.version.as_ref(), &settings);
         let new = Entries::new(settings);
         let is_plain = new.is_plain();
-        if self.policy.checks_redirects && new.targets() != entries.targets() {
-            self.lookup.judge_by(new.targets().clone());
+        if self.config.policy.checks_redirects && new.targets != entries.targets {
+            self.config.lookup.judge_by(new.targets.clone());
         }
         *entries = Arc::new(new);
         self.is_plain.store(is_plain, Ordering::Release);
@@ -278,7 +261,7 @@ impl DomainCache {
     /// Waits until every resolver knows a domain by its name. A resolver that does not know it
     /// would take a link on it for an unknown code of the default domain.
     async fn wait_until_known(&self, domain: DomainId) {
-        if self.settings.is_shared() && !domain.is_default() {
+        if self.config.settings.is_shared() && !domain.is_default() {
             let first_seen = self
                 .first_seen
                 .lock()
@@ -290,29 +273,25 @@ impl DomainCache {
     }
 
     /// Returns the present copy.
-    #[must_use]
     pub fn entries(&self) -> Arc<Entries> {
         Arc::clone(&self.entries.read().expect("no code panics while it holds this lock"))
     }
 
     /// Returns whether every host belongs to the default domain, which has no settings.
-    #[must_use]
     pub fn is_plain(&self) -> bool {
         self.is_plain.load(Ordering::Acquire)
     }
 
     /// Returns whether a visitor of this host gets the default domain's links only, and the default
     /// domain is enabled.
-    #[must_use]
     pub fn is_default(&self, host: Option<&str>) -> bool {
         let entries = self.entries.read().expect("no code panics while it holds this lock");
         let is_other = |host: &str| self.of_host(&entries, host).is_some();
-        let settings = &entries.default_domain().settings;
+        let settings = &entries.default.settings;
         !settings.disabled && !settings.is_of_later_release() && !host.is_some_and(is_other)
     }
 
     /// Returns the domain of a visitor's host.
-    #[must_use]
     pub fn place(&self, host: Option<&str>) -> VisitorDomain {
         // Before the lookup in the copy, which may be replaced between the two.
         let was_fresh = self.is_fresh();
@@ -322,7 +301,7 @@ impl DomainCache {
         if let Some(host) = host.filter(|_| other.is_none() && !is_default) {
             self.unknown_hosts.warn(host, &self.default_host);
         }
-        let domain = Arc::clone(other.unwrap_or(entries.default_domain()));
+        let domain = Arc::clone(other.unwrap_or(&entries.default));
         VisitorDomain { domain, is_sure: is_default || was_fresh }
     }
 
@@ -336,32 +315,22 @@ impl DomainCache {
     }
 
     /// Returns whether a host is a spelling of the default domain's name.
-    #[must_use]
     pub fn is_default_name(&self, host: &str) -> bool {
         host == self.default_name() || *requested_authority(host) == self.default_host
     }
 
-    /// Returns the domains whose visitors are only counted.
-    #[must_use]
-    pub fn untracked(&self) -> HashSet<DomainId> {
-        self.entries().untracked()
-    }
-
     /// Returns the estimated time of the database.
-    #[must_use]
     pub fn now(&self) -> Timestamp {
         self.clock.now()
     }
 
     /// Returns whether the copy has every change that a client may know of.
-    #[must_use]
     pub fn is_fresh(&self) -> bool {
-        self.heard().is_some_and(|heard| !self.settings.is_shared() || heard.elapsed() < TRUSTED)
+        self.heard().is_some_and(|heard| !self.config.settings.is_shared() || heard.elapsed() < TRUSTED)
     }
 
     /// Returns the id of the default domain if the domain `id` has its name, or else `id`. The
     /// domain that --public-url names is always the default one.
-    #[must_use]
     pub fn settled(&self, id: DomainId) -> DomainId {
         let entries = self.entries();
         let name = entries.domain(id).and_then(|domain| domain.authority.as_ref());
@@ -371,7 +340,6 @@ impl DomainCache {
 
     /// Returns whether a URL is the short URL of this name on this domain. A link to it would lead
     /// to itself.
-    #[must_use]
     pub fn is_short_url(&self, url: &LongUrl, domain: DomainId, name: &str) -> bool {
         let entries = self.entries();
         let (authority, path) = url.authority_and_path();
@@ -383,14 +351,12 @@ impl DomainCache {
     }
 
     /// Returns the default domain's name.
-    #[must_use]
     pub fn default_name(&self) -> &str {
-        &self.public_url.authority
+        &self.config.public_url.authority
     }
 
     /// Returns the name of a domain as links show it: `None` for the default domain, [`REMOVED`]
     /// for one that was removed.
-    #[must_use]
     pub fn shown_name(&self, id: DomainId) -> Option<String> {
         if id.is_default() {
             return None;
@@ -402,11 +368,11 @@ impl DomainCache {
 
     /// Returns the base of a domain's short links, without a slash at the end. A domain that this
     /// copy does not have yet has no links here.
-    #[must_use]
     pub fn base(&self, id: DomainId) -> String {
         let entries = self.entries();
         let domain = entries.domain(id);
-        let protocol = domain.and_then(|domain| domain.settings.protocol).unwrap_or(self.public_url.protocol);
+        let protocol =
+            domain.and_then(|domain| domain.settings.protocol).unwrap_or(self.config.public_url.protocol);
         let name = domain
             .and_then(|domain| domain.authority.as_ref())
             .map_or(self.default_name(), Authority::as_str);

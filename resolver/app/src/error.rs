@@ -29,21 +29,15 @@ pub enum AppError {
     #[error("{}", joined(.0))]
     Invalid(Vec<InvalidField>),
     /// The API key lacks a scope.
-    #[error("This API key lacks the scope \"{scope}\".")]
-    Forbidden {
-        /// The missing scope.
-        scope: Scope,
-    },
+    #[error("This API key lacks the scope \"{0}\".")]
+    Forbidden(Scope),
     /// The API key is limited to a domain or to its own links, and the call needs an unlimited one.
     #[error("This API key is limited to one domain or to its own links. Use one without such limits.")]
     LimitedKey,
     /// The API key sees only its own links, and has too many of them for a call that goes through
     /// all of them.
-    #[error("This API key sees only its own links, and has more than {most}. Use one that sees all links.")]
-    TooManyOwnLinks {
-        /// The limit.
-        most: u64,
-    },
+    #[error("This API key sees only its own links, and has more than {0}. Use one that sees all links.")]
+    TooManyOwnLinks(u64),
     /// The call is for the default domain, and the API key is limited to another one.
     #[error("This API key is limited to a domain other than the default one. Create its links one by one.")]
     OneDomainOnly,
@@ -75,29 +69,17 @@ pub enum AppError {
     )]
     Blocked,
     /// No domain has this name.
-    #[error("Domain with authority \"{name}\" could not be found")]
-    NoDomain {
-        /// The name.
-        name: String,
-    },
+    #[error("Domain with authority \"{0}\" could not be found")]
+    NoDomain(String),
     /// Another domain has this name.
-    #[error("Another domain is called \"{name}\".")]
-    DomainTaken {
-        /// The name.
-        name: String,
-    },
+    #[error("Another domain is called \"{0}\".")]
+    DomainTaken(String),
     /// The API key may not add a domain.
-    #[error("No domain is called \"{name}\", and this API key lacks the scope \"domains\" to add one.")]
-    MayNotAddDomain {
-        /// The unknown name.
-        name: String,
-    },
+    #[error("No domain is called \"{0}\", and this API key lacks the scope \"domains\" to add one.")]
+    MayNotAddDomain(String),
     /// There are as many domains as the operator allows.
-    #[error("Domain limit reached ({most}). Use a domain that exists, remove one, or raise --limit domains.")]
-    TooManyDomains {
-        /// The limit.
-        most: u32,
-    },
+    #[error("Domain limit reached ({0}). Use a domain that exists, remove one, or raise --limit domains.")]
+    TooManyDomains(u32),
     /// The domain cannot be removed.
     #[error("The domain \"{name}\" cannot be removed: {reason}")]
     DomainInUse {
@@ -107,17 +89,11 @@ pub enum AppError {
         reason: &'static str,
     },
     /// No rule for targets has this pattern.
-    #[error("No rule found for \"{pattern}\"")]
-    NoTarget {
-        /// The pattern.
-        pattern: String,
-    },
+    #[error("No rule found for \"{0}\"")]
+    NoTarget(String),
     /// No visible link has this tag.
-    #[error("Tag with name \"{tag}\" could not be found")]
-    NoTag {
-        /// The tag.
-        tag: String,
-    },
+    #[error("Tag with name \"{0}\" could not be found")]
+    NoTag(String),
     /// Another tag has this name.
     #[error("You cannot rename tag {old} to {new}, because it already exists")]
     TagConflict {
@@ -127,23 +103,14 @@ pub enum AppError {
         new: String,
     },
     /// The API key is limited, but tags belong to all links.
-    #[error("You are not allowed to {what} tags")]
-    ForbiddenTags {
-        /// The refused action, a verb.
-        what: &'static str,
-    },
+    #[error("You are not allowed to {0} tags")]
+    ForbiddenTags(&'static str),
     /// No reservation has this id, or the API key does not see it.
-    #[error("No reservation found with id \"{id}\"")]
-    NoReservation {
-        /// The id.
-        id: String,
-    },
+    #[error("No reservation found with id \"{0}\"")]
+    NoReservation(String),
     /// The reservation was given up.
-    #[error("The reservation \"{id}\" was given up.")]
-    ReservationClosed {
-        /// The reservation's id.
-        id: String,
-    },
+    #[error("The reservation \"{0}\" was given up.")]
+    ReservationClosed(String),
     /// The API key would hold too many reserved codes.
     #[error(
         "Reservation limit reached: {held} of {most} codes are in open reservations of this key. Ask for fewer, or give some up."
@@ -165,29 +132,17 @@ pub enum AppError {
         most: u64,
     },
     /// No webhook has this id.
-    #[error("No webhook found with id \"{id}\"")]
-    NoWebhook {
-        /// The id.
-        id: String,
-    },
+    #[error("No webhook found with id \"{0}\"")]
+    NoWebhook(String),
     /// The webhook has no delivery with this id, or it was removed after a week.
-    #[error("No delivery found with id \"{id}\"")]
-    NoDelivery {
-        /// The id.
-        id: String,
-    },
+    #[error("No delivery found with id \"{0}\"")]
+    NoDelivery(String),
     /// There are as many webhooks as there may be.
-    #[error("Webhook limit reached ({most}). Remove one first.")]
-    TooManyWebhooks {
-        /// The limit.
-        most: u32,
-    },
+    #[error("Webhook limit reached ({0}). Remove one first.")]
+    TooManyWebhooks(u32),
     /// The webhook is disabled, so that it is not called.
-    #[error("The webhook \"{id}\" is disabled. Enable it before you test it.")]
-    WebhookDisabled {
-        /// The webhook's id.
-        id: String,
-    },
+    #[error("The webhook \"{0}\" is disabled. Enable it before you test it.")]
+    WebhookDisabled(String),
     /// No addresses of visitors are kept, so that no visit can be found by one.
     #[error(
         "Addresses of visitors are not kept (--visits-privacy addresses=none), so no visit can be found by one."
@@ -195,12 +150,9 @@ pub enum AppError {
     AddressesNotKept,
     /// There are as many erasures as are kept for visits that are not stored yet.
     #[error(
-        "Erasure limit reached ({most}). Each is kept for as long as single visits are: try again when one has ended."
+        "Erasure limit reached ({0}). Each is kept for as long as single visits are: try again when one has ended."
     )]
-    TooManyErasures {
-        /// The limit.
-        most: usize,
-    },
+    TooManyErasures(usize),
     /// A share of the process's capacity is used up: the caller's own, or the one for all callers.
     #[error("{}", share(.0))]
     TooMuchAtOnce(ExceededShare),
@@ -305,24 +257,17 @@ impl FieldErrors {
     }
 
     /// Returns the collected errors.
-    ///
-    /// # Errors
-    /// Returns [`AppError::Invalid`] if any field was wrong.
     pub fn finish(self) -> Result<(), AppError> {
         if self.0.is_empty() { Ok(()) } else { Err(AppError::Invalid(self.0)) }
     }
 
     /// Like [`FieldErrors::finish`], with the errors in the order of the fields' names.
-    ///
-    /// # Errors
-    /// Returns [`AppError::Invalid`] if any field was wrong.
     pub fn finish_by_name(mut self) -> Result<(), AppError> {
         self.0.sort_by(|one, other| one.field.cmp(&other.field));
         self.finish()
     }
 }
 
-/// Returns wrong fields on one line, separated by semicolons.
 fn joined(invalid: &[InvalidField]) -> String {
     let lines: Vec<String> = invalid.iter().map(|one| format!("{}: {}", one.field, one.expected)).collect();
     lines.join("; ")
@@ -333,7 +278,6 @@ fn on_domain(domain: &Option<String>) -> String {
     domain.as_ref().map_or_else(String::new, |domain| format!(" for domain \"{domain}\""))
 }
 
-/// Returns a used-up share as sentences for the caller.
 fn share(share: &ExceededShare) -> &'static str {
     match share {
         ExceededShare::Own => {

@@ -27,7 +27,6 @@ pub struct ReadAt(u64);
 
 impl ReadAt {
     /// Returns the last instant before this one.
-    #[must_use]
     pub fn before(self) -> Self {
         Self(self.0.saturating_sub(1))
     }
@@ -51,7 +50,6 @@ struct Told {
 
 impl Freshness {
     /// Creates the state of a listener that is not connected yet.
-    #[must_use]
     pub fn new(rules: SafetyRules) -> Self {
         let last = Told { since: ReadAt(NEVER), until: ReadAt(0) };
         Self { start: Instant::now(), told_since: AtomicU64::new(NEVER), last: Mutex::new(last), rules }
@@ -59,14 +57,14 @@ impl Freshness {
 
     /// Records that no change is missed from this instant on.
     pub fn mark_told_since(&self, since: Instant) {
-        let since = self.stamp(since);
+        let since = self.at(since);
         *self.last() = Told { since, until: since };
         self.told_since.store(since.0, Ordering::Release);
     }
 
     /// Records that every change until this instant was reported, since the listener connected.
     pub fn mark_told_until(&self, until: Instant) {
-        let until = self.stamp(until);
+        let until = self.at(until);
         let mut last = self.last();
         last.until = last.until.max(until);
     }
@@ -77,26 +75,17 @@ impl Freshness {
     }
 
     /// Returns whether no change has been missed for at least `time`.
-    #[must_use]
     pub fn is_told_for(&self, time: Duration) -> bool {
         let since = self.told_since.load(Ordering::Acquire);
         since != NEVER && self.start.elapsed() >= Duration::from_micros(since).saturating_add(time)
     }
 
     /// Returns the read time of a link that is read now.
-    #[must_use]
     pub fn now(&self) -> ReadAt {
-        self.stamp(Instant::now())
-    }
-
-    /// Returns the read time of a link that was read at `instant`.
-    #[must_use]
-    pub fn at(&self, instant: Instant) -> ReadAt {
-        self.stamp(instant)
+        self.at(Instant::now())
     }
 
     /// Returns whether the listener has missed no change of a link since the link was read.
-    #[must_use]
     pub fn is_settled(&self, read_at: ReadAt) -> bool {
         let told_since = self.told_since.load(Ordering::Acquire);
         read_at.0 >= told_since || (told_since != NEVER && !self.rules.keep(SafetyRule::Settled))
@@ -104,7 +93,6 @@ impl Freshness {
 
     /// Returns whether a link was read less than [`AWAY`] ago, so that it may be served whatever
     /// was missed.
-    #[must_use]
     pub fn is_young(&self, read_at: ReadAt) -> bool {
         let until = Duration::from_micros(read_at.0).saturating_add(AWAY);
         self.start.elapsed() < until || !self.rules.keep(SafetyRule::Away)
@@ -112,13 +100,11 @@ impl Freshness {
 
     /// Returns whether the link was read since the change listener last connected, so that it was
     /// current when the listener last heard from the database.
-    #[must_use]
     pub fn was_told_of(&self, read_at: ReadAt) -> bool {
         read_at >= self.last().since
     }
 
     /// Returns whether a link is known to have been current at some time within the last `time`.
-    #[must_use]
     pub fn was_current_within(&self, read_at: ReadAt, time: Duration) -> bool {
         let Told { since, until } = *self.last();
         let current_at = if read_at >= since { read_at.max(until) } else { read_at };
@@ -126,7 +112,6 @@ impl Freshness {
     }
 
     /// Returns the read time of a link that was read this long ago.
-    #[must_use]
     pub fn ago(&self, time: Duration) -> ReadAt {
         let micros = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
         ReadAt(self.now().0.saturating_sub(micros))
@@ -136,8 +121,9 @@ impl Freshness {
         self.last.lock().expect("no code panics while it holds this lock")
     }
 
-    fn stamp(&self, at: Instant) -> ReadAt {
-        let since_start = at.saturating_duration_since(self.start);
+    /// Returns the read time of a link that was read at `instant`.
+    pub fn at(&self, instant: Instant) -> ReadAt {
+        let since_start = instant.saturating_duration_since(self.start);
         ReadAt(u64::try_from(since_start.as_micros()).unwrap_or(NEVER - 1))
     }
 }

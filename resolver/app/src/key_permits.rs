@@ -15,13 +15,13 @@ pub type KeyPermits = limits::KeyPermits<ApiKeyId>;
 #[derive(Debug)]
 pub struct DatabasePermits {
     queries: KeyPermits,
-    writes: Arc<KeyPermits>,
+    /// The permits that creates and changes share.
+    pub writes: Arc<KeyPermits>,
 }
 
 impl DatabasePermits {
     /// Gives a key half of the connections for queries that may take long, such as lists, and half
     /// of those for all other calls. Changes of one link wait for each other on the latter.
-    #[must_use]
     pub fn of(budget: ConnectionBudget) -> Self {
         let half = |connections: u32| usize::try_from(connections / 2).unwrap_or(usize::MAX).max(1);
         let writes = Arc::new(KeyPermits::new(half(budget.general)));
@@ -29,9 +29,6 @@ impl DatabasePermits {
     }
 
     /// Waits for a permit for a query that may take the database long.
-    ///
-    /// # Errors
-    /// Returns [`PermitTimeout`] if the key's earlier queries took too long.
     pub async fn query(&self, key: ApiKeyId) -> Result<OwnedSemaphorePermit, PermitTimeout> {
         self.queries.take(key).await
     }
@@ -39,16 +36,7 @@ impl DatabasePermits {
     /// Waits for a permit for a brief statement: a change of a link, tag, domain or rule, or a read
     /// of a link's data outside its row. Creates that are transactions of their own need these
     /// permits too; plain creates have their own connections.
-    ///
-    /// # Errors
-    /// Returns [`PermitTimeout`] if the key's earlier statements took too long.
     pub async fn write(&self, key: ApiKeyId) -> Result<OwnedSemaphorePermit, PermitTimeout> {
         self.writes.take(key).await
-    }
-
-    /// Returns the permits that creates and changes share.
-    #[must_use]
-    pub fn writes(&self) -> Arc<KeyPermits> {
-        Arc::clone(&self.writes)
     }
 }

@@ -10,13 +10,13 @@
 //!    so that caches are invalidated and the key's permit is held while the database still works.
 //!
 //! The adapter checks a field's lexical form (JSON or protobuf), and this crate checks its value.
-//! Both record errors in one [`FieldErrors`], so that an answer names every wrong field.
+//! Both record errors in one [`FieldErrors`], so that an answer names every wrong field: the
+//! argument `wrong` of a use case holds the fields that the adapter could not read.
 
 pub mod audit;
 pub mod authorize;
-pub mod clock;
+mod clock;
 pub mod cluster;
-pub mod contact_metrics;
 pub mod creator;
 pub mod database_metrics;
 pub mod domain_cache;

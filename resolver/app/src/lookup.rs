@@ -38,7 +38,6 @@ mod cache;
 mod found;
 mod invalidation;
 mod known_changes;
-mod lookup_key;
 mod reader;
 mod slugs;
 
@@ -60,19 +59,19 @@ use links::{
 };
 use numbers::Namespace;
 use store::Links;
-use supply::safety_rule::SafetyRules;
+use supply::safety_rule::{SafetyRule, SafetyRules};
 use tokio::{
     sync::{mpsc, oneshot},
-    time::{Instant, timeout},
+    time::{Instant, sleep_until, timeout},
 };
 
-use crate::metrics::Metrics;
+use crate::{domain_cache::SHOWN, metrics::Metrics};
+pub use by_slug::LookupKey;
 pub use cache::Cached;
 use cache::{Generations, LinkCache, Name, cache};
 use found::Found;
 pub use found::LookupError;
 use invalidation::{InvalidationState, Listener};
-pub use lookup_key::LookupKey;
 use reader::{Miss, Reader, Waiter};
 use slugs::Slugs;
 
@@ -100,7 +99,8 @@ pub struct LookupSizes {
 
 /// Looks up links by code or slug.
 pub struct Lookup {
-    mint: Arc<Mint>,
+    /// The bijection from numbers to codes.
+    pub mint: Arc<Mint>,
     cache: LinkCache,
     slugs: Slugs,
     news: Arc<InvalidationState>,
@@ -108,20 +108,20 @@ pub struct Lookup {
     misses: mpsc::Sender<Miss>,
     metrics: Arc<Metrics>,
     gate: Gate,
-    serve_stale_for: Duration,
+    /// How long settings may be used that the database cannot confirm.
+    pub serve_stale_for: Duration,
+    /// Whether other resolvers share the database.
+    pub(crate) is_shared: bool,
     /// Whether the settings are older than `serve_stale_for`. Nothing is redirected then.
     cut_off: AtomicBool,
     started: Instant,
     /// Keyspaces that were added while this process ran, with the instant at which it learned of
     /// each.
     keyspaces_seen: Mutex<HashMap<KeyspaceIndex, Instant>>,
-    /// Whether other resolvers use the database too.
-    pub(crate) is_shared: bool,
 }
 
 impl Lookup {
     /// Starts a lookup and its tasks on the current runtime.
-    #[must_use]
     pub fn start(
         supervisor: &TaskSupervisor,
         sizes: LookupSizes,
@@ -134,7 +134,7 @@ impl Lookup {
 
         let news = Arc::new(InvalidationState::new(&sizes));
         let (changes, heard) = mpsc::channel(CHANGES_MAX);
-        let telling = Arc::clone(&links);
+        let (telling, is_shared) = (Arc::clone(&links), links.is_shared());
         supervisor.spawn("listener for changed links", async move { telling.send_changes(changes).await });
         let listener = Listener {
             mint: Arc::clone(&mint),
@@ -144,7 +144,6 @@ impl Lookup {
         };
         supervisor.spawn("forgetter of changed links", listener.run(heard));
         let (misses, queue) = mpsc::channel(WAITING_MAX);
-        let is_shared = links.is_shared();
         let slugs = Slugs::new(Arc::clone(&links));
         let reader = Reader {
             links,
@@ -164,17 +163,14 @@ impl Lookup {
             metrics,
             gate: Gate::default(),
             serve_stale_for: sizes.serve_stale_for,
+            is_shared,
             cut_off: AtomicBool::new(false),
             started: Instant::now(),
             keyspaces_seen: Mutex::default(),
-            is_shared,
         }
     }
 
     /// Returns the link under a code's id, if there is one. It may be deleted or on another domain.
-    ///
-    /// # Errors
-    /// Returns [`LookupError`] if it is unknown whether the link exists.
     pub async fn find(&self, code: Code) -> Found {
         let known = self.cache.get(&Name::Code(code));
         if let Some(link) = self.believed(known.as_ref()) {
@@ -185,8 +181,6 @@ impl Lookup {
     }
 
     /// Adopts the keyspaces that are new to this process, if the database still has the known ones.
-    ///
-    /// # Errors
     /// Returns [`Contradiction`] if the database contradicts the keyspaces by which this process
     /// mints and reads codes. None is adopted then.
     pub fn adopt(&self, keyspaces: &[(KeyspaceIndex, Keyspace)]) -> Result<(), Contradiction> {
@@ -210,32 +204,23 @@ impl Lookup {
     }
 
     /// Returns the id that a text stands for as a code; `None` if it is not a mintable code.
-    #[must_use]
     pub fn id_of(&self, text: &str) -> Option<LinkId> {
         self.mint.read(&Code::parse(text).ok()?)
     }
 
     /// Returns the name under which a link redirects: its slug, or the code of its number.
-    #[must_use]
     pub fn name_of(&self, link: &Link) -> Option<String> {
         self.name(link.id, link.slug())
     }
 
     /// Returns the name of a link with this id: its slug if it has one, or the code of its number.
-    #[must_use]
+    /// Returns `None` if the number's keyspace is unknown.
     pub fn name(&self, id: LinkId, slug: Option<&Slug>) -> Option<String> {
         let minted = || self.mint.code_of(id).map(|code| code.to_string());
         slug.map(ToString::to_string).or_else(minted)
     }
 
-    /// Returns the code of an id; `None` if its keyspace is unknown.
-    #[must_use]
-    pub fn code_of(&self, id: LinkId) -> Option<String> {
-        self.mint.code_of(id).map(|code| code.to_string())
-    }
-
     /// Returns the name of the keyspace that a lookup key is a code of; `None` for a slug.
-    #[must_use]
     pub fn keyspace_of(&self, wanted: &LookupKey) -> Option<Namespace> {
         match wanted {
             LookupKey::Code(code) => self.mint.keyspace_of(code),
@@ -243,15 +228,8 @@ impl Lookup {
         }
     }
 
-    /// Returns whether a code stands for a number of some keyspace.
-    #[must_use]
-    pub fn is_mintable(&self, code: &Code) -> bool {
-        self.mint.belongs(code)
-    }
-
     /// Returns whether the caches know where a key leads on a domain, possibly from an outdated
     /// entry.
-    #[must_use]
     pub fn knows_on(&self, domain: DomainId, wanted: &LookupKey) -> bool {
         let knows_slug = |slug| self.slugs.knows(&(domain, slug));
         match wanted {
@@ -275,7 +253,7 @@ impl Lookup {
 
     /// Returns the link of a cache entry that may be served without a read, and counts the hit.
     fn believed(&self, known: Option<&Arc<Cached>>) -> Option<Arc<Link>> {
-        let cached = known.filter(|cached| self.news.is_fresh(cached))?;
+        let cached = known.filter(|cached| self.news.is_fresh(cached.read_at))?;
         self.count_hits(1);
         Some(Arc::clone(&cached.link))
     }
@@ -303,7 +281,7 @@ impl Lookup {
                 self.news.note_store_away();
                 true
             }
-            Err(LookupError::Overloaded) => self.news.read_failed(),
+            Err(LookupError::Overloaded) => self.news.read_failed.load(Ordering::Relaxed),
             Ok(_) => false,
         };
         let still = is_away.then(|| self.cache.get(&name)).flatten();
@@ -311,21 +289,15 @@ impl Lookup {
     }
 
     /// Returns the cache entry of a code, if it may be served without a read.
-    #[must_use]
     pub fn cached(&self, code: &Code) -> Option<Arc<Cached>> {
-        self.cache.get(&Name::Code(*code)).filter(|cached| self.news.is_fresh(cached) && !self.is_cut_off())
+        self.cache
+            .get(&Name::Code(*code))
+            .filter(|cached| self.news.is_fresh(cached.read_at) && !self.is_cut_off())
     }
 
     /// Returns the safety rules in force.
-    #[must_use]
     pub fn rules(&self) -> SafetyRules {
         self.news.rules
-    }
-
-    /// Returns how long settings may be used that the database cannot confirm.
-    #[must_use]
-    pub fn serve_stale_for(&self) -> Duration {
-        self.serve_stale_for
     }
 
     /// Sets whether the settings are too old to redirect by them.
@@ -337,7 +309,6 @@ impl Lookup {
     }
 
     /// Returns whether the settings are too old to redirect by them.
-    #[must_use]
     pub fn is_cut_off(&self) -> bool {
         self.cut_off.load(Ordering::Acquire)
     }
@@ -352,39 +323,33 @@ impl Lookup {
 
     /// Returns whether the target rules allow links to lead to this URL. Rules that are too old
     /// allow none.
-    #[must_use]
     pub fn allows(&self, url: &LongUrl) -> bool {
         !self.is_cut_off() && self.gate.allows(url)
     }
 
     /// Returns whether the target rules allow a redirect with this location. The host of a domain
     /// serves it. Rules that are too old allow none.
-    #[must_use]
     pub fn allows_from(&self, authority: &str, location: &str) -> bool {
         !self.is_cut_off() && self.gate.allows_from(authority, location)
     }
 
     /// Returns whether the target rules allow a cached link to lead to its long URL.
-    #[must_use]
     pub fn allows_cached(&self, cached: &Cached) -> bool {
         self.gate.allows_again(&cached.link.long_url, &cached.verdict)
     }
 
     /// Returns whether a cached link is current until its generation changes.
-    #[must_use]
     pub fn is_settled(&self, cached: &Cached) -> bool {
         self.news.freshness.is_settled(cached.read_at)
     }
 
     /// Returns a keyed hash of a code, which clients cannot predict.
-    #[must_use]
     pub fn hash(&self, code: &Code) -> u64 {
         self.generations.hasher.hash_one(code)
     }
 
     /// Returns the generation of a code's hash. It changes when the code leaves the cache or gets
     /// another link, and sometimes without a reason.
-    #[must_use]
     pub fn generation(&self, hash: u64) -> u32 {
         self.generations.of(hash).load(Ordering::Acquire)
     }
@@ -400,9 +365,6 @@ impl Lookup {
     }
 
     /// Reads the link of an id from the store's primary, past the cache.
-    ///
-    /// # Errors
-    /// Returns [`LookupError`] if it is unknown whether the link exists.
     pub async fn read_fresh(&self, id: LinkId) -> Found {
         self.ask(id, None, DEADLINE).await
     }

@@ -53,7 +53,6 @@ pub struct Metrics {
 
 impl Metrics {
     /// Registers all metrics, so that the first scrape shows zeros rather than nothing.
-    #[must_use]
     pub fn new(recorder: &Recorder) -> Arc<Self> {
         recorder.with(|| {
             describe();
@@ -82,9 +81,7 @@ impl Metrics {
             })
         })
     }
-}
 
-impl Metrics {
     /// Counts a call of the links API over gRPC.
     pub fn record_grpc(&self, method: &'static str, code: impl std::fmt::Debug, duration: Duration) {
         let code = format!("{code:?}");

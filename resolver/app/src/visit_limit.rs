@@ -61,7 +61,6 @@ pub struct VisitLimiter {
 
 impl VisitLimiter {
     /// Starts an admission and its task on the current runtime.
-    #[must_use]
     pub fn start(supervisor: &TaskSupervisor, links: Arc<dyn Links>) -> Self {
         let (waiting, queue) = mpsc::channel(WAITING_MAX);
         let recent = Cache::builder().max_capacity(RECENT_MAX).time_to_live(RECENT).build();
@@ -71,9 +70,6 @@ impl VisitLimiter {
     }
 
     /// Returns whether a link's visit limit is exhausted. Uses up no visit.
-    ///
-    /// # Errors
-    /// Returns [`LookupError`] if that is unknown; the visitor may retry.
     pub async fn is_spent(&self, link: LinkId) -> Admitted {
         if let Some(is_spent) = self.recent.get(&link) {
             return Ok(is_spent);
@@ -84,22 +80,15 @@ impl VisitLimiter {
             let _turn = turn;
             links.is_spent(link).await
         });
-        let is_spent = match preview.await {
-            Ok(Ok(is_spent)) => is_spent,
-            Ok(Err(error)) => {
-                tracing::warn!(error = &error as &dyn std::error::Error, "look whether a link is spent");
-                return Err(LookupError::NoStore);
-            }
-            Err(_) => return Err(LookupError::NoStore),
-        };
+        let is_spent = preview.await.unwrap_or(Err(StoreError::Stopped)).map_err(|error| {
+            tracing::warn!(error = &error as &dyn std::error::Error, "look whether a link is spent");
+            LookupError::NoStore
+        })?;
         self.recent.insert(link, is_spent);
         Ok(is_spent)
     }
 
     /// Counts one more visit of a link, and returns whether it is within the link's limit.
-    ///
-    /// # Errors
-    /// Returns [`LookupError`] if that is unknown; the visitor may retry.
     pub async fn admit(&self, link: LinkId) -> Admitted {
         if self.recent.get(&link) == Some(true) {
             return Ok(false);

@@ -109,7 +109,7 @@ impl LinkService {
                 Subscription { kinds: kinds.unwrap_or_default(), domain: None, tag: None, link: None };
             if let Some(name) = &fields.domain {
                 let found = self.domain_cache.find(name).await?;
-                subscription.domain = Some(found.ok_or_else(|| AppError::NoDomain { name: name.clone() })?);
+                subscription.domain = Some(found.ok_or_else(|| AppError::NoDomain(name.clone()))?);
             }
             if let Some(code) = fields.short_code {
                 let name = LinkName { code, domain: fields.domain };
@@ -119,7 +119,7 @@ impl LinkService {
             let new = NewWebhook { url, secret: draw_secret()?, subscription, tag, description };
             let _turn = self.turns.write(by.id).await?;
             let added = self.webhooks.add_webhook(&new, WEBHOOKS_MAX, by.id).await?;
-            let added = added.ok_or(AppError::TooManyWebhooks { most: WEBHOOKS_MAX })?;
+            let added = added.ok_or(AppError::TooManyWebhooks(WEBHOOKS_MAX))?;
             self.domain_cache.show().await;
             self.shown_webhook(added).await
         })
@@ -193,7 +193,7 @@ impl LinkService {
                 return Ok(queued);
             }
             let is_there = store.webhook(id_found).await?.is_some();
-            Err(if is_there { AppError::WebhookDisabled { id: id.to_owned() } } else { no_webhook(id) })
+            Err(if is_there { AppError::WebhookDisabled(id.to_owned()) } else { no_webhook(id) })
         })
     }
 
@@ -226,7 +226,7 @@ impl LinkService {
             if store.webhook(webhook).await?.is_none() {
                 return Err(no_webhook(id));
             }
-            let missing = || AppError::NoDelivery { id: delivery.to_owned() };
+            let missing = || AppError::NoDelivery(delivery.to_owned());
             let number = number(delivery).map(DeliveryId::from_stored).ok_or_else(missing)?;
             store.redeliver(webhook, number).await?.ok_or_else(missing)
         })
@@ -308,7 +308,7 @@ fn number(text: &str) -> Option<i64> {
 }
 
 fn no_webhook(id: &str) -> AppError {
-    AppError::NoWebhook { id: id.to_owned() }
+    AppError::NoWebhook(id.to_owned())
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use app::import_links::{self, ImportError, ImportLinks, ImportPorts, LinkImport, Piece};
+use app::import_links::{self, ImportError, ImportLinks, LinkImport, Piece};
 use clap::{Args, ValueEnum};
 use jiff::tz::TimeZone;
 use links::{Schemes, find_zone};
@@ -129,8 +129,7 @@ pub(super) async fn run(args: ImportArgs) -> Result<Output, Error> {
         unprotected: policy(args.unprotected),
         schemes,
     };
-    let ports = ImportPorts { catalog: store.clone(), keys: store.clone(), settings: store };
-    let import = LinkImport::begin(ports, mint, wish).await?;
+    let import = LinkImport::begin(store, mint, wish).await?;
     let mut report = Report::new(rejects(args.rejects.as_deref(), import.position())?);
     import_file(&args, (file, zone), import, &mut report).await?;
     if report.read() == 0 && args.from != Source::Shortmint {

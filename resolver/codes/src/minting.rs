@@ -40,7 +40,7 @@ pub struct Minted {
 pub struct IndexError(i64);
 
 /// A difference between a keyspace in use by this process and the database's record of it.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum Contradiction {
     /// The keyspace is missing from the database.
     #[error("keyspace {keyspace} has index {} here, and is not in the database any more", .index.get())]

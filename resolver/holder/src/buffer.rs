@@ -89,13 +89,11 @@ pub struct Closed {
 
 impl Closed {
     /// Returns the count of burned and unused numbers.
-    #[must_use]
     pub fn unsettled(&self) -> u64 {
         self.burned + self.unused.iter().map(|span| span.len()).sum::<u64>()
     }
 
     /// Returns the ranges of the block that remain registered when its unused numbers are released.
-    #[must_use]
     pub fn kept(&self) -> Vec<Span> {
         let block = self.block.span;
         let mut kept = Vec::new();
@@ -256,16 +254,11 @@ impl Buffer {
         self.fresh.iter_mut().chain(&mut self.draining).find(|held| held.entry == entry)
     }
 
-    /// Adds a registered block whose numbers no holder had before.
-    pub fn add(&mut self, entered: Entered) {
-        let left = VecDeque::from([entered.block.span]);
-        self.fresh.push_back(Held::new(entered, false, left));
-    }
-
-    /// Adds a block that was taken over. Only the numbers in `left`, which is ascending and
-    /// disjoint, are unused.
-    pub fn add_reclaimed(&mut self, entered: Entered, left: Vec<Span>) {
-        let held = Held::new(entered, true, left.into());
+    /// Adds a registered block. Of one that was taken over, only the numbers in `left`, which is
+    /// ascending and disjoint, are unused. No holder had a number of any other block before.
+    pub fn add(&mut self, entered: Entered, left: Option<Vec<Span>>) {
+        let (reclaimed, whole) = (left.is_some(), entered.block.span);
+        let held = Held::new(entered, reclaimed, left.unwrap_or_else(|| vec![whole]).into());
         if held.left_len == 0 { self.draining.push(held) } else { self.fresh.push_back(held) }
     }
 
@@ -294,7 +287,6 @@ impl Buffer {
 
     /// Returns whether another block is wanted: there is room for one, and the last one is used to
     /// `permille` thousandths.
-    #[must_use]
     pub fn wants_block(&self, permille: u64) -> bool {
         self.fresh.len() < BLOCKS && self.fresh.back().is_none_or(|last| last.is_past(permille))
     }
@@ -302,7 +294,12 @@ impl Buffer {
     /// Gives up every number that is not claimed. The blocks can be returned once their open claims
     /// are settled.
     pub fn relinquish(&mut self) {
-        self.empty_pool();
+        for claim in std::mem::take(&mut self.pool) {
+            if let Some(held) = self.held_mut(claim.entry) {
+                held.claimed -= 1;
+                held.unused.push(claim.number);
+            }
+        }
         self.draining.extend(self.fresh.drain(..));
     }
 
@@ -326,16 +323,6 @@ impl Buffer {
         done
     }
 
-    /// Books the claims in the pool as unused in their blocks' accounts.
-    fn empty_pool(&mut self) {
-        for claim in std::mem::take(&mut self.pool) {
-            if let Some(held) = self.held_mut(claim.entry) {
-                held.claimed -= 1;
-                held.unused.push(claim.number);
-            }
-        }
-    }
-
     /// Takes out all blocks, once no further claim will come. A block with an unsettled claim is
     /// left out, because its numbers are in doubt.
     pub fn take_all(&mut self) -> Vec<Closed> {
@@ -351,33 +338,28 @@ impl Buffer {
     }
 
     /// Returns the count of numbers that can be claimed at once.
-    #[must_use]
     pub fn in_hand(&self) -> u64 {
         self.fresh.iter().map(|held| held.left_len).sum::<u64>() + self.pool.len() as u64
     }
 
     /// Returns the count of numbers in the blocks here that are not known to be used, including
     /// claimed and burned ones.
-    #[must_use]
     pub fn unsettled(&self) -> u64 {
         self.fresh.iter().chain(&self.draining).map(Held::unsettled).sum()
     }
 
     /// Returns the count of numbers in the pool. They came back and are used first.
-    #[must_use]
     pub fn pooled(&self) -> u64 {
         self.pool.len() as u64
     }
 
     /// Returns how often a number came back while the pool was full. Such a number stays in its
     /// block's account, and is returned with the block.
-    #[must_use]
     pub fn overflowed(&self) -> u64 {
         self.overflowed
     }
 
     /// Returns the count of claims ever made.
-    #[must_use]
     pub fn claims(&self) -> u64 {
         self.claims
     }

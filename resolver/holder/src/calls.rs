@@ -161,7 +161,7 @@ pub enum StoreAnswer {
     Released,
 }
 
-/// An input of [`Core::step`](crate::Core::step).
+/// An input of [`SupplyCore::step`](crate::SupplyCore::step).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Event {
     /// A wait has ended, or numbers run low.
@@ -176,45 +176,35 @@ pub enum Event {
 
 /// A block on its way back: released in the register first, then returned to the issuer.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Returning {
+pub(crate) struct Returning {
     /// The position of the block's keyspace.
-    pub keyspace: usize,
-    /// The block with its account.
-    pub closed: Closed,
+    pub(crate) keyspace: usize,
+    pub(crate) closed: Closed,
     /// Whether the register has released the unused numbers, or has none to release.
-    pub released: bool,
+    pub(crate) released: bool,
     /// The end of the registered numbers, if the register refused the block.
-    pub registered_end: Option<u64>,
+    pub(crate) registered_end: Option<u64>,
 }
 
 impl Returning {
     /// Creates the return of a block that was minted from.
-    #[must_use]
-    pub fn closed(keyspace: usize, closed: Closed) -> Self {
+    pub(crate) fn closed(keyspace: usize, closed: Closed) -> Self {
         let released = closed.unused.is_empty();
         Self { keyspace, closed, released, registered_end: None }
     }
 
     /// Creates the return of a block that never was in the register: it goes back whole.
-    #[must_use]
-    pub fn untouched(keyspace: usize, block: Block) -> Self {
+    pub(crate) fn untouched(keyspace: usize, block: Block) -> Self {
         let closed = Closed { unused: vec![block.span], block, entry: EntryId(0), used: 0, burned: 0 };
         Self { keyspace, closed, released: true, registered_end: None }
     }
 
     /// Creates the return of a block that the register refused. All of its numbers are burned.
-    #[must_use]
-    pub fn refused(keyspace: usize, block: Block, entry: EntryId, registered_end: u64) -> Self {
+    pub(crate) fn refused(keyspace: usize, block: Block, entry: EntryId, registered_end: u64) -> Self {
         let burned = block.span.len();
         let closed = Closed { block, entry, used: 0, burned, unused: Vec::new() };
         let registered_end = (registered_end > 0).then_some(registered_end);
         Self { keyspace, closed, released: true, registered_end }
-    }
-
-    /// Returns the count of the block's burned and unused numbers.
-    #[must_use]
-    pub fn unsettled(&self) -> u64 {
-        self.closed.unsettled()
     }
 }
 

@@ -26,6 +26,7 @@ mod returns;
 
 use std::{collections::VecDeque, mem};
 
+use codes::Contradiction;
 use numbers::{Block, Generation, Incarnation, Millis, Seq};
 
 use crate::{
@@ -34,7 +35,7 @@ use crate::{
         Answer, Call, Event, History, Refused, RegisterEntry, Registered, Returning, StoreAnswer, StoreCall,
     },
     keyspace::{Keyspaces, Spec},
-    rules::Rules,
+    safety_rule::SafetyRules,
 };
 
 pub use beats::Beat;
@@ -76,7 +77,7 @@ pub enum Effect {
     /// Report an occurrence to the operator.
     Note(Note),
     /// This holder mints no more.
-    Lost(Lost),
+    Lost(StopReason),
     /// The shutdown is complete: no block is left that can be returned.
     Done,
 }
@@ -120,7 +121,7 @@ pub enum Note {
 
 /// The reason why a holder mints no more, for good.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Lost {
+pub enum StopReason {
     /// A later start of the same holder has registered. Carries the issuer's message.
     Superseded(String),
     /// The issuer's ledger is not the one that the database has adopted.
@@ -130,6 +131,8 @@ pub enum Lost {
         /// The id of the ledger that the database has adopted.
         database: String,
     },
+    /// The database contradicts the keyspaces of this process. The shell finds that out.
+    Keyspaces(Contradiction),
 }
 
 /// The registration in force.
@@ -164,7 +167,6 @@ enum Stage {
     Ended,
 }
 
-/// An allocated block on its way into a buffer.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Arrival {
     keyspace: usize,
@@ -178,7 +180,7 @@ struct Arrival {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SupplyCore {
     specs: Vec<Spec>,
-    rules: Rules,
+    rules: SafetyRules,
     session: Option<Session>,
     /// The incarnation of the last registration, and the last seq that was answered under it.
     incarnation: Incarnation,
@@ -198,14 +200,13 @@ pub struct SupplyCore {
     asked: Option<StoreCall>,
     retry_at: Option<Millis>,
     stopping: bool,
-    lost: Option<Lost>,
+    lost: Option<StopReason>,
 }
 
 impl SupplyCore {
     /// Creates the state of a holder that has not registered yet. `specs` are its keyspaces in the
     /// shell's order.
-    #[must_use]
-    pub fn new(specs: Vec<Spec>, rules: Rules) -> Self {
+    pub fn new(specs: Vec<Spec>, rules: SafetyRules) -> Self {
         Self {
             rests: vec![None; specs.len()],
             specs,
@@ -226,19 +227,16 @@ impl SupplyCore {
     }
 
     /// Returns the registration in force.
-    #[must_use]
     pub fn session(&self) -> Option<Session> {
         self.session
     }
 
     /// Returns the reason why this holder mints no more; `None` while it does.
-    #[must_use]
-    pub fn lost(&self) -> Option<&Lost> {
+    pub fn lost(&self) -> Option<&StopReason> {
         self.lost.as_ref()
     }
 
     /// Returns whether a wait is under way, and not a call.
-    #[must_use]
     pub fn is_waiting(&self) -> bool {
         self.retry_at.is_some() || matches!(self.stage, Stage::Idle | Stage::Resting(..))
     }
@@ -254,7 +252,6 @@ impl SupplyCore {
 
     /// Returns the block that is being entered into the register, for proofs to check.
     #[cfg(feature = "rules")]
-    #[must_use]
     pub fn arriving(&self) -> Option<&Block> {
         match &self.stage {
             Stage::Entering(arrival, _) => Some(&arrival.block),
@@ -271,7 +268,6 @@ impl SupplyCore {
     }
 }
 
-/// A step in progress.
 struct Step<'a, K> {
     core: &'a mut SupplyCore,
     now: Millis,
@@ -417,7 +413,7 @@ impl<K: Keyspaces> Step<'_, K> {
     /// Handles a definite refusal. The round continues with `keyspace` after a back-off.
     fn refused(&mut self, what: &'static str, refused: Refused, keyspace: usize) {
         if let Refused::Superseded(reason) = refused {
-            return self.lose(Lost::Superseded(reason));
+            return self.lose(StopReason::Superseded(reason));
         }
         if matches!(refused, Refused::NotRegistered(_)) {
             self.core.session = None;
@@ -430,7 +426,7 @@ impl<K: Keyspaces> Step<'_, K> {
         self.rest(Millis(self.now.0 + REST_MS), keyspace);
     }
 
-    fn lose(&mut self, lost: Lost) {
+    fn lose(&mut self, lost: StopReason) {
         for keyspace in 0..self.core.specs.len() {
             self.keyspaces.with(keyspace, |keyspace| keyspace.close());
             self.effects.push(Effect::WakeCreators(keyspace));
@@ -441,7 +437,6 @@ impl<K: Keyspaces> Step<'_, K> {
         self.effects.push(Effect::Lost(lost));
     }
 
-    /// Returns the register entry of a block.
     fn entry(&self, keyspace: usize, block: Block, entry: EntryId) -> RegisterEntry {
         let (index, incarnation) = (self.core.specs[keyspace].index, self.core.incarnation);
         RegisterEntry { index, block, incarnation, entry }

@@ -5,7 +5,7 @@
 
 use crate::{
     buffer::{Claim, Fate},
-    rules::{Rule, Rules},
+    safety_rule::{SafetyRule, SafetyRules},
 };
 
 /// The row that was read under the number of an insert in doubt.
@@ -36,27 +36,24 @@ pub enum Verdict {
 
 impl Verdict {
     /// Judges an insert by the row that was read.
-    #[must_use]
-    pub fn of_row(claim: &Claim, row: Row, rules: Rules) -> Self {
+    pub fn of_row(claim: &Claim, row: Row, rules: SafetyRules) -> Self {
         match row {
             Row::Absent => Self::Absent,
             Row::Different => Self::Another,
-            Row::Same if claim.reclaimed && rules.keep(Rule::Reclaimed) => Self::Another,
-            Row::Same if rules.keep(Rule::Holds) => Self::AskRegister,
+            Row::Same if claim.reclaimed && rules.keep(SafetyRule::Reclaimed) => Self::Another,
+            Row::Same if rules.keep(SafetyRule::Holds) => Self::AskRegister,
             Row::Same => Self::Ours,
         }
     }
 
     /// Judges an insert whose row equals the one that was sent. `holds` is whether the register has
     /// the number under the claim's own entry.
-    #[must_use]
     pub fn of_register(holds: bool) -> Self {
         if holds { Self::Ours } else { Self::Another }
     }
 
     /// Returns the fate of the claimed number. Without a verdict the number is burned, because its
     /// insert may still arrive.
-    #[must_use]
     pub fn fate(verdict: Option<Self>) -> Fate {
         match verdict {
             Some(Self::Ours | Self::Another) => Fate::Used,

@@ -1,12 +1,18 @@
 //! The numbers of one keyspace, with the decision when to ask for the next block.
+//!
+//! Near the end of a number space, a holder that fills its buffer takes numbers from another whose
+//! creates wait. Once it hears that one starves, it asks only for its own creates that found no
+//! number. So a number that is handed over was wanted at that moment, and holders that starve
+//! together do not take the last number from each other without end.
 
 use codes::KeyspaceIndex;
 use numbers::{Millis, Namespace, Span, StoreEpoch};
 
-use crate::{
-    buffer::{Buffer, Claim, Closed, Entered, Fate},
-    demand::Demand,
-};
+use crate::buffer::{Buffer, Claim, Closed, Entered, Fate};
+
+/// How long a holder stops asking ahead of need after it last heard that a holder starves, in
+/// milliseconds.
+const LEAN_MS: u64 = 30_000;
 
 /// The identity of a keyspace at the issuer and in the database.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -23,29 +29,26 @@ pub struct Spec {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct KeyspaceNumbers {
     buffer: Buffer,
-    demand: Demand,
-    /// The refill point: the used part of a block, in thousandths, at which the next one is
-    /// fetched. It differs between resolvers, so that those started together do not ask together.
+    /// The time until which this holder asks only on need.
+    lean_until: Option<Millis>,
+    /// Whether a create found no number since numbers last arrived.
+    unmet: bool,
     refill_permille: u64,
-    /// Whether the issuer has reported that every number is used.
-    exhausted: bool,
+    /// Whether the issuer has reported that every number is used. Claims fail once none is in hand
+    /// either.
+    pub(crate) exhausted: bool,
     /// Whether this process mints no more.
     closed: bool,
-    /// The count of unused and burned numbers on their way back to the issuer.
-    returning: u64,
+    /// The count of unused and burned numbers on their way back, until the issuer or another holder
+    /// has them.
+    pub(crate) returning: u64,
 }
 
-/// The keyspaces of one holder, in the order of [`SupplyCore`](crate::Core)'s specs. Creators share
+/// The keyspaces of one holder, in the order of [`SupplyCore`](crate::SupplyCore)'s specs. Creators share
 /// them with the core, so the shell lends them one at a time.
 pub trait Keyspaces {
     /// Runs a function with one keyspace, given by its position.
     fn with<T>(&mut self, keyspace: usize, act: impl FnOnce(&mut KeyspaceNumbers) -> T) -> T;
-}
-
-impl Keyspaces for [KeyspaceNumbers] {
-    fn with<T>(&mut self, keyspace: usize, act: impl FnOnce(&mut KeyspaceNumbers) -> T) -> T {
-        act(&mut self[keyspace])
-    }
 }
 
 impl Keyspaces for Vec<KeyspaceNumbers> {
@@ -69,13 +72,14 @@ pub enum ClaimError {
 }
 
 impl KeyspaceNumbers {
-    /// Creates a keyspace without numbers in hand. `refill_permille` is the refill point in
-    /// thousandths of a block.
-    #[must_use]
+    /// Creates a keyspace without numbers in hand. `refill_permille` is the used part of a block,
+    /// in thousandths, at which the next one is fetched. It differs between resolvers, so that
+    /// those started together do not ask together.
     pub fn new(refill_permille: u64) -> Self {
         Self {
             buffer: Buffer::default(),
-            demand: Demand::default(),
+            lean_until: None,
+            unmet: false,
             refill_permille,
             exhausted: false,
             closed: false,
@@ -84,17 +88,13 @@ impl KeyspaceNumbers {
     }
 
     /// Claims a number; `None` if none is in hand yet.
-    ///
-    /// # Errors
-    /// Returns [`ClaimError::Exhausted`] if every number is used, and [`ClaimError::Closed`] if
-    /// this process mints no more.
     pub fn claim(&mut self) -> Result<Option<Claim>, ClaimError> {
         if self.closed {
             return Err(ClaimError::Closed);
         }
         let claim = self.buffer.claim();
         if claim.is_none() {
-            self.demand.note_unmet();
+            self.unmet = true;
         }
         if claim.is_none() && self.exhausted { Err(ClaimError::Exhausted) } else { Ok(claim) }
     }
@@ -106,11 +106,8 @@ impl KeyspaceNumbers {
 
     /// Adds a block. For a block that was taken over, `left` holds its unused ranges.
     pub fn add(&mut self, entered: Entered, left: Option<Vec<Span>>) {
-        match left {
-            None => self.buffer.add(entered),
-            Some(left) => self.buffer.add_reclaimed(entered, left),
-        }
-        self.demand.note_met();
+        self.buffer.add(entered, left);
+        self.unmet = false;
         self.exhausted = false;
     }
 
@@ -122,27 +119,22 @@ impl KeyspaceNumbers {
     /// Returns whether to ask for a block. An exhausted keyspace still asks, because numbers may
     /// have come back to the issuer. `now` is called only if the time matters, because every claim
     /// calls this function.
-    #[must_use]
     pub fn wants_block(&self, now: impl FnOnce() -> Millis) -> bool {
         let room = !self.closed && self.buffer.wants_block(self.refill_permille);
-        room && (self.exhausted || self.demand.asks(now))
-    }
-
-    /// Records that the issuer has no number left. Claims fail once none is in hand either.
-    pub fn exhaust(&mut self) {
-        self.exhausted = true;
+        let is_lean = || self.lean_until.is_some_and(|until| now() < until);
+        room && (self.exhausted || self.unmet || !is_lean())
     }
 
     /// Records that the issuer has no number now, but may have some later. Creators keep waiting.
     pub fn starve(&mut self, now: Millis) {
         self.exhausted = false;
-        self.demand.save(now);
+        self.lean_until = Some(Millis(now.0 + LEAN_MS));
     }
 
     /// Gives up unclaimed numbers because another holder starves, and asks only on need for a
     /// while. A holder that starves itself has none to give.
     pub fn relinquish(&mut self, now: Millis) {
-        self.demand.save(now);
+        self.lean_until = Some(Millis(now.0 + LEAN_MS));
         self.buffer.relinquish();
     }
 
@@ -152,52 +144,64 @@ impl KeyspaceNumbers {
     }
 
     /// Takes out the blocks that are ready to be returned. Their numbers count as this holder's
-    /// until [`KeyspaceNumbers::has_left`].
+    /// until the issuer has them.
     pub fn take_closed(&mut self) -> Vec<Closed> {
         let closed = self.buffer.take_closed();
         self.leaves_all(closed)
     }
 
     /// Takes out all blocks, once no further claim will come. Their numbers count as this holder's
-    /// until [`KeyspaceNumbers::has_left`].
+    /// until the issuer has them.
     pub fn take_all(&mut self) -> Vec<Closed> {
         let closed = self.buffer.take_all();
         self.leaves_all(closed)
     }
 
     fn leaves_all(&mut self, closed: Vec<Closed>) -> Vec<Closed> {
-        closed.iter().for_each(|closed| self.leaves(closed.unsettled()));
+        self.returning += closed.iter().map(Closed::unsettled).sum::<u64>();
         closed
-    }
-
-    /// Adds numbers of a block to the count of those on their way back.
-    pub fn leaves(&mut self, numbers: u64) {
-        self.returning += numbers;
-    }
-
-    /// Subtracts numbers from the count of those on their way back, because the issuer or another
-    /// holder has them.
-    pub fn has_left(&mut self, numbers: u64) {
-        self.returning -= numbers;
     }
 
     /// Returns the count of numbers in this holder's blocks that are not known to be used. Burned
     /// ones count until the issuer has heard of them: if this process died before that, they would
     /// be found unused.
-    #[must_use]
     pub fn unsettled(&self) -> u64 {
         self.buffer.unsettled() + self.returning
     }
 
     /// Returns whether the issuer has reported that every number is used.
-    #[must_use]
     pub fn is_exhausted(&self) -> bool {
         self.exhausted
     }
 
     /// Returns the buffer with the numbers in hand.
-    #[must_use]
     pub fn buffer(&self) -> &Buffer {
         &self.buffer
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use numbers::{Block, Generation};
+
+    use super::*;
+    use crate::EntryId;
+
+    #[test]
+    fn a_holder_that_saves_asks_only_for_creates_that_wait_until_it_has_heard_nothing_for_a_while() {
+        let (mut keyspace, now) = (KeyspaceNumbers::new(300), Millis(1_000));
+        assert!(keyspace.wants_block(|| now), "ahead of need");
+        keyspace.relinquish(now);
+        assert!(!keyspace.wants_block(|| now));
+        assert_eq!(keyspace.claim(), Ok(None));
+        assert!(keyspace.wants_block(|| now), "a create waits");
+        let (namespace, span) = (Namespace::new("web").unwrap(), Span::new(0, 1).unwrap());
+        let block = Block { namespace, span, generation: Generation(1) };
+        let history = Arc::new(StoreEpoch::new("7001:1").unwrap());
+        keyspace.add(Entered { block, entry: EntryId(1), history }, Some(Vec::new()));
+        assert!(!keyspace.wants_block(|| now));
+        assert!(keyspace.wants_block(|| Millis(now.0 + LEAN_MS)));
     }
 }

@@ -11,21 +11,18 @@
 //! | [`core`] | registration, refills and returns, as one state machine |
 //! | [`calls`] | the core's calls to issuer and store, and the answers |
 //! | [`doubt`] | the verdict on an insert whose outcome is unknown |
-//! | [`rules`] | the safety rules, each of which a proof can switch off |
+//! | [`safety_rule`] | the safety rules, each of which a proof can switch off |
 
 pub mod buffer;
 pub mod calls;
 pub mod core;
-mod demand;
 pub mod doubt;
 pub mod keyspace;
-pub mod rules;
-#[cfg(test)]
-mod tail;
+pub mod safety_rule;
 
 pub use buffer::{Buffer, Claim, Closed, Entered, EntryId, Fate};
-pub use calls::{Answer, Call, Event, Refused, Registered, Returning, StoreAnswer, StoreCall};
-pub use core::{Beat, Effect, Lost, Note, Session, SupplyCore};
+pub use calls::{Answer, Call, Event, Refused, Registered, StoreAnswer, StoreCall};
+pub use core::{Beat, Effect, Note, Session, StopReason, SupplyCore};
 pub use doubt::{Row, Verdict};
 pub use keyspace::{ClaimError, KeyspaceNumbers, Keyspaces, Spec};
-pub use rules::{Rule, Rules};
+pub use safety_rule::{SafetyRule, SafetyRules};

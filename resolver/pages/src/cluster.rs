@@ -1,6 +1,6 @@
 //! The state of the platform, for operators: who leads, who holds numbers, and where they are.
 
-use app::cluster::ClusterStatus;
+use app::cluster::{ClusterStatus, balances, left};
 use askama::Template;
 use hyper::StatusCode;
 use web::Answer;
@@ -37,8 +37,8 @@ fn time_left(seconds: &Option<f64>, t: &Locale) -> String {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "seconds stay below 2^53")]
-fn holder_lasts(seconds: &Option<u64>, t: &Locale) -> String {
-    time_left(&seconds.map(|seconds| seconds as f64), t)
+fn holder_lasts(ms: &Option<u64>, t: &Locale) -> String {
+    time_left(&ms.map(|ms| (ms / 1_000) as f64), t)
 }
 
 pub(crate) async fn show(context: &Context<'_>) -> Result<Answer, PageError> {

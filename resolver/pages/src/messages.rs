@@ -11,21 +11,21 @@ pub(crate) fn message(error: &AppError, t: &Locale) -> String {
         AppError::Invalid(fields) => {
             fields.iter().map(|field| expected(field, t)).collect::<Vec<_>>().join(" ")
         }
-        AppError::NoDomain { name } => t.with("error-no-domain", name),
-        AppError::MayNotAddDomain { name } => t.with("error-may-not-add-domain", name),
-        AppError::DomainTaken { name } => t.with("error-domain-taken", name),
+        AppError::NoDomain(name) => t.with("error-no-domain", name),
+        AppError::MayNotAddDomain(name) => t.with("error-may-not-add-domain", name),
+        AppError::DomainTaken(name) => t.with("error-domain-taken", name),
         AppError::DomainInUse { name, .. } => t.with("error-domain-in-use", name),
-        AppError::NoTag { tag } => t.with("error-no-tag", tag),
+        AppError::NoTag(tag) => t.with("error-no-tag", tag),
         AppError::TagConflict { new, .. } => t.with("error-tag-taken", new),
-        AppError::NoTarget { pattern } => t.with("error-no-target", pattern),
-        AppError::NoReservation { id } => t.with("error-no-reservation", id),
+        AppError::NoTarget(pattern) => t.with("error-no-target", pattern),
+        AppError::NoReservation(id) => t.with("error-no-reservation", id),
         AppError::TooManyReserved { held, most } => {
             t.with_two("error-too-many-codes", t.number(held), t.number(most))
         }
         AppError::TooManyReservations { held, most } => {
             t.with_two("error-too-many-reservations", t.number(held), t.number(most))
         }
-        AppError::Forbidden { scope } => t.with("error-forbidden", scope.as_str()),
+        AppError::Forbidden(scope) => t.with("error-forbidden", scope.as_str()),
         AppError::LimitedKey => t.text("error-limited-key"),
         AppError::NoLink { code, .. } => t.with("error-no-link", code),
         AppError::SlugTaken { slug, .. } => t.with("error-slug-taken", slug),
@@ -81,13 +81,13 @@ mod tests {
             invalid("newName"),
             invalid("name"),
             invalid("regular404Redirect"),
-            AppError::NoDomain { name: text() },
-            AppError::MayNotAddDomain { name: text() },
-            AppError::DomainTaken { name: text() },
+            AppError::NoDomain(text()),
+            AppError::MayNotAddDomain(text()),
+            AppError::DomainTaken(text()),
             AppError::TagConflict { old: text(), new: text() },
-            AppError::NoTag { tag: text() },
-            AppError::NoTarget { pattern: text() },
-            AppError::NoReservation { id: text() },
+            AppError::NoTag(text()),
+            AppError::NoTarget(text()),
+            AppError::NoReservation(text()),
             AppError::TooManyReserved { held: 9_999, most: 10_000 },
             AppError::TooManyReservations { held: 1_000, most: 1_000 },
             AppError::Exhausted,

@@ -20,7 +20,7 @@ use crate::{
     Redirector, ThreadContext, Visitor,
     redirection::redirect,
     request::host,
-    visit::{Missed, Refusal, refuse},
+    visit::{Refusal, Visit, refuse},
 };
 
 /// The operator's fallback targets, in addition to those in the settings of each domain.
@@ -33,7 +33,6 @@ pub struct FallbackTargets {
     pub keyspaces: HashMap<String, String>,
 }
 
-/// Why a request matched no link.
 pub(crate) enum Unmatched<'a> {
     /// The request is for the root path of the domain.
     Base,
@@ -85,11 +84,6 @@ pub(crate) fn taken_down(redirector: &Redirector) -> Answer {
     VisitorPage::TakenDown.answer(StatusCode::GONE)
 }
 
-/// Answers a preview of a link with a visit limit, without the link's target.
-pub(crate) fn limited() -> Answer {
-    VisitorPage::Limited.answer(StatusCode::OK)
-}
-
 /// Refuses a prefetch. Browsers keep no answer of this status, and a proxy in front does not take
 /// it for a failure of this server.
 pub(crate) fn refuse_prefetch() -> Answer {
@@ -119,8 +113,8 @@ pub fn home<B>(thread: &ThreadContext, visitor: Visitor, request: &Request<B>) -
     let visited = redirector.domain_cache.place(host(request));
     let answer = fallback_redirect(redirector, &visited, &Unmatched::Base, "/")
         .unwrap_or_else(|| VisitorPage::Home.answer(StatusCode::OK));
-    let missed = Missed { outcome: Outcome::BaseUrl, link: None, domain: visited.domain.id };
-    refuse(thread, visitor, request, Refusal::new(answer, missed))
+    let visit = Visit::without_link(visited.domain.id, Outcome::BaseUrl);
+    refuse(thread, visitor, request, Refusal::new(answer, visit))
 }
 
 /// Returns the redirect to the first fallback target that can be used.
@@ -170,7 +164,7 @@ pub(crate) fn unavailable(redirector: &Redirector) -> Answer {
 /// 503 if the share of all clients is.
 pub(crate) fn too_much(redirector: &Redirector, spent: ExceededShare) -> Answer {
     match spent {
-        ExceededShare::Own => busy(Duration::ZERO),
+        ExceededShare::Own => refused(VisitorPage::TooMuch, Duration::ZERO),
         ExceededShare::All => unavailable(redirector),
     }
 }
@@ -182,17 +176,8 @@ pub(crate) fn slow_down(redirector: &Redirector, wait: Duration) -> Answer {
     refused(VisitorPage::SlowDown, wait)
 }
 
-/// Answers 429 to a client that has used up a budget other than that of unknown codes.
-pub(crate) fn busy(wait: Duration) -> Answer {
-    refused(VisitorPage::TooMuch, wait)
-}
-
-/// Answers 429 to a visitor who has tried too many passwords for a link.
-pub(crate) fn too_many_tries(wait: Duration) -> Answer {
-    refused(VisitorPage::TooManyTries, wait)
-}
-
-fn refused(page: VisitorPage, wait: Duration) -> Answer {
+/// Answers 429 to a client that has used up a budget.
+pub(crate) fn refused(page: VisitorPage, wait: Duration) -> Answer {
     let mut answer = page.answer(StatusCode::TOO_MANY_REQUESTS);
     answer.headers_mut().insert(RETRY_AFTER, HeaderValue::from(wait.as_secs() + 1));
     answer

@@ -66,19 +66,13 @@ pub struct Buffers {
 
 impl Buffers {
     /// Creates buffers for redirects of this status. `cache_control` is the value of their header
-    /// `Cache-Control`, if they have one.
-    pub fn new(status: StatusCode, cache_control: Option<&str>) -> Self {
+    /// `Cache-Control`, if they have one. The headers of `from_proxy` are read into
+    /// [`Request::client`] and [`Request::country`].
+    pub fn new(status: StatusCode, cache_control: Option<&str>, from_proxy: ProxyHeaders) -> Self {
         let caching = cache_control.map_or_else(String::new, |value| format!("cache-control: {value}\r\n"));
         let head = format!("HTTP/1.1 {status}\r\n{caching}content-length: 0\r\nlocation: ");
         let responses = Responses { bytes: Vec::new(), head, tail: String::new(), second: i64::MIN };
-        Self { read: vec![0; READ_BYTES].into(), responses, from_proxy: ProxyHeaders::default() }
-    }
-
-    /// Reads these headers into [`Request::client`] and [`Request::country`].
-    #[must_use]
-    pub fn with_proxy_headers(mut self, headers: ProxyHeaders) -> Self {
-        self.from_proxy = headers;
-        self
+        Self { read: vec![0; READ_BYTES].into(), responses, from_proxy }
     }
 }
 
@@ -112,9 +106,6 @@ impl Responses {
 /// response and returns true, or adds none and returns false. `commit` is called before responses
 /// leave, once for those to requests that came at once. `is_stopping` is called before each turn
 /// with the context of the task, so that it can keep the task's waker.
-///
-/// # Errors
-/// Returns an error if the connection fails.
 pub async fn serve<S>(
     stream: &mut S,
     buffers: &Mutex<Buffers>,
@@ -249,7 +240,7 @@ mod tests {
             from.read_to_string(&mut answered).await.unwrap();
             answered
         });
-        let buffers = Mutex::new(Buffers::new(StatusCode::FOUND, None));
+        let buffers = Mutex::new(Buffers::new(StatusCode::FOUND, None, ProxyHeaders::default()));
         let left = serve(&mut far, &buffers, |_| false, respond, || {}).await.unwrap();
         let mut unread = Vec::new();
         far.read_to_end(&mut unread).await.unwrap();
@@ -309,7 +300,7 @@ mod tests {
     #[test]
     fn answers_to_requests_that_come_together_are_bounded() {
         let requests = get("/k").repeat(300);
-        let mut responses = Buffers::new(StatusCode::FOUND, None).responses;
+        let mut responses = Buffers::new(StatusCode::FOUND, None, ProxyHeaders::default()).responses;
         let mut with_long_urls = |_: &Request<'_>, responses: &mut Responses| {
             responses.push_redirect(&[b'x'; 2_000], Timestamp::UNIX_EPOCH);
             true
@@ -376,7 +367,7 @@ mod tests {
             Poll::Ready(())
         };
         let mut endless = Client { read, write: |_: &[u8]| {} };
-        let buffers = Mutex::new(Buffers::new(StatusCode::FOUND, None));
+        let buffers = Mutex::new(Buffers::new(StatusCode::FOUND, None, ProxyHeaders::default()));
         let mut serving = Box::pin(serve(&mut endless, &buffers, |_| false, respond, || {}));
         let cx = &mut Context::from_waker(std::task::Waker::noop());
         assert!((0..3).all(|_| serving.as_mut().poll(cx).is_pending()));
@@ -407,7 +398,7 @@ mod tests {
             taken.set(taken.get() + bytes.len());
         };
         let mut client = Client { read, write };
-        let buffers = Mutex::new(Buffers::new(StatusCode::FOUND, None));
+        let buffers = Mutex::new(Buffers::new(StatusCode::FOUND, None, ProxyHeaders::default()));
         let mut serving = Box::pin(serve(&mut client, &buffers, |_| false, counting, commit));
         assert!(serving.as_mut().poll(&mut Context::from_waker(std::task::Waker::noop())).is_pending());
         assert_eq!((taken.get(), commits.get()), (3 * redirect(1).len(), 1));
@@ -417,7 +408,7 @@ mod tests {
     fn a_connection_that_is_to_stop_is_handed_over_before_it_is_read() {
         // The client is gone, so a read would return `Ending::Closed`.
         let (_, mut far) = duplex(1_000);
-        let buffers = Mutex::new(Buffers::new(StatusCode::FOUND, None));
+        let buffers = Mutex::new(Buffers::new(StatusCode::FOUND, None, ProxyHeaders::default()));
         let left = on_a_runtime(serve(&mut far, &buffers, |_| true, respond, || {})).unwrap();
         assert_eq!(left, Ending::HandOver(Vec::new()));
     }

@@ -28,15 +28,14 @@ use web::{Answer, hold_back, visitor_page::VisitorPage};
 use crate::{
     Redirector, ThreadContext, Visitor,
     fallback_page::{
-        Unmatched, ask_password, gone, limited, not_found, refuse_prefetch, slow_down, taken_down,
-        unavailable,
+        Unmatched, ask_password, gone, not_found, refuse_prefetch, slow_down, taken_down, unavailable,
     },
     fast_path::RequestHead,
     preview,
     redirection::redirect,
     request::{bytes, host, is_prefetch, request_head},
     thread_cache::CachedTarget,
-    visit::{Missed, Refusal, Visit, note, refuse},
+    visit::{Refusal, Visit, note, refuse},
 };
 
 /// Calls `respond` with the target of a cached link, and records the visit if the result is `Some`.
@@ -63,10 +62,8 @@ pub fn follow_cached<T>(
         }
         respond(target, now).inspect(|_| {
             // A link that is answered from here has no rules, and is one of the default domain.
-            let domain = DomainId::DEFAULT;
-            let visit =
-                Visit { outcome: Outcome::Redirected, link: Some(target.link), domain, rule: 0, target: &[] };
-            note(thread, visitor, head, now, visit);
+            let visit = Visit::without_link(DomainId::DEFAULT, Outcome::Redirected);
+            note(thread, visitor, head, now, Visit { link: Some(target.link), ..visit });
         })
     })
 }
@@ -121,16 +118,13 @@ async fn try_to_follow<B>(
     }
     match (has_password, is_look && found.link.is_limited()) {
         (true, _) => Ok(ask_password(false)),
-        (false, true) => Ok(limited()),
+        (false, true) => Ok(VisitorPage::Limited.answer(StatusCode::OK)),
         (false, false) => lead_visitor(thread, visitor, request, now, &found).await,
     }
 }
 
 /// Checks that a link redirects now. A link that is not valid yet is not gone: until it begins, it
 /// is answered like an unknown code.
-///
-/// # Errors
-/// Returns the refusal of a link that does not redirect.
 pub(crate) fn check_live(
     redirector: &Redirector,
     found: &FoundLink,
@@ -145,7 +139,7 @@ pub(crate) fn check_live(
     } else {
         not_found(redirector, visited, Unmatched::Code(key), path)
     };
-    Err(Refusal::new(answer, Missed::of(link, outcome)))
+    Err(Refusal::new(answer, Visit::of(link, outcome)))
 }
 
 /// Returns the page for visitors of a link that has ended.
@@ -171,9 +165,6 @@ pub(crate) fn outcome_of(state: LinkState) -> Option<Outcome> {
 }
 
 /// Checks that a link has visits left, without using up one.
-///
-/// # Errors
-/// Returns the refusal if there are none, or if that is unknown.
 pub(crate) async fn check_visits_left(
     redirector: &Redirector,
     found: &FoundLink,
@@ -189,11 +180,10 @@ pub(crate) async fn check_visits_left(
     }
 }
 
-/// Answers a visitor of a link whose visits are used up.
 fn spent(redirector: &Redirector, found: &FoundLink, path: &str) -> Refusal {
     let outcome = Outcome::LimitReached;
     let answer = gone(redirector, &found.visited, &found.key, path, page_of(outcome));
-    Refusal::new(answer, Missed::of(&found.link, outcome))
+    Refusal::new(answer, Visit::of(&found.link, outcome))
 }
 
 /// Returns whether a request is a look at the link, by a crawler or for the preview of a chat, and
@@ -203,7 +193,6 @@ fn is_look<B>(request: &Request<B>) -> bool {
     *request.method() == Method::HEAD || is_crawler(bytes(request.headers(), &USER_AGENT))
 }
 
-/// A link that a visitor requested, live or not.
 pub(crate) struct FoundLink {
     pub(crate) link: Arc<Link>,
     pub(crate) visited: VisitorDomain,
@@ -211,8 +200,6 @@ pub(crate) struct FoundLink {
 }
 
 /// Looks up the link of a path.
-///
-/// # Errors
 /// Returns the refusal if the path has no link, the link is blocked, the client has used up its
 /// budget of unknown codes, or it is unknown whether the link exists (I8).
 pub(crate) async fn find(
@@ -227,8 +214,8 @@ pub(crate) async fn find(
     let question = redirector.domain_cache.question(host, path);
     let Question { place: visited, wanted: key, .. } = &question;
     let without_link = |why, outcome| {
-        let missed = Missed { outcome, link: None, domain: visited.domain.id };
-        Refusal::new(not_found(redirector, visited, why, path), missed)
+        let visit = Visit::without_link(visited.domain.id, outcome);
+        Refusal::new(not_found(redirector, visited, why, path), visit)
     };
     let Some(key) = key else {
         return Err(without_link(Unmatched::Regular, Outcome::InvalidPath));
@@ -257,7 +244,7 @@ pub(crate) async fn find(
             Err(unavailable(redirector).into())
         }
         Ok(Some(link)) if is_stopped => {
-            Err(Refusal::new(taken_down(redirector), Missed::of(&link, Outcome::TakenDown)))
+            Err(Refusal::new(taken_down(redirector), Visit::of(&link, Outcome::TakenDown)))
         }
         // What this release cannot read may protect the link.
         Ok(Some(link)) if link.is_live(redirector.domain_cache.now()) && link.is_of_later_release() => {
@@ -279,9 +266,6 @@ fn is_stopped(redirector: &Redirector, link: &Link) -> bool {
 }
 
 /// Redirects a visitor who may follow a live link, unless the link's visits are used up.
-///
-/// # Errors
-/// Returns the refusal if there is no target, no visit is left, or it is unknown whether one is.
 pub(crate) async fn lead_visitor<B>(
     thread: &ThreadContext,
     visitor: Visitor,
@@ -292,7 +276,7 @@ pub(crate) async fn lead_visitor<B>(
     let link = &found.link;
     let (redirector, path) = (&*thread.redirector, request.uri().path());
     let to = target(redirector, visitor, request, now, link)
-        .ok_or_else(|| Refusal::new(taken_down(redirector), Missed::of(link, Outcome::TakenDown)))?;
+        .ok_or_else(|| Refusal::new(taken_down(redirector), Visit::of(link, Outcome::TakenDown)))?;
     // The visit is counted last, so that a visit without a target does not count.
     if link.is_limited() {
         match redirector.admission.admit(link.id).await {
@@ -301,19 +285,13 @@ pub(crate) async fn lead_visitor<B>(
             Err(_) => return Err(unavailable(redirector).into()),
         }
     }
-    let visit = Visit {
-        outcome: Outcome::Redirected,
-        link: Some(link.id),
-        domain: link.domain(),
-        rule: to.rule,
-        target: if to.is_own { &[] } else { to.location.as_bytes() },
-    };
+    let target = if to.is_own { &[][..] } else { to.location.as_bytes() };
+    let visit = Visit { rule: to.rule, target, ..Visit::of(link, Outcome::Redirected) };
     note(thread, visitor, &request_head(request), now, visit);
     let status = link.details().status.and_then(|status| StatusCode::from_u16(status.into()).ok());
     Ok(redirect(status.unwrap_or(redirector.status), to.location))
 }
 
-/// Where a visitor is redirected to.
 struct Destination {
     location: HeaderValue,
     /// The number of the rule that matched, counted from 1; 0 for none.

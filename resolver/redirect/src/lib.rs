@@ -103,7 +103,7 @@ pub struct ThreadContext {
 impl ThreadContext {
     /// Creates the context of the listener's thread with this index, with an empty cache.
     pub fn new(redirector: Arc<Redirector>, index: usize) -> Self {
-        Self { cache: ThreadCache::new(), visits: redirector.visits.buffer(index), redirector }
+        Self { cache: ThreadCache::default(), visits: redirector.visits.buffer(index), redirector }
     }
 
     /// Writes the visits recorded so far, if they are written each turn. Called before the answers

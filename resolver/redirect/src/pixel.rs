@@ -24,12 +24,11 @@ use crate::{
     ThreadContext, Visitor,
     follow::{find, outcome_of},
     request::{host, request_head},
-    visit::{Missed, Visit, note},
+    visit::{Visit, note},
 };
 
 /// The suffix of the path, after the code or slug. No slug ends with it.
 const SUFFIX: &str = "/track";
-/// A transparent GIF of one pixel.
 const GIF: &[u8] = b"GIF89a\x01\0\x01\0\x80\0\0\0\0\0\xff\xff\xff\x21\xf9\x04\x01\0\0\0\0\
     \x2c\0\0\0\0\x01\0\x01\0\0\x02\x02\x44\x01\0\x3b";
 
@@ -42,9 +41,8 @@ pub fn link_of(path: &str) -> Option<&str> {
 
 /// Answers with the pixel, and records the visit.
 pub async fn show<B>(thread: &ThreadContext, visitor: Visitor, request: &Request<B>) -> Answer {
-    if let Some(Missed { outcome, link, domain }) = count_as(thread, visitor, request).await {
+    if let Some(visit) = count_as(thread, visitor, request).await {
         let now = thread.redirector.domain_cache.now();
-        let visit = Visit { outcome, link, domain, rule: 0, target: &[] };
         note(thread, visitor, &request_head(request), now, visit);
     }
     let mut pixel = answer(StatusCode::OK, "image/gif", GIF);
@@ -54,20 +52,24 @@ pub async fn show<B>(thread: &ThreadContext, visitor: Visitor, request: &Request
 }
 
 /// Returns what a request for a pixel counts as; `None` if that is unknown now.
-async fn count_as<B>(thread: &ThreadContext, visitor: Visitor, request: &Request<B>) -> Option<Missed> {
+async fn count_as<B>(
+    thread: &ThreadContext,
+    visitor: Visitor,
+    request: &Request<B>,
+) -> Option<Visit<'static>> {
     let redirector = &thread.redirector;
     let path = link_of(request.uri().path())?;
     let link = match find(redirector, visitor.client, path, host(request)).await {
         Ok(found) => found.link,
-        Err(refusal) => return refusal.missed,
+        Err(refusal) => return refusal.visit,
     };
     let now = redirector.domain_cache.now();
     if let Some(outcome) = outcome_of(link.state(now)) {
-        return Some(Missed::of(&link, outcome));
+        return Some(Visit::of(&link, outcome));
     }
     let is_spent = link.is_limited() && redirector.admission.is_spent(link.id).await.ok()?;
     let outcome = if is_spent { Outcome::LimitReached } else { Outcome::Tracked };
-    Some(Missed::of(&link, outcome))
+    Some(Visit::of(&link, outcome))
 }
 
 #[cfg(test)]

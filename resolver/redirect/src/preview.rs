@@ -23,10 +23,6 @@ pub(crate) fn link_of(path: &str) -> Option<&str> {
     path.strip_suffix('+').filter(|link| link.len() > 1)
 }
 
-/// Answers with the preview of a link.
-///
-/// # Errors
-/// Returns the refusal if there is no such link, or if it does not redirect now.
 pub(crate) async fn preview<B>(
     redirector: &Redirector,
     client: IpAddr,

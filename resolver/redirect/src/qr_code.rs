@@ -20,11 +20,11 @@ use links::location;
 use qr::{Image, QrError, QrOptions, render};
 use tokio::{sync::Semaphore, time::timeout};
 use url::form_urlencoded;
-use web::{Answer, TEXT, answer, charge};
+use web::{Answer, TEXT, answer, charge, visitor_page::VisitorPage};
 
 use crate::{
     Redirector, ThreadContext, Visitor,
-    fallback_page::{busy, too_much, unavailable},
+    fallback_page::{refused, too_much, unavailable},
     follow::{check_live, find},
     request::host,
 };
@@ -45,20 +45,13 @@ pub struct QrCodeLimits {
     turns: Arc<Semaphore>,
 }
 
-impl QrCodeLimits {
-    /// Creates the limits, with no QR code under way.
-    pub fn new() -> Self {
+impl Default for QrCodeLimits {
+    fn default() -> Self {
         Self {
             rate: Rate::new(QR_CODES_PER_MINUTE),
             under_way: Pool::of_clients(QR_CODES),
             turns: Arc::new(Semaphore::new(AT_ONCE)),
         }
-    }
-}
-
-impl Default for QrCodeLimits {
-    fn default() -> Self {
-        Self::new()
     }
 }
 
@@ -73,7 +66,7 @@ pub async fn draw(thread: &ThreadContext, visitor: Visitor, request: &Request<In
     let redirector = &thread.redirector;
     let pictures = &redirector.pictures;
     if let Err(wait) = pictures.rate.spend(network(visitor.client)) {
-        return busy(wait);
+        return refused(VisitorPage::TooMuch, wait);
     }
     let _place = match pictures.under_way.take(Account::client(visitor.client), 1) {
         Ok(place) => place,

@@ -14,7 +14,6 @@ pub fn cache_control(status: StatusCode) -> Option<&'static str> {
         .then_some("private,max-age=30")
 }
 
-/// Builds a redirect to a location.
 pub(crate) fn redirect(status: StatusCode, target: HeaderValue) -> Answer {
     let mut redirect = empty(status);
     redirect.headers_mut().insert(LOCATION, target);

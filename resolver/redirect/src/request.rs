@@ -10,7 +10,6 @@ use crate::fast_path::{RequestHead, prefetch};
 /// Global Privacy Control: the visitor asks not to be tracked if it is `1`.
 const SEC_GPC: HeaderName = HeaderName::from_static("sec-gpc");
 
-/// Returns the head of a request.
 pub(crate) fn request_head<B>(request: &Request<B>) -> RequestHead<'_> {
     let (uri, headers) = (request.uri(), request.headers());
     let asks = |name| headers.get_all(name).iter().any(|value| value == "1");

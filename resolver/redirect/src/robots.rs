@@ -48,7 +48,6 @@ const RULES_MAX: usize = TEXT_MAX - HEAD.len() - TAIL.len();
 /// Characters that are special in a rule or not allowed in a path are escaped.
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/');
 
-/// A cached text.
 #[derive(Clone)]
 struct Text {
     /// The text; `None` if the links could not be read.
@@ -74,16 +73,17 @@ pub struct Robots {
     reading: Mutex<()>,
 }
 
-impl Robots {
-    /// Creates an empty cache.
-    pub fn new() -> Self {
+impl Default for Robots {
+    fn default() -> Self {
         let texts = Cache::builder()
             .max_capacity(MEMORY_MAX)
             .weigher(|_, text: &Text| text.weight)
             .eviction_policy(EvictionPolicy::lru());
         Self { texts: texts.build(), reading: Mutex::default() }
     }
+}
 
+impl Robots {
     /// Returns the text of a domain. `read` reads the rules of a domain's own links. Returns `None`
     /// if they cannot be read.
     async fn text<R>(&self, domain: DomainId, read: impl Fn(DomainId) -> R) -> Option<Bytes>
@@ -130,15 +130,8 @@ impl Robots {
         text
     }
 
-    /// Returns what is cached of a domain.
     fn cached(&self, domain: DomainId) -> Option<Text> {
         self.texts.get(&domain).filter(|text| Instant::now() < text.until)
-    }
-}
-
-impl Default for Robots {
-    fn default() -> Self {
-        Self::new()
     }
 }
 
@@ -221,7 +214,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn the_default_domains_links_are_read_once_a_minute_for_all_domains() {
-        let (robots, reads) = (Robots::new(), RefCell::new(Vec::new()));
+        let (robots, reads) = (Robots::default(), RefCell::new(Vec::new()));
         let [one, other] = [1, 2].map(DomainId::from_stored);
         let read = |domain: DomainId| {
             reads.borrow_mut().push(domain);
@@ -252,7 +245,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_failed_read_answers_all_domains_for_a_second() {
-        let (robots, reads) = (Robots::new(), Cell::new(0));
+        let (robots, reads) = (Robots::default(), Cell::new(0));
         let read = |_: DomainId| {
             reads.set(reads.get() + 1);
             async { Err::<String, _>(StoreError::TimedOut) }
@@ -268,7 +261,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_domain_whose_links_cannot_be_read_has_no_text_and_all_others_have_theirs() {
-        let robots = Robots::new();
+        let robots = Robots::default();
         let [broken, other] = [1, 2].map(DomainId::from_stored);
         let read = |domain: DomainId| async move {
             if domain == broken { Err(StoreError::TimedOut) } else { Ok(String::new()) }

@@ -6,7 +6,6 @@ use std::{
 };
 
 use app::{
-    clock::DatabaseClock,
     domain_cache::{DirectoryConfig, DomainCache, Policy, PublicUrl},
     lookup::{Lookup, LookupSizes},
     metrics::Metrics,
@@ -35,7 +34,6 @@ pub(crate) const OTHER_HOST: &str = "other.example";
 /// The fallback target for paths that no link can have.
 pub(crate) const REGULAR_404: &str = "https://regular.example/";
 
-/// Keeps blocks of visits.
 #[derive(Default)]
 pub(crate) struct Kept(Mutex<Vec<Vec<u8>>>);
 
@@ -45,13 +43,11 @@ impl BlockSink for Kept {
     }
 }
 
-/// A site with one listener's thread.
 pub(crate) struct Site {
     pub(crate) thread: ThreadContext,
     /// The id of the domain [`OTHER_HOST`].
     pub(crate) other: DomainId,
     pub(crate) page: daemon::Recorder,
-    mint: Arc<Mint>,
     store: Arc<dyn Store>,
     kept: Arc<Kept>,
     _folder: TempDir,
@@ -82,10 +78,10 @@ impl Site {
                 metrics: Arc::clone(&metrics),
             },
         );
-        let parts = Parts { supervisor, store: store.clone(), mint: Arc::clone(&mint), metrics };
+        let parts = Parts { supervisor, store: store.clone(), mint, metrics };
         let redirector = Arc::new(parts.redirector(recorder).await);
         let thread = ThreadContext::new(redirector, 0);
-        Self { thread, other, page, mint, store, kept, _folder: folder }
+        Self { thread, other, page, store, kept, _folder: folder }
     }
 
     /// Creates a link to `https://example.com/` followed by its name.
@@ -110,14 +106,12 @@ impl Site {
         }
     }
 
-    /// Deletes a link.
     pub(crate) async fn delete(&self, link: LinkId) {
         self.store.delete(link, &links::Precondition::default(), ApiKeyId(1)).await.unwrap().unwrap();
     }
 
-    /// Returns whether a name is a code.
     pub(crate) fn is_code(&self, name: &str) -> bool {
-        codes::Code::parse(name).is_ok_and(|code| self.mint.belongs(&code))
+        codes::Code::parse(name).is_ok_and(|code| self.thread.redirector.lookup.mint.belongs(&code))
     }
 
     /// Commits the turn, and returns the blocks written since the last call.
@@ -127,7 +121,6 @@ impl Site {
     }
 }
 
-/// Returns a visitor without a proxy.
 pub(crate) fn visitor(address: &str) -> Visitor {
     let address: IpAddr = address.parse().unwrap();
     Visitor { peer: address, client: address, country: None }
@@ -177,9 +170,9 @@ impl Parts {
             fallbacks: FallbackTargets { redirects, ..FallbackTargets::default() },
             tells_gone: true,
             status: StatusCode::FOUND,
-            pictures: QrCodeLimits::new(),
+            pictures: QrCodeLimits::default(),
             logo: None,
-            robots: Robots::new(),
+            robots: Robots::default(),
             runtime: runtime::Handle::current(),
         }
     }
@@ -192,7 +185,6 @@ impl Parts {
             public_url: PublicUrl { protocol: Protocol::Http, authority: "sho.rt".to_owned() },
             policy: Policy { domains_max: 9, checks_redirects: true },
             lookup: Arc::clone(lookup),
-            clock: Arc::new(DatabaseClock::new(polled.now)),
             closing: Closing::without_minting(),
         };
         DomainCache::start(&self.supervisor, config, (asked, polled))

@@ -20,9 +20,7 @@ use app::lookup::Lookup;
 use codes::{Code, LinkId};
 use jiff::Timestamp;
 
-/// The number of sets in a thread's table.
 const SETS: usize = 8_192;
-/// The number of entries in each set.
 const WAYS: usize = 4;
 /// The longest location that is copied, in bytes; links with longer ones stay in the shared cache
 /// only. This bounds a table to 66 MiB in the worst case; the usual size is 4 MiB.
@@ -70,14 +68,15 @@ pub struct ThreadCache {
     table: Mutex<Table>,
 }
 
-impl ThreadCache {
-    /// Creates an empty cache.
-    pub fn new() -> Self {
+impl Default for ThreadCache {
+    fn default() -> Self {
         let sets = (0..SETS).map(|_| Set::default()).collect();
         let tags = vec![[0; WAYS]; SETS].into_boxed_slice();
         Self { table: Mutex::new(Table { tags, sets, hits: 0 }) }
     }
+}
 
+impl ThreadCache {
     /// Calls `respond` with the target of a link if this table or the shared cache has it, and
     /// returns the result. Only a result of `Some` counts as a hit.
     pub fn find<T>(
@@ -131,12 +130,6 @@ impl ThreadCache {
     #[inline]
     fn table(&self) -> MutexGuard<'_, Table> {
         self.table.lock().expect("no code panics while it holds this lock")
-    }
-}
-
-impl Default for ThreadCache {
-    fn default() -> Self {
-        Self::new()
     }
 }
 

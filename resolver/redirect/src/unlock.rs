@@ -15,14 +15,14 @@ use links::PasswordHash;
 use tokio::time::timeout;
 use url::form_urlencoded;
 use visits::Outcome;
-use web::{Answer, TEXT, answer, hold_back};
+use web::{Answer, TEXT, answer, hold_back, visitor_page::VisitorPage};
 
 use crate::{
     Redirector, ThreadContext, Visitor,
-    fallback_page::{ask_password, too_many_tries, too_much, unavailable},
+    fallback_page::{ask_password, refused, too_much, unavailable},
     follow::{check_live, find, lead_visitor},
     request::host,
-    visit::{Missed, Refusal, refuse},
+    visit::{Refusal, Visit, refuse},
 };
 
 /// The maximum size of the form's body in bytes: a password of 256 bytes, each percent-encoded.
@@ -71,10 +71,10 @@ async fn answer_form<B: FormBody>(
         match open(redirector, found.link.id, visitor.client, hash, password).await {
             Tried::Opened => {}
             Tried::Wrong => {
-                let missed = Missed::of(&found.link, Outcome::WrongPassword);
-                return Err(Refusal::new(ask_password(true), missed));
+                let visit = Visit::of(&found.link, Outcome::WrongPassword);
+                return Err(Refusal::new(ask_password(true), visit));
             }
-            Tried::TooMany(wait) => return Err(hold_back(too_many_tries(wait)).into()),
+            Tried::TooMany(wait) => return Err(hold_back(refused(VisitorPage::TooManyTries, wait)).into()),
             Tried::Busy => return Err(unavailable(redirector).into()),
         }
     }

@@ -21,8 +21,7 @@ use web::Answer;
 
 use crate::{ThreadContext, Visitor, fast_path::RequestHead, request::request_head};
 
-/// What a request led to.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Visit<'a> {
     pub(crate) outcome: Outcome,
     /// The link that was found, also if it did not redirect.
@@ -35,18 +34,15 @@ pub(crate) struct Visit<'a> {
     pub(crate) target: &'a [u8],
 }
 
-/// Why a request was not redirected by a link.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Missed {
-    pub(crate) outcome: Outcome,
-    pub(crate) link: Option<LinkId>,
-    pub(crate) domain: DomainId,
-}
-
-impl Missed {
-    /// Describes a request whose link was found and does not redirect it.
+impl Visit<'static> {
+    /// Describes a request whose link was found.
     pub(crate) fn of(link: &Link, outcome: Outcome) -> Self {
-        Self { outcome, link: Some(link.id), domain: link.domain() }
+        Self { link: Some(link.id), ..Self::without_link(link.domain(), outcome) }
+    }
+
+    /// Describes a request for which no link was found.
+    pub(crate) fn without_link(domain: DomainId, outcome: Outcome) -> Self {
+        Self { outcome, link: None, domain, rule: 0, target: &[] }
     }
 }
 
@@ -55,24 +51,24 @@ pub(crate) struct Refusal {
     /// In a box, because a refusal is the error of many functions.
     pub(crate) answer: Box<Answer>,
     /// `None` if the request is no visit.
-    pub(crate) missed: Option<Missed>,
+    pub(crate) visit: Option<Visit<'static>>,
 }
 
 impl From<Answer> for Refusal {
     /// Builds the refusal of a request that is no visit.
     fn from(answer: Answer) -> Self {
-        Self { answer: Box::new(answer), missed: None }
+        Self { answer: Box::new(answer), visit: None }
     }
 }
 
 impl Refusal {
-    pub(crate) fn new(answer: Answer, missed: Missed) -> Self {
-        Self { answer: Box::new(answer), missed: Some(missed) }
+    pub(crate) fn new(answer: Answer, visit: Visit<'static>) -> Self {
+        Self { answer: Box::new(answer), visit: Some(visit) }
     }
 
     /// Returns whether no link has the path of the request.
     pub(crate) fn is_unknown(&self) -> bool {
-        let outcome = self.missed.map(|missed| (missed.outcome, missed.link));
+        let outcome = self.visit.map(|visit| (visit.outcome, visit.link));
         matches!(outcome, Some((Outcome::UnknownCode | Outcome::InvalidPath, None)))
     }
 }
@@ -82,13 +78,12 @@ pub(crate) fn refuse<B>(
     thread: &ThreadContext,
     visitor: Visitor,
     request: &Request<B>,
-    Refusal { answer, missed }: Refusal,
+    Refusal { answer, visit }: Refusal,
 ) -> Answer {
-    if let Some(Missed { outcome, link, domain }) = missed {
+    if let Some(visit) = visit {
         let target = answer.headers().get(LOCATION).map_or(&[][..], HeaderValue::as_bytes);
         let now = thread.redirector.domain_cache.now();
-        let visit = Visit { outcome, link, domain, rule: 0, target };
-        note(thread, visitor, &request_head(request), now, visit);
+        note(thread, visitor, &request_head(request), now, Visit { target, ..visit });
     }
     *answer
 }

@@ -316,7 +316,7 @@ mod tests {
 
     use jiff::Timestamp;
     use limits::{Connections, ListenerLimits};
-    use redirect::fast_path::Buffers;
+    use redirect::fast_path::{Buffers, ProxyHeaders};
     use tokio::io::{AsyncWriteExt as _, duplex};
 
     use super::*;
@@ -339,7 +339,7 @@ mod tests {
             let connection = open.connection().clone();
             let mut stream = TimedStream::new(far, open);
             let task = tokio::spawn(async move {
-                let buffers = Mutex::new(Buffers::new(StatusCode::FOUND, None));
+                let buffers = Mutex::new(Buffers::new(StatusCode::FOUND, None, ProxyHeaders::default()));
                 if let Ok(Ending::HandOver(unanswered)) =
                     fast_path::serve(&mut stream, &buffers, |_| false, respond, || {}).await
                 {

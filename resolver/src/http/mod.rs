@@ -118,7 +118,7 @@ impl ListenerThread {
             client: clients.list_header().as_str().into(),
             country: clients.limits.country_header.as_ref().map(|name| name.as_str().into()),
         };
-        let buffers = Buffers::new(status, cache_control(status)).with_proxy_headers(proxy_headers);
+        let buffers = Buffers::new(status, cache_control(status), proxy_headers);
         Self {
             redirects: ThreadContext::new(Arc::clone(&service.redirector), index),
             buffers: Mutex::new(buffers),

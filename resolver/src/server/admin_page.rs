@@ -3,7 +3,8 @@
 use std::{convert::Infallible, sync::Arc};
 
 use app::{
-    contact_metrics::show_contacts, database_metrics::DatabaseMetrics, webhooks::metrics::WebhookMetrics,
+    database_metrics::{DatabaseMetrics, show_contacts},
+    webhooks::metrics::WebhookMetrics,
 };
 use daemon::{Admin, Liveness, Recorder, Refresh};
 use issuer::{embedded::Embedded, observer::Observer};
@@ -126,8 +127,8 @@ fn refresh(
         show_readiness(&recorder, role, *ready.borrow());
         metrics.report(shown.mintings.iter());
         let Shown { databases, issuer, webhooks, .. } = &*shown;
-        let databases = databases.iter().flat_map(|databases| databases.metrics.contacts());
-        let issuer = issuer.iter().map(|client| client.contact());
+        let databases = databases.iter().flat_map(|databases| &databases.metrics.contacts);
+        let issuer = issuer.iter().map(|client| &client.contact);
         let receivers = webhooks.iter().map(|webhooks| &webhooks.receivers);
         show_contacts(&recorder, databases.chain(issuer).chain(receivers));
         if let Some(client) = &shown.issuer {

@@ -5,7 +5,6 @@ use std::sync::{Arc, OnceLock, atomic::AtomicBool};
 use api::{Api, Calls, HealthCheck, rest};
 use app::{
     LinkPolicy, LinkService,
-    clock::DatabaseClock,
     cluster::SpoolGauge,
     creator::{Creator, CreatorConfig},
     delete_visits::DeletionPace,
@@ -83,7 +82,6 @@ pub(super) struct Assembled {
 /// What redirects and the API share.
 struct Shared {
     lookup: Arc<Lookup>,
-    clock: Arc<DatabaseClock>,
     domain_cache: Arc<DomainCache>,
     passwords: Arc<PasswordGuard>,
     clients: Arc<Clients>,
@@ -103,13 +101,10 @@ impl Parts {
         let (supply, closing) = supply.unzip();
         let closing = closing.unwrap_or_else(Closing::without_minting);
         let lookup = Arc::new(self.start_lookup(settings));
-        let clock = Arc::new(DatabaseClock::new(polled.now));
-        let lookup_and_clock = (Arc::clone(&lookup), Arc::clone(&clock));
-        let domain_cache = self.start_directory(settings, lookup_and_clock, &closing, (asked, polled));
+        let domain_cache = self.start_directory(settings, Arc::clone(&lookup), &closing, (asked, polled));
         settings.geoip.follow(&self.supervisor);
         let shared = Shared {
             lookup,
-            clock,
             domain_cache,
             passwords: Arc::new(PasswordGuard::default()),
             clients: Arc::new(Clients::new(
@@ -169,7 +164,7 @@ impl Parts {
         connections: ConnectionLimits,
     ) -> (Arc<Api>, Stoppable) {
         let turns = DatabasePermits::of(self.budget);
-        let creator = self.start_creator(shared, issuing, turns.writes());
+        let creator = self.start_creator(shared, issuing, Arc::clone(&turns.writes));
         self.start_sweeper(settings, shared, issuing);
         let indexer = UrlIndexer { catalog: self.store.clone(), holder: issuing.owner.instance.clone() };
         self.supervisor.spawn("indexer of long URLs", indexer.run());
@@ -206,9 +201,9 @@ impl Parts {
             fallbacks: settings.fallbacks.clone(),
             tells_gone: settings.flags.tell_gone,
             status: settings.redirect_status,
-            pictures: QrCodeLimits::new(),
+            pictures: QrCodeLimits::default(),
             logo: settings.pages.qr_logo.clone(),
-            robots: Robots::new(),
+            robots: Robots::default(),
             runtime: runtime::Handle::current(),
         }
     }
@@ -337,13 +332,11 @@ impl Parts {
 
     fn start_creator(&self, shared: &Shared, issuing: &Issuing, turns: Arc<KeyPermits>) -> Creator {
         let config = CreatorConfig {
-            mint: Arc::clone(&self.mint),
             mintings: issuing.mintings.clone(),
             links: self.store.clone(),
             register: self.store.clone(),
             owner: issuing.owner.clone(),
             lookup: Arc::clone(&shared.lookup),
-            clock: Arc::clone(&shared.clock),
             turns,
             metrics: Arc::clone(&self.metrics),
         };
@@ -353,7 +346,7 @@ impl Parts {
     fn start_directory(
         &self,
         settings: &Settings,
-        (lookup, clock): (Arc<Lookup>, Arc<DatabaseClock>),
+        lookup: Arc<Lookup>,
         closing: &Closing,
         polled: (Instant, SettingsPoll),
     ) -> Arc<DomainCache> {
@@ -362,7 +355,6 @@ impl Parts {
             public_url: settings.default_domain.clone(),
             policy: settings.policy,
             lookup,
-            clock,
             closing: closing.clone(),
         };
         DomainCache::start(&self.supervisor, config, polled)

@@ -13,26 +13,16 @@ pub struct Clock {
 
 impl Clock {
     /// Starts a clock at zero.
-    #[must_use]
     pub fn start() -> Self {
         Self { origin: Instant::now() }
     }
 
     /// Returns the current time.
-    #[must_use]
     pub fn now(self) -> Millis {
-        self.at(Instant::now())
-    }
-
-    /// Converts an instant to a time; zero for an instant before the start.
-    #[must_use]
-    pub fn at(self, instant: Instant) -> Millis {
-        let since = instant.saturating_duration_since(self.origin);
-        Millis(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+        Millis(u64::try_from(self.origin.elapsed().as_millis()).unwrap_or(u64::MAX))
     }
 
     /// Converts a time to an instant.
-    #[must_use]
     pub fn instant(self, time: Millis) -> Instant {
         self.origin + Duration::from_millis(time.0)
     }

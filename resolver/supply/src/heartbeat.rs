@@ -4,9 +4,6 @@
 //! Beats run in a task of their own, so that a database that hangs or an allocation that waits
 //! never silences a living holder. Near the end of a number space the answers name the keyspaces in
 //! which a holder starves.
-//!
-//! A beat's report is read after the last seq that it covers. So a block that arrives in between is
-//! in the report, which never states less than what is in hand.
 
 use std::{
     collections::VecDeque,
@@ -29,11 +26,6 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// The minimum time that the answer to a beat waits for the database's mark.
 const MARK_PATIENCE: Duration = Duration::from_millis(500);
 
-/// The task that sends beats for one holder.
-pub(super) struct Heartbeat {
-    holder: Arc<Holder>,
-}
-
 /// What the beats without an answer yet have seen of the register, in the order they were sent.
 type Sent = Arc<Mutex<VecDeque<Seen>>>;
 
@@ -46,16 +38,12 @@ fn lasts_ms(mintings: &[Arc<Minting>], namespace: &Namespace, in_hand: u64) -> O
     (reported.rate > 0.0).then(|| (reported.supply_seconds() * 1_000.0) as u64)
 }
 
-impl Heartbeat {
-    pub(super) fn new(holder: Arc<Holder>) -> Self {
-        Self { holder }
-    }
-
+impl Holder {
     /// Sends beats while there is a registration, over one stream after another. Ends when this
     /// holder is lost, or when it is dropped.
-    pub(super) async fn run(self) {
-        let mut sessions = self.holder.session.subscribe();
-        while self.holder.lost.borrow().is_none() {
+    pub(super) async fn send_beats(self: Arc<Self>) {
+        let mut sessions = self.session.subscribe();
+        while self.closing.lost.borrow().is_none() {
             let session = *sessions.borrow_and_update();
             let Some(session) = session else {
                 // This task owns the sender, so the channel cannot be closed.
@@ -71,16 +59,16 @@ impl Heartbeat {
     }
 
     /// Runs one stream until it breaks or the issuer steps down.
-    async fn beat(&self, session: Session) {
+    async fn beat(self: &Arc<Self>, session: Session) {
         let sent = Sent::default();
         let interval = ttl(session) / 3;
-        let answers = self.holder.config.client.keep_alive(|| self.beats(session, interval, &sent)).await;
+        let answers = self.config.client.keep_alive(|| self.beats(session, interval, &sent)).await;
         let mut answers = match answers {
             Ok(answers) => answers,
             Err(refused) => return self.refused(session, &refused),
         };
         while let Ok(Ok(Some(answer))) = timeout(interval * 2, answers.message()).await {
-            self.holder.config.client.contact().succeeded();
+            self.config.client.contact.succeeded();
             let seen = lock(&sent).pop_front();
             self.share(&answer);
             if let Some(seen) = seen {
@@ -90,15 +78,14 @@ impl Heartbeat {
         }
     }
 
-    /// Returns the beats of one try.
     fn beats(
-        &self,
+        self: &Arc<Self>,
         session: Session,
         interval: Duration,
         sent: &Sent,
     ) -> impl tokio_stream::Stream<Item = pb::KeepAliveRequest> + Send + 'static {
         lock(sent).clear();
-        let (sent, holder) = (Arc::clone(sent), Arc::clone(&self.holder));
+        let (sent, holder) = (Arc::clone(sent), Arc::clone(self));
         let pace = Arc::clone(&holder.pace);
         let beat = move || {
             let config = &holder.config;
@@ -132,23 +119,23 @@ impl Heartbeat {
 
     /// Adopts the issuer's pace, and gives up unclaimed numbers where another holder starves.
     fn share(&self, answer: &pb::KeepAliveResponse) {
-        self.holder.pace.ask(answer.next_beat_ms);
+        self.pace.ask(answer.next_beat_ms);
         let starving: Vec<_> =
             answer.starving.iter().filter_map(|name| Namespace::new(name.clone()).ok()).collect();
         if starving.is_empty() {
             return;
         }
-        let config = &self.holder.config;
+        let config = &self.config;
         let now = config.clock.now();
-        self.holder.with_core(|core, keyspaces| core.share(now, &starving, keyspaces));
-        config.mintings.iter().for_each(|minting| minting.want());
+        self.with_core(|core, keyspaces| core.share(now, &starving, keyspaces));
+        config.mintings.iter().for_each(|minting| minting.wanted.notify_one());
     }
 
     /// Raises the database's mark, which the next beat reports. The wait is bounded, because a
     /// database that hangs must not silence a living holder. Until the database has answered,
     /// creates may be waiting for it, so the next beat follows soon.
     async fn raise(&self, told: Mark, seen: Seen, patience: Duration) {
-        let Holder { history, config, pace, .. } = &*self.holder;
+        let Holder { history, config, pace, .. } = self;
         let raised = timeout(patience, history.advance_soon(&config.register, told, seen)).await;
         if !matches!(raised, Ok(true)) {
             pace.hurry();
@@ -157,14 +144,14 @@ impl Heartbeat {
 
     fn refused(&self, session: Session, refused: &Refused) {
         if let Refused::Superseded(reason) = refused {
-            let effects = self.holder.with_core(|core, keyspaces| core.supersede(reason.clone(), keyspaces));
-            self.holder.apply(effects);
+            let effects = self.with_core(|core, keyspaces| core.supersede(reason.clone(), keyspaces));
+            self.apply(effects);
             return;
         }
         tracing::warn!(error = refused as &dyn std::error::Error, "keep-alive");
         if matches!(refused, Refused::NotRegistered(_)) {
-            let effects = self.holder.with_core(|core, _| core.forget(session));
-            self.holder.apply(effects);
+            let effects = self.with_core(|core, _| core.forget(session));
+            self.apply(effects);
         }
     }
 }

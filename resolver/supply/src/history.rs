@@ -34,7 +34,6 @@ use crate::safety_rule::{SafetyRule, SafetyRules};
 /// The pause before a database that did not answer is asked again.
 const RETRY: Duration = Duration::from_millis(100);
 
-/// The highest mark known to this process.
 #[derive(Debug)]
 pub(super) struct History {
     told: AtomicU64,
@@ -52,7 +51,6 @@ impl Seen {
 }
 
 impl History {
-    /// Creates the history of a holder that has heard of no mark yet.
     pub(super) fn new(rules: SafetyRules) -> Self {
         Self { told: AtomicU64::new(0), rules }
     }
@@ -70,9 +68,16 @@ impl History {
         told: Mark,
         seen: Seen,
     ) -> Result<bool, StoreError> {
-        self.hear(told);
+        self.told.fetch_max(told.0, Ordering::AcqRel);
         let how = Comparison { raises: true, since: seen.0 };
-        Ok(self.learn(register.advance(self.least(), how).await?))
+        let least = if self.rules.keep(SafetyRule::Mark) { self.known() } else { Mark(0) };
+        match register.advance(least, how).await? {
+            Advanced::Restarted => Ok(false),
+            Advanced::To(mark) | Advanced::Began(mark) => {
+                self.told.fetch_max(mark.0, Ordering::AcqRel);
+                Ok(true)
+            }
+        }
     }
 
     /// Raises the mark like [`History::advance`], and repeats the call until the database answers.
@@ -85,25 +90,6 @@ impl History {
                 Err(error) => tracing::debug!(error = &error as &dyn std::error::Error, "raise the mark"),
             }
             sleep(RETRY).await;
-        }
-    }
-
-    /// Returns the mark that the database must have reached.
-    fn least(&self) -> Mark {
-        if self.rules.keep(SafetyRule::Mark) { self.known() } else { Mark(0) }
-    }
-
-    fn hear(&self, mark: Mark) {
-        self.told.fetch_max(mark.0, Ordering::AcqRel);
-    }
-
-    fn learn(&self, advanced: Advanced) -> bool {
-        match advanced {
-            Advanced::Restarted => false,
-            Advanced::To(mark) | Advanced::Began(mark) => {
-                self.hear(mark);
-                true
-            }
         }
     }
 }

@@ -3,7 +3,6 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use codes::Contradiction;
 use holder::{Effect, Note, Session, SupplyCore};
 use limits::Seldom;
 use store::Register;
@@ -16,6 +15,7 @@ use super::{
     minting::{Minting, Shared},
     owner::Owner,
     pace::Pace,
+    supplier::Closing,
 };
 use crate::{metrics::SupplyMetrics, safety_rule::SafetyRules};
 
@@ -39,54 +39,28 @@ pub struct SupplierConfig {
     pub rules: SafetyRules,
 }
 
-/// The reason why a holder mints no more, for good.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum StopReason {
-    /// A later start of the same holder has registered. Carries the issuer's message.
-    Superseded(String),
-    /// The issuer's ledger is not the one that the database has adopted.
-    AnotherLedger {
-        /// The id of the issuer's ledger.
-        issuer: String,
-        /// The id of the ledger that the database has adopted.
-        database: String,
-    },
-    /// The database contradicts the keyspaces of this process.
-    Keyspaces(Contradiction),
-}
-
-impl From<holder::Lost> for StopReason {
-    fn from(lost: holder::Lost) -> Self {
-        match lost {
-            holder::Lost::Superseded(reason) => Self::Superseded(reason),
-            holder::Lost::AnotherLedger { issuer, database } => Self::AnotherLedger { issuer, database },
-        }
-    }
-}
-
 /// The core, and the state that the supplier and the heartbeat share.
 pub(super) struct Holder {
     pub(super) config: SupplierConfig,
     /// A std mutex: it is held for one step and never across an await.
     core: Mutex<SupplyCore>,
     pub(super) session: watch::Sender<Option<Session>>,
-    pub(super) lost: watch::Sender<Option<StopReason>>,
+    /// Ends minting, with the reason.
+    pub(super) closing: Closing,
     pub(super) pace: Arc<Pace>,
     pub(super) history: History,
-    /// Blocks that overlapped the register.
     overlaps: Seldom,
 }
 
 impl Holder {
-    /// Creates the state of a holder that has not registered yet.
     pub(super) fn new(config: SupplierConfig) -> Self {
         let specs = config.mintings.iter().map(|minting| minting.spec()).collect();
-        let rules = config.rules;
+        let (rules, mintings) = (config.rules, config.mintings.clone());
         Self {
             config,
-            core: Mutex::new(SupplyCore::new(specs, rules.of_holder())),
+            core: Mutex::new(SupplyCore::new(specs, rules)),
             session: watch::Sender::new(None),
-            lost: watch::Sender::new(None),
+            closing: Closing { mintings, lost: watch::Sender::new(None) },
             pace: Arc::default(),
             history: History::new(rules),
             overlaps: Seldom::default(),
@@ -97,7 +71,6 @@ impl Holder {
         self.core.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs a function with the core and the keyspaces.
     pub(super) fn with_core<T>(&self, act: impl FnOnce(&mut SupplyCore, &mut Shared<'_>) -> T) -> T {
         act(&mut self.core(), &mut Shared(&self.config.mintings))
     }
@@ -110,16 +83,10 @@ impl Holder {
                 Effect::Session => {
                     self.session.send_replace(self.core().session());
                 }
-                Effect::WakeCreators(keyspace) => self.config.mintings[keyspace].came(),
+                Effect::WakeCreators(keyspace) => self.config.mintings[keyspace].came.notify_waiters(),
                 Effect::BeatNow => self.pace.hurry(),
                 Effect::Note(note) => self.report(note),
-                Effect::Lost(lost) => {
-                    self.lost.send_if_modified(|first| {
-                        let is_first = first.is_none();
-                        first.get_or_insert(lost.into());
-                        is_first
-                    });
-                }
+                Effect::Lost(reason) => self.closing.close(reason),
                 other => next = Some(other),
             }
         }

@@ -33,9 +33,6 @@ use tonic::{
     transport::{Channel, Endpoint, Uri},
 };
 
-use crate::IssuerStatus;
-
-/// The time limit of one try.
 const TRY: Duration = Duration::from_secs(2);
 /// The back-off after an issuer could not answer; it doubles up to the maximum. It is short,
 /// because it delays the discovery of a new leader.
@@ -77,16 +74,15 @@ pub struct IssuerClient {
     target: Target,
     /// A std mutex: it is never held across an await.
     state: Mutex<State>,
-    /// Calls that reached no issuer.
     failed: Seldom,
-    contact: Contact,
+    /// When the leading issuer last answered. Keep-alives ask it every few seconds.
+    pub contact: Contact,
     unanswered: AtomicU64,
 }
 
 #[derive(Default)]
 struct State {
     channels: HashMap<String, Channel>,
-    /// The last known address of the leader.
     leader: Option<String>,
     /// The count of tries without a known leader. It selects the configured issuer for the next
     /// one.
@@ -115,16 +111,10 @@ enum Next {
 
 impl IssuerClient {
     /// Creates a client that has not connected yet.
-    #[must_use]
     pub fn new(target: Target) -> Self {
         let (state, failed) = (Mutex::new(State::default()), Seldom::default());
         let (contact, unanswered) = (Contact::polled("issuer"), AtomicU64::new(0));
         Self { target, state, failed, contact, unanswered }
-    }
-
-    /// Returns when the leading issuer last answered. Keep-alives ask it every few seconds.
-    pub fn contact(&self) -> &Contact {
-        &self.contact
     }
 
     /// Returns how many calls no issuer has executed or refused: there was no connection, no answer
@@ -135,9 +125,6 @@ impl IssuerClient {
 
     /// Registers a start of this holder. There is no time limit; the caller bounds the wait by
     /// dropping the future.
-    ///
-    /// # Errors
-    /// Returns [`Refused`] if the issuer definitely refuses, as do the other calls of this client.
     pub async fn register(&self, request: pb::RegisterRequest) -> Result<pb::RegisterResponse, Refused> {
         self.call(|mut stub| {
             let request = request.clone();
@@ -147,9 +134,6 @@ impl IssuerClient {
     }
 
     /// Asks for a block.
-    ///
-    /// # Errors
-    /// See [`IssuerClient::register`].
     pub async fn allocate(
         &self,
         request: pb::AllocateBlockRequest,
@@ -162,9 +146,6 @@ impl IssuerClient {
     }
 
     /// Returns blocks.
-    ///
-    /// # Errors
-    /// See [`IssuerClient::register`].
     pub async fn return_blocks(
         &self,
         request: pb::ReturnBlocksRequest,
@@ -177,19 +158,11 @@ impl IssuerClient {
     }
 
     /// Returns the status of the issuer.
-    ///
-    /// # Errors
-    /// See [`IssuerClient::register`].
-    pub async fn status(&self) -> Result<IssuerStatus, Refused> {
-        let status =
-            self.call(|mut stub| async move { stub.get_status(pb::GetStatusRequest {}).await }).await?;
-        Ok(status.into())
+    pub async fn status(&self) -> Result<pb::GetStatusResponse, Refused> {
+        self.call(|mut stub| async move { stub.get_status(pb::GetStatusRequest {}).await }).await
     }
 
     /// Opens a stream of beats and returns the answers. `make` creates the beats anew for each try.
-    ///
-    /// # Errors
-    /// See [`IssuerClient::register`].
     pub async fn keep_alive<S>(
         &self,
         make: impl Fn() -> S,
@@ -375,11 +348,11 @@ mod tests {
         let call =
             |status: Status| client.call(move |_| std::future::ready(Err::<Response<()>, _>(status.clone())));
         assert!(timeout(LONG, call(Status::unavailable("no leader"))).await.is_err(), "it is asked again");
-        assert!(client.contact().age() >= LONG && client.unanswered() > 1);
+        assert!(client.contact.age() >= LONG && client.unanswered() > 1);
         let unanswered = client.unanswered();
         let refused = call(Status::permission_denied("a later start")).await;
         assert!(matches!(refused, Err(Refused::Superseded(_))), "{refused:?}");
-        assert!(client.contact().age() < Duration::from_secs(1));
+        assert!(client.contact.age() < Duration::from_secs(1));
         assert_eq!(client.unanswered(), unanswered);
     }
 }

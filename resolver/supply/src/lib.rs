@@ -10,7 +10,6 @@ mod heartbeat;
 mod history;
 mod holder_state;
 mod issuer_client;
-mod issuer_status;
 mod messages;
 mod metrics;
 mod minting;
@@ -18,16 +17,17 @@ mod owner;
 mod pace;
 mod rate;
 mod reservation_holder;
-pub mod safety_rule;
 mod supplier;
 
 pub use clock::Clock;
-pub use holder::{Claim, ClaimError, Entered, EntryId, Fate, Refused, Row, Spec, Verdict};
-pub use holder_state::{StopReason, SupplierConfig};
+pub use holder::{
+    Claim, ClaimError, Entered, EntryId, Fate, Refused, Row, Spec, StopReason, Verdict, safety_rule,
+};
+pub use holder_state::SupplierConfig;
 pub use issuer_client::{IssuerClient, Issuers, Target};
-pub use issuer_status::{HolderStatus, IssuerStatus, NamespaceAccount};
 pub use metrics::SupplyMetrics;
 pub use minting::{Minting, Stock};
 pub use owner::Owner;
+pub use proto::issuer::v1::{GetStatusResponse as IssuerStatus, NamespaceStatus};
 pub use reservation_holder::ReservationHolder;
 pub use supplier::{Closing, Supplier};

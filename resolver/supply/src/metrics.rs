@@ -27,7 +27,6 @@ pub struct SupplyMetrics {
 
 impl SupplyMetrics {
     /// Registers all metrics, so that the first scrape shows zeros instead of no series.
-    #[must_use]
     pub fn new(recorder: &Recorder) -> Arc<Self> {
         recorder.with(|| {
             describe();

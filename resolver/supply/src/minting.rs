@@ -22,14 +22,15 @@ pub struct Minting {
     pub index: KeyspaceIndex,
     /// The namespace of the keyspace at the issuer.
     pub namespace: Namespace,
-    capacity: u64,
+    /// The count of numbers in the keyspace.
+    pub capacity: u64,
     clock: Clock,
     /// A std mutex: it is held for a few instructions and never across an await.
     state: Mutex<State>,
     /// Wakes creators when numbers have come, or none will.
-    came: Notify,
+    pub(super) came: Notify,
     /// Wakes the supplier when numbers run low or blocks can be returned.
-    wanted: Notify,
+    pub(super) wanted: Notify,
 }
 
 #[derive(Debug)]
@@ -56,7 +57,6 @@ pub struct Stock {
 impl Stock {
     /// Returns how long the numbers last at the current rate, in seconds. It is 0 without numbers
     /// in hand, and otherwise infinite if none are claimed.
-    #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "numbers in hand stay below 2^48")]
     pub fn supply_seconds(&self) -> f64 {
         if self.in_hand == 0 {
@@ -73,10 +73,7 @@ impl Stock {
 const SUPPLY: Duration = Duration::from_secs(600);
 
 impl Minting {
-    /// Creates a keyspace without numbers in hand. `refill_permille` is the used part of a block,
-    /// in thousandths, at which the next one is fetched. It differs between resolvers, so that
-    /// those started together do not ask together.
-    #[must_use]
+    /// Creates a keyspace without numbers in hand; for `refill_permille` see [`KeyspaceNumbers`].
     pub fn new(spec: Spec, refill_permille: u64, clock: Clock) -> Self {
         let Spec { index, namespace, capacity } = spec;
         let keyspace = KeyspaceNumbers::new(refill_permille);
@@ -100,11 +97,6 @@ impl Minting {
     }
 
     /// Claims a number, and waits for a refill until the deadline.
-    ///
-    /// # Errors
-    /// Returns [`ClaimError::TimedOut`] if no number came before the deadline,
-    /// [`ClaimError::Exhausted`] if every number is used, and [`ClaimError::Closed`] if this
-    /// process mints no more.
     pub async fn claim(&self, deadline: Instant) -> Result<Claim, ClaimError> {
         loop {
             let came = self.came.notified();
@@ -166,7 +158,7 @@ impl Minting {
     /// Adds a registered block. For a block that was taken over, `left` holds its unused ranges.
     pub fn add(&self, entered: Entered, left: Option<Vec<Span>>) {
         self.state().keyspace.add(entered, left);
-        self.came();
+        self.came.notify_waiters();
     }
 
     /// Gives up the remaining numbers of a history that has ended.
@@ -180,27 +172,13 @@ impl Minting {
                 "the database has failed over: the numbers in hand are given up"
             );
         }
-        self.want();
+        self.wanted.notify_one();
     }
 
     /// Refuses every claim from now on.
     pub(super) fn close(&self) {
         self.state().keyspace.close();
-        self.came();
-    }
-
-    /// Wakes the creators that wait.
-    pub(super) fn came(&self) {
         self.came.notify_waiters();
-    }
-
-    /// Wakes the supplier.
-    pub(super) fn want(&self) {
-        self.wanted.notify_one();
-    }
-
-    pub(super) async fn wanted(&self) {
-        self.wanted.notified().await;
     }
 
     /// Samples the count of claims for the rate. The caller does this about once a second.
@@ -218,7 +196,6 @@ impl Minting {
     }
 
     /// Returns a snapshot of the numbers in hand.
-    #[must_use]
     pub fn stock(&self) -> Stock {
         let state = self.state();
         let buffer = state.keyspace.buffer();
@@ -228,12 +205,6 @@ impl Minting {
             overflowed: buffer.overflowed(),
             rate: state.rate.per_second(),
         }
-    }
-
-    /// Returns the count of numbers in the keyspace.
-    #[must_use]
-    pub fn capacity(&self) -> u64 {
-        self.capacity
     }
 }
 

@@ -15,7 +15,6 @@ pub struct Owner {
 impl Owner {
     /// Returns the name of an entry in the register. It differs for each entry, although a ledger
     /// that was lost may allocate the same numbers with the same generation again.
-    #[must_use]
     pub fn entry_name(&self, entry: EntryId) -> String {
         format!("{}/{}", self.instance, entry.0)
     }

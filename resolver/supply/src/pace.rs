@@ -15,7 +15,6 @@ use tokio::{
 /// the issuer a commit.
 const LEAST_SHARE: u32 = 20;
 
-/// The pace of one holder's beats.
 #[derive(Debug, Default)]
 pub(super) struct Pace {
     /// The interval that the issuer asked for, in milliseconds; 0 for the usual one.
@@ -38,7 +37,6 @@ impl Pace {
         self.wanted.notify_one();
     }
 
-    /// Waits until the next beat is due.
     pub(super) async fn wait(&self, usual: Duration) {
         let started = Instant::now();
         let least = usual / LEAST_SHARE;

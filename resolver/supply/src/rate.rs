@@ -11,14 +11,12 @@ const WINDOW: Duration = Duration::from_secs(60);
 /// bounded number of them.
 const STEP: Duration = Duration::from_millis(500);
 
-/// Samples of a counter that only grows.
 #[derive(Debug, Default)]
 pub(super) struct Rate {
     samples: VecDeque<(Instant, u64)>,
 }
 
 impl Rate {
-    /// Records the counter's value.
     pub(super) fn sample(&mut self, now: Instant, count: u64) {
         let step = |last: &&(Instant, u64)| self.samples.len() > 1 && now.duration_since(last.0) < STEP;
         if self.samples.back().filter(step).is_some() {

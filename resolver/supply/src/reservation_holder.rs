@@ -17,9 +17,6 @@ pub struct ReservationHolder {
 
 impl IssuerClient {
     /// Registers the holder of a reservation. With `reserved` its blocks do not leak.
-    ///
-    /// # Errors
-    /// See [`IssuerClient::register`].
     pub async fn register_reservation(
         &self,
         holder: String,
@@ -27,7 +24,7 @@ impl IssuerClient {
         instance: &str,
         reserved: bool,
     ) -> Result<ReservationHolder, Refused> {
-        let capacity = minting.capacity();
+        let capacity = minting.capacity;
         let request = pb::RegisterRequest {
             holder: holder.clone(),
             instance: instance.to_owned(),
@@ -40,9 +37,6 @@ impl IssuerClient {
 
     /// Allocates a block of at most `wanted_len` numbers to a reservation. Returns `None` for an
     /// answer that a reservation cannot use, such as a block that was another holder's before.
-    ///
-    /// # Errors
-    /// See [`IssuerClient::register`].
     pub async fn set_aside(
         &self,
         to: &ReservationHolder,
@@ -67,9 +61,6 @@ impl IssuerClient {
 
     /// Returns a block that overlaps the register, with all of its numbers burned and the end of
     /// the registered numbers.
-    ///
-    /// # Errors
-    /// See [`IssuerClient::register`].
     pub async fn return_overlapping(
         &self,
         of: &ReservationHolder,

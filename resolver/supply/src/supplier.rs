@@ -5,7 +5,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use holder::{Answer, Call, Effect, Event, Note, Refused, StoreAnswer, StoreCall};
+use holder::{Answer, Call, Effect, Event, Note, Refused, StopReason, StoreAnswer, StoreCall};
 use proto::issuer::v1 as pb;
 use store::{Register, Registration, StoreError};
 use tokio::{
@@ -15,9 +15,8 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use super::{
-    heartbeat::Heartbeat,
     history::Seen,
-    holder_state::{Holder, StopReason, SupplierConfig},
+    holder_state::{Holder, SupplierConfig},
     messages,
     minting::Minting,
     pace::Pace,
@@ -31,13 +30,12 @@ const SECOND_BEAT: Duration = Duration::from_secs(1);
 /// A handle for other parts of the process to end minting for good.
 #[derive(Clone, Debug)]
 pub struct Closing {
-    mintings: Vec<Arc<Minting>>,
-    lost: watch::Sender<Option<StopReason>>,
+    pub(super) mintings: Vec<Arc<Minting>>,
+    pub(super) lost: watch::Sender<Option<StopReason>>,
 }
 
 impl Closing {
     /// Returns a handle for a process that mints nothing.
-    #[must_use]
     pub fn without_minting() -> Self {
         Self { mintings: Vec::new(), lost: watch::Sender::new(None) }
     }
@@ -71,27 +69,23 @@ pub struct Supplier {
     holder: Arc<Holder>,
     /// The database server's start time when the ledger was last asked.
     seen: Seen,
-    /// The time at which the block under way was requested.
     asked: Instant,
 }
 
 impl Supplier {
     /// Creates a supplier that has not registered yet.
-    #[must_use]
     pub fn new(config: SupplierConfig) -> Self {
         Self { holder: Arc::new(Holder::new(config)), seen: Seen::default(), asked: Instant::now() }
     }
 
     /// Returns a channel that reports when and why this holder stops minting.
-    #[must_use]
     pub fn lost(&self) -> watch::Receiver<Option<StopReason>> {
-        self.holder.lost.subscribe()
+        self.holder.closing.lost.subscribe()
     }
 
     /// Returns a handle that ends minting for good.
-    #[must_use]
     pub fn closing(&self) -> Closing {
-        Closing { mintings: self.holder.config.mintings.clone(), lost: self.holder.lost.clone() }
+        self.holder.closing.clone()
     }
 
     /// Runs from [`SupplierConfig::begins_at`] until `stop` is cancelled, then returns the unused blocks. Creators must have ended
@@ -100,7 +94,7 @@ impl Supplier {
     pub async fn run(mut self, stop: CancellationToken) {
         let holder = Arc::clone(&self.holder);
         stop.run_until_cancelled(sleep_until(holder.config.begins_at)).await;
-        let _beats = AbortOnDropHandle::new(tokio::spawn(Heartbeat::new(Arc::clone(&holder)).run()));
+        let _beats = AbortOnDropHandle::new(tokio::spawn(Arc::clone(&holder).send_beats()));
         let starts = follow_starts(&*holder.config.register, Arc::clone(&holder.pace));
         let _starts = AbortOnDropHandle::new(tokio::spawn(starts));
         let _samples = AbortOnDropHandle::new(tokio::spawn(sample(holder.config.mintings.clone())));
@@ -123,11 +117,10 @@ impl Supplier {
         stop.cancelled().await;
     }
 
-    /// Steps the core until it is done or lost.
     async fn supply(&mut self, stop: &CancellationToken) {
         let (mut event, mut stopping) = (Event::Woken, false);
         let holder = Arc::clone(&self.holder);
-        while holder.lost.borrow().is_none() {
+        while holder.closing.lost.borrow().is_none() {
             if stop.is_cancelled() && !stopping {
                 stopping = true;
                 event = self.stopped(event);
@@ -171,7 +164,7 @@ impl Supplier {
 
     /// Waits until `until`, until numbers run low if `for_demand`, or until this holder is lost.
     async fn wait(&self, until: Instant, for_demand: bool) {
-        let mut lost = self.holder.lost.subscribe();
+        let mut lost = self.holder.closing.lost.subscribe();
         tokio::select! {
             _ = lost.wait_for(Option::is_some) => {}
             _ = timeout_at(until, self.wanted()), if for_demand => {}
@@ -179,10 +172,9 @@ impl Supplier {
         }
     }
 
-    /// Waits until numbers of some keyspace run low.
     async fn wanted(&self) {
         let mintings = &self.holder.config.mintings;
-        let mut wanted: Vec<_> = mintings.iter().map(|minting| Box::pin(minting.wanted())).collect();
+        let mut wanted: Vec<_> = mintings.iter().map(|minting| Box::pin(minting.wanted.notified())).collect();
         std::future::poll_fn(|context| {
             let ready = wanted.iter_mut().any(|one| one.as_mut().poll(context).is_ready());
             if ready { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
@@ -225,7 +217,6 @@ impl Supplier {
         }
     }
 
-    /// Makes a store call once; `None` if it failed.
     async fn ask(&self, call: StoreCall) -> Option<StoreAnswer> {
         let what = what(&call);
         match self.try_ask(call).await {
@@ -266,7 +257,6 @@ impl Supplier {
     }
 }
 
-/// Returns a description of a store call for the log.
 fn what(call: &StoreCall) -> &'static str {
     match call {
         StoreCall::AdoptLedger(_) => "adopt the ledger",

@@ -101,8 +101,8 @@ struct Served {
 fn answer_fast(sent: &[u8], piece: usize) -> (Vec<Seen>, Vec<u8>) {
     let mut wire = Wire::new(sent, piece);
     let mut requests = Vec::new();
-    let buffers = Buffers::new(StatusCode::FOUND, None)
-        .with_proxy_headers(ProxyHeaders { country: Some(COUNTRY.into()), ..ProxyHeaders::default() });
+    let from_proxy = ProxyHeaders { country: Some(COUNTRY.into()), ..ProxyHeaders::default() };
+    let buffers = Buffers::new(StatusCode::FOUND, None, from_proxy);
     let respond = |request: &fast_path::Request<'_>, responses: &mut Responses| {
         let is_known = is_known(request.head.path);
         if is_known {

@@ -5,7 +5,7 @@
 //! The others are removed where an event enters a core: the answer or the fate is replaced by the
 //! one that code without the guard would have.
 
-use holder::{EntryId, Fate, Refused, Row, Rule, Rules, StoreAnswer};
+use holder::{EntryId, Fate, Refused, Row, SafetyRule, SafetyRules, StoreAnswer};
 use issuer::core::{Guard, Limits, OpenBlock, Request, State};
 use numbers::Block;
 
@@ -43,7 +43,7 @@ pub enum Mutant {
     /// A guard of the issuer's core is off.
     Core(Guard),
     /// A rule of the holder's core is off.
-    Holder(Rule),
+    Holder(SafetyRule),
 }
 
 impl Mutant {
@@ -73,13 +73,13 @@ impl Mutant {
         Self::Core(Guard::ReservedUnused),
         Self::Core(Guard::ReservedLen),
         Self::Core(Guard::ReservedApart),
-        Self::Holder(Rule::RegisterFirst),
-        Self::Holder(Rule::LeakedGeneration),
-        Self::Holder(Rule::ReleaseFirst),
-        Self::Holder(Rule::OnTheWay),
-        Self::Holder(Rule::EnteredOnly),
-        Self::Holder(Rule::Reclaimed),
-        Self::Holder(Rule::Holds),
+        Self::Holder(SafetyRule::RegisterFirst),
+        Self::Holder(SafetyRule::LeakedGeneration),
+        Self::Holder(SafetyRule::ReleaseFirst),
+        Self::Holder(SafetyRule::OnTheWay),
+        Self::Holder(SafetyRule::EnteredOnly),
+        Self::Holder(SafetyRule::Reclaimed),
+        Self::Holder(SafetyRule::Holds),
     ];
 
     /// Returns the limits of the issuer's core with the mutant's guard off.
@@ -94,8 +94,8 @@ impl Mutant {
 
     /// Returns the rules of the holder's core with the mutant's rule off.
     #[must_use]
-    pub fn rules(mutant: Option<Self>) -> Rules {
-        Rules::without(match mutant {
+    pub fn rules(mutant: Option<Self>) -> SafetyRules {
+        SafetyRules::without(match mutant {
             Some(Self::Holder(rule)) => Some(rule),
             _ => None,
         })

@@ -7,7 +7,7 @@ use app::{
     edit_link::Target,
     find_link::LinkName,
     key_names::Names,
-    list_links::{ListLinks, PerPage},
+    list_links::ListLinks,
 };
 use jiff::Timestamp;
 use links::{Record, TAGS_MAX, TagsMode};
@@ -82,10 +82,7 @@ pub(super) fn list_command(request: ListLinksRequest) -> ListLinks {
     let tags = request.tags.into_iter().take(TAGS_MAX + 1).map(|tag| tag.trim().to_owned());
     ListLinks {
         page: Some(request.page).filter(|page| *page > 0),
-        per_page: match request.items_per_page {
-            0 => PerPage::Default,
-            count => PerPage::Count(count),
-        },
+        per_page: Some(request.items_per_page).filter(|count| *count > 0),
         search: text(request.search),
         domain: text(request.domain),
         order_by: text(request.order_by),

@@ -30,7 +30,7 @@ async fn list(call: &Call, by: &Grant) -> Result<Answer, Problem> {
 fn shown<'a>(api: &Api, entry: &'a Entry) -> dto::AuditEntry<'a> {
     let (subject, domain, details) = if entry.is_of_link() {
         let link = separate_name(&entry.subject, entry.details.as_ref());
-        let code = || link.id.and_then(|id| api.lookup.code_of(id));
+        let code = || link.id.and_then(|id| api.lookup.name(id, None));
         // An entry of a keyspace that is not known any more keeps its number.
         let name = link.slug.or_else(code).unwrap_or_else(|| entry.subject.clone());
         (name, api.domain_cache.shown_name(link.domain), Some(link.fields))

@@ -382,13 +382,9 @@ fn result_of(api: &Api, created: Result<Created, CreateError>) -> BatchResult {
         Err(CreateError::Exhausted) => BatchWord::Exhausted,
         // No item picks its code or has an idempotency key.
         Err(CreateError::Taken | CreateError::KeyReused) => BatchWord::Taken,
-        Err(
-            CreateError::NoNumber
-            | CreateError::NoStore
-            | CreateError::Overloaded
-            | CreateError::PermitTimeout(_)
-            | CreateError::NoDomain,
-        ) => BatchWord::Unavailable,
+        Err(CreateError::Unavailable | CreateError::NoStore | CreateError::PermitTimeout(_)) => {
+            BatchWord::Unavailable
+        }
     };
     result(word)
 }

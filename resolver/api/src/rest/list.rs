@@ -8,7 +8,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use app::{
     AppError,
-    list_links::{ListLinks, ListedLinks, PerPage, pieces},
+    list_links::{ListLinks, ListedLinks, pieces},
     time::read_time,
 };
 use codes::LinkId;
@@ -124,13 +124,11 @@ fn request(api: &Api, query: dto::LinkListQuery, mut wrong: FieldErrors) -> (Lis
     };
     let (since, until) = (time("startDate", query.start_date), time("endDate", query.end_date));
     let page = wrong.note("page", page_number(query.page.as_deref()));
-    let per_page = match query.items_per_page {
-        None => PerPage::Default,
-        Some(text) => match wrong.note("itemsPerPage", page_size(&text)).flatten() {
-            None => PerPage::All,
-            Some(count) => PerPage::Count(count),
-        },
-    };
+    let per_page = query.items_per_page.map(|text| {
+        let size = wrong.note("itemsPerPage", page_size(&text)).flatten();
+        // All links, up to the maximum.
+        size.unwrap_or(u64::MAX)
+    });
     let (Flag(deleted), Flag(exclude_past), Flag(exclude_spent)) =
         (query.deleted, query.exclude_past_valid_until, query.exclude_max_visits_reached);
     let request = ListLinks {

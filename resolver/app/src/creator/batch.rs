@@ -27,7 +27,6 @@ const LARGE: usize = 100;
 /// 2.08 instead of 1.39. Without that flush delay nothing changed.
 const PATIENCE: Duration = Duration::from_millis(1);
 
-/// The outcome of the insert of one link.
 pub(super) enum Outcome {
     Stored(Timestamp),
     Taken,
@@ -49,7 +48,6 @@ impl From<&InsertError> for Outcome {
     }
 }
 
-/// A link that waits for the next batch.
 pub(super) struct Waiting {
     pub(super) link: NewLink,
     pub(super) history: Arc<StoreEpoch>,

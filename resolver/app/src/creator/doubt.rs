@@ -43,14 +43,14 @@ impl Parts {
     /// Reads the row of an insert in doubt once, and returns the verdict and the row's creation
     /// time. Returns `None` if the store does not answer.
     async fn look(&self, claim: &Claim, id: LinkId, draft: &Draft) -> Option<(Verdict, Option<Timestamp>)> {
-        let Some(link) = self.lookup.read_fresh(id).await.ok()? else {
-            return Some((Verdict::of_row(claim, Row::Absent, self.lookup.rules().of_holder()), None));
+        let Some(link) = self.config.lookup.read_fresh(id).await.ok()? else {
+            return Some((Verdict::of_row(claim, Row::Absent, self.config.lookup.rules()), None));
         };
         let row = if link.is(draft) { Row::Same } else { Row::Different };
-        let verdict = match Verdict::of_row(claim, row, self.lookup.rules().of_holder()) {
+        let verdict = match Verdict::of_row(claim, row, self.config.lookup.rules()) {
             Verdict::AskRegister => {
-                let entry = self.owner.entry_name(claim.entry);
-                Verdict::of_register(self.register.holds(id, claim.generation.0, &entry).await.ok()?)
+                let entry = self.config.owner.entry_name(claim.entry);
+                Verdict::of_register(self.config.register.holds(id, claim.generation.0, &entry).await.ok()?)
             }
             verdict => verdict,
         };

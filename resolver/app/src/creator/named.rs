@@ -30,14 +30,14 @@ impl Parts {
             let (claim, minted) = self.claim(minting, deadline).await?;
             let new = NewLink { id: minted.id, draft: draft.clone() };
             let link = FullLink { new, code: minted.code.to_string() };
-            let turn = match self.turns.take(draft.created_by).await {
+            let turn = match self.config.turns.take(draft.created_by).await {
                 Ok(turn) => turn,
                 Err(none) => {
                     self.settle(minting, claim, Fate::Unused);
                     return Err(none.into());
                 }
             };
-            let inserted = self.links.insert_full(&claim.history, &link, tags, idempotency).await;
+            let inserted = self.config.links.insert_full(&claim.history, &link, tags, idempotency).await;
             drop(turn);
             let outcome = match inserted {
                 Ok(InsertedFull::Stored(at)) => Outcome::Stored(at),
@@ -49,7 +49,7 @@ impl Parts {
                 }
                 Ok(InsertedFull::NoDomain) => {
                     self.settle(minting, claim, Fate::Unused);
-                    return Err(CreateError::NoDomain);
+                    return Err(CreateError::Unavailable);
                 }
                 Ok(InsertedFull::Existing(id)) => {
                     self.settle(minting, claim, Fate::Unused);
@@ -66,10 +66,9 @@ impl Parts {
                 None => {}
             }
         }
-        Err(CreateError::NoNumber)
+        Err(CreateError::Unavailable)
     }
 
-    /// Creates a link with a custom slug.
     pub(super) async fn create_named(
         &self,
         slug: Slug,
@@ -80,20 +79,20 @@ impl Parts {
         let domain = draft.domain();
         // Counted before the code is looked up, so that a keyspace that this process hears of in
         // between makes the database refuse the slug.
-        let keyspaces = self.mint.keyspaces();
+        let keyspaces = self.config.lookup.mint.keyspaces();
         // On another domain a code does not belong to its number alone: the table of slugs decides.
-        let mintable = slug.code_on(domain).and_then(|code| self.mint.read(&code));
+        let mintable = slug.code_on(domain).and_then(|code| self.config.lookup.mint.read(&code));
         let mark = getrandom::u32().map_err(|_| CreateError::NoStore)?;
         let details = draft.details.get_or_insert_with(Box::<Details>::default);
         (details.slug, details.mark) = (Some(slug.clone()), Some(mark));
         let mut link = NamedLink { slug, mintable, keyspaces, draft };
-        let turn = self.turns.take(link.draft.created_by).await?;
-        let inserted = self.links.insert_named(&link, tags, idempotency).await;
+        let turn = self.config.turns.take(link.draft.created_by).await?;
+        let inserted = self.config.links.insert_named(&link, tags, idempotency).await;
         drop(turn);
         let stored = match inserted {
             Ok(InsertedNamed::Stored(id, at, version)) => Some((id, at, version)),
             Ok(InsertedNamed::Taken) => None,
-            Ok(InsertedNamed::NoDomain) => return Err(CreateError::NoDomain),
+            Ok(InsertedNamed::NoDomain) => return Err(CreateError::Unavailable),
             Ok(InsertedNamed::KeyReused) => return Err(CreateError::KeyReused),
             Ok(InsertedNamed::Existing(id)) => return self.given_before(id).await,
             Err(InsertError::Failed(error)) => {
@@ -102,16 +101,16 @@ impl Parts {
             }
             Err(InsertError::Unknown(error)) => {
                 tracing::warn!(error = &error as &dyn std::error::Error, "insert a link with a slug");
-                self.metrics.inserts_unknown.increment(1);
+                self.config.metrics.inserts_unknown.increment(1);
                 self.find_own(&link, mark).await?
             }
         };
         let (id, at, version) = stored.ok_or(CreateError::Taken)?;
         link.draft.details.get_or_insert_default().version = version;
-        self.lookup.changed(id);
-        self.metrics.creates.increment(1);
+        self.config.lookup.changed(id);
+        self.config.metrics.creates.increment(1);
         let link = Link::stored(id, link.draft, at);
-        self.lookup.wait_until_shown(link.id).await;
+        self.config.lookup.wait_until_shown(link.id).await;
         Ok(link)
     }
 
@@ -127,7 +126,7 @@ impl Parts {
     ) -> Result<Link, CreateError> {
         let (mut tried, input) = (HashSet::new(), format!("{tenant}{}", draft.long_url.as_str()));
         for salt in 0..SALTS_MAX {
-            for candidate in self.mint.candidates(&input, salt, len) {
+            for candidate in self.config.lookup.mint.candidates(&input, salt, len) {
                 if !tried.insert(candidate.clone()) {
                     continue;
                 }
@@ -137,7 +136,7 @@ impl Parts {
                     continue;
                 };
                 match self.create_named(slug, draft.clone(), tags, idempotency).await {
-                    Err(CreateError::Taken) => self.metrics.conflicts.increment(1),
+                    Err(CreateError::Taken) => self.config.metrics.conflicts.increment(1),
                     end => return end,
                 }
                 if Instant::now() >= deadline {
@@ -163,7 +162,7 @@ impl Parts {
             // A reserved word of the URL paths cannot be a slug.
             let Ok(slug) = Slug::parse(&code).and_then(|slug| slug.kept()) else { continue };
             match self.create_named(slug, draft.clone(), tags, idempotency).await {
-                Err(CreateError::Taken) => self.metrics.conflicts.increment(1),
+                Err(CreateError::Taken) => self.config.metrics.conflicts.increment(1),
                 end => return end,
             }
         }
@@ -171,9 +170,9 @@ impl Parts {
     }
 
     async fn given_before(&self, id: LinkId) -> Result<Link, CreateError> {
-        match self.lookup.read_fresh(id).await.map_err(|_| CreateError::NoStore)? {
+        match self.config.lookup.read_fresh(id).await.map_err(|_| CreateError::NoStore)? {
             Some(link) => {
-                self.lookup.wait_until_shown(link.id).await;
+                self.config.lookup.wait_until_shown(link.id).await;
                 Ok(Link::clone(&link))
             }
             // Rows are never removed, so the database has failed over in the meantime.
@@ -194,16 +193,17 @@ impl Parts {
         let domain = link.draft.domain();
         let mut former = None;
         if let Some(number) = link.mintable {
-            former = self.lookup.read_fresh(number).await.map_err(|_| CreateError::NoStore)?;
+            former = self.config.lookup.read_fresh(number).await.map_err(|_| CreateError::NoStore)?;
             match &former {
                 Some(found) if found.details().mark != Some(mark) && found.leaves_code(&link.slug) => {}
                 Some(found) => return Ok(is_own(found, mark)),
                 None => return Err(CreateError::NoStore),
             }
         }
-        let entry = self.links.find_slug(domain, &link.slug).await.map_err(|_| CreateError::NoStore)?;
+        let entry =
+            self.config.links.find_slug(domain, &link.slug).await.map_err(|_| CreateError::NoStore)?;
         let found = match entry {
-            Some(id) => self.lookup.read_fresh(id).await.map_err(|_| CreateError::NoStore)?,
+            Some(id) => self.config.lookup.read_fresh(id).await.map_err(|_| CreateError::NoStore)?,
             None => former,
         };
         match found {

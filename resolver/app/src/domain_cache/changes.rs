@@ -1,7 +1,7 @@
-//! Finds domains, and changes domains and target rules.
+//! Finds and adds domains, and waits until a change of the settings is visible everywhere.
 
-use links::{Authority, DomainEdit, DomainId, api_key::ApiKeyId, targets::TargetRule};
-use store::{DomainEdited, DomainRemoved, StoreError};
+use links::{Authority, DomainId, api_key::ApiKeyId};
+use store::StoreError;
 use tokio::{join, time::sleep};
 
 use super::{DomainCache, Entries, SHOWN};
@@ -11,9 +11,6 @@ impl DomainCache {
     ///
     /// The settings are read again if the copy is old or lacks the name. Another resolver may have
     /// renamed the domain and have acknowledged that.
-    ///
-    /// # Errors
-    /// Returns [`StoreError`] if the store does not answer.
     pub async fn find(&self, name: &str) -> Result<Option<DomainId>, StoreError> {
         if name == "DEFAULT" || name == self.default_name() {
             return Ok(Some(DomainId::DEFAULT));
@@ -41,9 +38,6 @@ impl DomainCache {
 
     /// Returns the id of the domain with this name for a new link, once every resolver knows the
     /// domain.
-    ///
-    /// # Errors
-    /// Returns [`StoreError`] if the store does not answer.
     pub async fn find_for_link(&self, name: &str) -> Result<Option<DomainId>, StoreError> {
         let found = self.find(name).await?;
         if let Some(id) = found {
@@ -54,79 +48,19 @@ impl DomainCache {
 
     /// Adds a domain, and returns its id when it is visible everywhere. Returns `None` if there are
     /// as many domains as the operator allows.
-    ///
-    /// # Errors
-    /// Returns [`StoreError`] if the store does not add the domain.
     pub async fn add(&self, name: &Authority, by: ApiKeyId) -> Result<Option<DomainId>, StoreError> {
-        let added = self.settings.add_domain(name, self.policy.domains_max, by).await?;
+        let added = self.config.settings.add_domain(name, self.config.policy.domains_max, by).await?;
         if added.is_some() {
             self.show().await;
         }
         Ok(added)
     }
 
-    /// Returns the maximum number of domains beside the default one.
-    #[must_use]
-    pub fn domains_max(&self) -> u32 {
-        self.policy.domains_max
-    }
-
-    /// Removes a domain without links and keys, and returns when that is visible everywhere.
-    ///
-    /// # Errors
-    /// Returns [`StoreError`] if the store does not answer.
-    pub async fn remove(&self, id: DomainId, by: ApiKeyId) -> Result<DomainRemoved, StoreError> {
-        let removed = self.settings.remove_domain(id, by).await?;
-        if removed == DomainRemoved::Done {
-            self.show().await;
-        }
-        Ok(removed)
-    }
-
-    /// Edits a domain, and returns when the change is visible everywhere.
-    ///
-    /// # Errors
-    /// Returns [`StoreError`] if the store does not answer.
-    pub async fn edit(
-        &self,
-        id: DomainId,
-        edit: &DomainEdit,
-        by: ApiKeyId,
-    ) -> Result<DomainEdited, StoreError> {
-        let edited = self.settings.edit_domain(id, edit, by).await?;
-        if matches!(edited, DomainEdited::Done(_)) {
-            self.show().await;
-        }
-        Ok(edited)
-    }
-
-    /// Adds or removes a target rule, and returns when the change is visible everywhere. The result
-    /// is `true` if anything has changed.
-    ///
-    /// # Errors
-    /// Returns [`StoreError`] if the store does not answer.
-    pub async fn set_target(
-        &self,
-        rule: &TargetRule,
-        is_there: bool,
-        by: ApiKeyId,
-    ) -> Result<bool, StoreError> {
-        let changed = if is_there {
-            self.settings.set_target(rule, by).await.map(|()| true)?
-        } else {
-            self.settings.remove_target(rule.pattern(), by).await?
-        };
-        if changed {
-            self.show().await;
-        }
-        Ok(changed)
-    }
-
     /// Waits until a committed change is visible everywhere. If this process cannot read the change
     /// now, a later poll brings it, as in every other process.
     pub(crate) async fn show(&self) {
         let shown = async {
-            if self.settings.is_shared() {
+            if self.config.settings.is_shared() {
                 sleep(SHOWN).await;
             }
         };

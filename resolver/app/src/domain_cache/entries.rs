@@ -15,13 +15,15 @@ pub struct Entries {
     pub(super) version: Option<SettingsVersion>,
     by_name: HashMap<Box<str>, Arc<Domain>>,
     by_id: HashMap<DomainId, Arc<Domain>>,
-    default: Arc<Domain>,
-    targets: Targets,
-    webhooks: Vec<Subscription>,
+    /// The default domain.
+    pub default: Arc<Domain>,
+    /// The target rules.
+    pub targets: Targets,
+    /// What the enabled webhooks are called for.
+    pub webhooks: Vec<Subscription>,
 }
 
 impl Entries {
-    /// Returns the state before the first read.
     pub(super) fn nothing() -> Self {
         Self { version: None, ..Self::new(SharedSettings::default()) }
     }
@@ -54,50 +56,28 @@ impl Entries {
     }
 
     /// Returns the domains whose visitors are only counted.
-    pub(super) fn untracked(&self) -> HashSet<DomainId> {
+    pub fn untracked(&self) -> HashSet<DomainId> {
         let untracked = self.by_id.values().filter(|domain| domain.settings.untracked);
         untracked.map(|domain| domain.id).collect()
     }
 
     /// Returns the domain with this id.
-    #[must_use]
     pub fn domain(&self, id: DomainId) -> Option<&Arc<Domain>> {
         self.by_id.get(&id)
     }
 
     /// Returns the domain with this name. The default domain has no name here.
-    #[must_use]
     pub fn named(&self, name: &str) -> Option<&Arc<Domain>> {
         self.by_name.get(name)
     }
 
     /// Returns every domain but the default one, sorted by name.
-    #[must_use]
     pub fn others(&self) -> Vec<&Arc<Domain>> {
         let mut others: Vec<_> = self.by_id.values().filter(|domain| domain.authority.is_some()).collect();
         others.sort_by(|one, other| one.authority.cmp(&other.authority));
         others
     }
 
-    /// Returns the target rules.
-    #[must_use]
-    pub fn targets(&self) -> &Targets {
-        &self.targets
-    }
-
-    /// Returns what the enabled webhooks are called for.
-    #[must_use]
-    pub fn webhooks(&self) -> &[Subscription] {
-        &self.webhooks
-    }
-
-    /// Returns the default domain.
-    #[must_use]
-    pub fn default_domain(&self) -> &Arc<Domain> {
-        &self.default
-    }
-
-    /// Returns whether every host belongs to the default domain, which has no settings.
     pub(super) fn is_plain(&self) -> bool {
         self.by_name.is_empty() && self.default.settings == DomainSettings::default()
     }

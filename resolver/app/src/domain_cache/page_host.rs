@@ -34,7 +34,6 @@ pub enum PageHost {
 
 impl DomainCache {
     /// Returns whether pages are served on a request's host.
-    #[must_use]
     pub fn page_host(&self, host: Option<&str>) -> PageHost {
         let Some(host) = host else { return PageHost::Unknown };
         if self.is_default_name(host) || self.is_local && is_loopback(host) {
@@ -48,10 +47,14 @@ impl DomainCache {
 }
 
 impl PublicUrl {
+    fn parsed(&self) -> Option<Url> {
+        Url::parse(&format!("{}://{}", self.protocol.as_str(), self.authority)).ok()
+    }
+
     /// Returns the host and port as browsers send them: in lower case, with A-labels and with IP
     /// addresses in their shortest form.
     pub(super) fn requested(&self) -> String {
-        let url = Url::parse(&format!("{}://{}", self.protocol.as_str(), self.authority)).ok();
+        let url = self.parsed();
         let requested = url.as_ref().and_then(|url| {
             let host = url.host_str()?;
             Some(url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}")))
@@ -61,8 +64,7 @@ impl PublicUrl {
 
     /// Returns whether the host is an IP address or `localhost`, which no DNS answer leads to.
     pub(super) fn is_local(&self) -> bool {
-        let url = Url::parse(&format!("{}://{}", self.protocol.as_str(), self.authority)).ok();
-        match url.as_ref().and_then(Url::host) {
+        match self.parsed().as_ref().and_then(Url::host) {
             Some(Host::Domain(name)) => name.strip_suffix('.').unwrap_or(name) == "localhost",
             Some(Host::Ipv4(_) | Host::Ipv6(_)) => true,
             None => false,
@@ -70,7 +72,6 @@ impl PublicUrl {
     }
 }
 
-/// Returns whether a request's host is `localhost` or a literal loopback address.
 fn is_loopback(host: &str) -> bool {
     let host = requested_authority(host);
     let is_port = |port: &str| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
@@ -85,7 +86,6 @@ fn is_loopback(host: &str) -> bool {
     name == "localhost" || address.is_some_and(|address| address.to_canonical().is_loopback())
 }
 
-/// The unknown hosts that were warned of.
 #[derive(Debug, Default)]
 pub(super) struct UnknownHosts(Mutex<Vec<Box<str>>>);
 

@@ -23,12 +23,11 @@ pub struct Question {
 
 impl DomainCache {
     /// Interprets a visitor's host and path.
-    #[must_use]
     pub fn question(&self, host: Option<&str>, path: &str) -> Question {
         // Before the interpretation: it does not reflect settings that arrive between the two.
         let was_fresh = self.is_fresh();
         let place = self.place(host);
-        Question { place, wanted: self.lookup.key_of_path(path), was_fresh }
+        Question { place, wanted: self.config.lookup.key_of_path(path), was_fresh }
     }
 
     /// Returns whether an absence that the store has reported may be passed on to the visitor.
@@ -36,9 +35,8 @@ impl DomainCache {
     /// The copy may lack the domain of the host, or the keyspace of a text that looks like a code.
     /// So it must have been fresh before the interpretation; having become fresh since does not
     /// help.
-    #[must_use]
     pub fn may_deny(&self, question: &Question) -> bool {
-        let was_fresh = if self.lookup.rules().keep(SafetyRule::FreshBefore) {
+        let was_fresh = if self.config.lookup.rules().keep(SafetyRule::FreshBefore) {
             question.was_fresh
         } else {
             self.is_fresh()
@@ -55,18 +53,15 @@ impl DomainCache {
     ///
     /// The name may be a code of a keyspace that this copy lacks, so the settings are read again
     /// before an absence is reported.
-    ///
-    /// # Errors
-    /// Returns [`LookupError`] if it is unknown whether the link exists.
     pub async fn find_named(&self, domain: DomainId, name: &str) -> Result<Option<Arc<Link>>, LookupError> {
         let was_fresh = self.is_fresh();
         let is_explained =
-            !domain.is_default() || Code::parse(name).is_err() || self.lookup.id_of(name).is_some();
-        let found = self.lookup.find_named(domain, name).await?;
+            !domain.is_default() || Code::parse(name).is_err() || self.config.lookup.id_of(name).is_some();
+        let found = self.config.lookup.find_named(domain, name).await?;
         if found.is_some() || is_explained || was_fresh {
             return Ok(found);
         }
         self.refresh().await.map_err(|_| LookupError::NoStore)?;
-        self.lookup.find_named(domain, name).await
+        self.config.lookup.find_named(domain, name).await
     }
 }

@@ -23,13 +23,11 @@ use tokio::{
 
 /// Interval of refreshes when no call requests one.
 const INTERVAL: Duration = Duration::from_millis(250);
-/// Deadline of one refresh.
 const DEADLINE: Duration = Duration::from_millis(2_000);
 /// Maximum wait of a call.
 const WAIT_MAX: Duration = Duration::from_millis(4_000);
 const _: () = assert!(WAIT_MAX.as_millis() >= 2 * DEADLINE.as_millis());
 
-/// The refresh that ended last.
 #[derive(Clone, Debug, Default)]
 struct Ended {
     number: u64,

@@ -9,7 +9,6 @@ use crate::{
     values::Checked,
 };
 
-/// Checks the reason for a block.
 fn check_reason(text: Option<&str>) -> Checked<String> {
     let text = text.map(str::trim).unwrap_or_default();
     let fits = (1..=Block::REASON_BYTES).contains(&text.len()) && !text.chars().any(char::is_control);
@@ -72,7 +71,6 @@ impl LinkService {
         Ok(record)
     }
 
-    /// Stores a block, or that it is lifted.
     async fn blocked(
         &self,
         link: LinkId,

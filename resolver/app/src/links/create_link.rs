@@ -59,9 +59,6 @@ impl IdempotencyKey {
     /// `request` is a canonical form of the request without its password, because a digest that is
     /// quick to compute would reveal the password. The adapter derives it from the request on the
     /// wire, so that it is the same in all versions of this program.
-    ///
-    /// # Errors
-    /// Returns [`AppError::Invalid`] for a key that is empty, too long or not visible ASCII.
     pub fn new(key: &[u8], request: impl AsRef<[u8]>) -> Result<Self, AppError> {
         let fits = |key: &&str| {
             (1..=IDEMPOTENCY_KEY_BYTES).contains(&key.len())
@@ -77,7 +74,6 @@ impl IdempotencyKey {
     }
 }
 
-/// A checked request.
 pub(crate) struct Request {
     /// The link, without its domain and password.
     pub(crate) draft: Draft,
@@ -89,7 +85,6 @@ pub(crate) struct Request {
 
 impl LinkService {
     /// Creates a link. A call with the same idempotency key and request returns the same link.
-    /// `wrong` holds the fields that the adapter could not read.
     pub fn create_link<'a>(
         &'a self,
         request: CreateLink,
@@ -172,8 +167,8 @@ impl LinkService {
             return CodeChoice::Digest { prefix, len };
         }
         match (named, len) {
-            (Some(index), Some(len)) if self.creator.code_len(index) != Some(len) => {
-                let has = self.creator.code_len(index).unwrap_or_default();
+            (Some(index), Some(len)) if self.lookup.mint.len_of(index) != Some(len) => {
+                let has = self.lookup.mint.len_of(index).unwrap_or_default();
                 let expected = format!("expected {has}, the length of this keyspace's codes, or no value");
                 wrong.check::<()>(Field::ShortCodeLength, Err(expected));
                 CodeChoice::Next
@@ -230,7 +225,7 @@ impl LinkService {
         } else if let Some(IdempotencyKey { key, fingerprint }) = idempotency {
             let ApiKeyId(id) = by.id;
             options.idempotency = Some(Idempotency {
-                digest: digest(format!("[\"idempotency\",{id},{}]", Quoted(&key))),
+                digest: digest(format!("[\"idempotency\",{id},{}]", quoted(&key))),
                 lifetime: self.policy.idempotency_for,
                 fingerprint: Some(fingerprint),
             });
@@ -263,8 +258,7 @@ impl LinkService {
                 if let Some(found) = &found {
                     self.lookup.wait_until_shown(found.link.id).await;
                 }
-                let domain = self.domain_cache.shown_name(domain);
-                found.ok_or(AppError::SlugTaken { slug, domain })
+                found.ok_or_else(|| self.slug_taken(&slug, domain))
             }
             Err(error) => Err(error.into()),
         }
@@ -294,11 +288,8 @@ impl From<CreateError> for AppError {
             CreateError::KeyReused => Self::IdempotencyKeyReused,
             CreateError::PermitTimeout(none) => none.into(),
             CreateError::Taken => Self::SlugTaken { slug: String::new(), domain: None },
-            // After `NoDomain`, a retry finds that the domain was removed.
-            CreateError::NoNumber
-            | CreateError::NoStore
-            | CreateError::Overloaded
-            | CreateError::NoDomain => Self::Unavailable,
+            // If the domain was removed, a retry finds that out.
+            CreateError::Unavailable | CreateError::NoStore => Self::Unavailable,
         }
     }
 }
@@ -308,7 +299,6 @@ fn finds_existing(options: &CreateOptions) -> bool {
     options.idempotency.as_ref().is_some_and(|idempotency| idempotency.fingerprint.is_none())
 }
 
-/// Attaches the details to a draft unless they are empty.
 fn with_details(draft: Draft, details: Details) -> Draft {
     Draft { details: (!details.is_empty()).then(|| Box::new(details)), ..draft }
 }
@@ -321,20 +311,20 @@ fn with_details(draft: Draft, details: Details) -> Draft {
 fn digest_of_request(long_url: &str, details: &Details, options: &CreateOptions, by: &Grant) -> String {
     let mut tags: Vec<&str> = options.tags.iter().map(Tag::as_str).collect();
     tags.sort_unstable();
-    let tags: Vec<String> = tags.into_iter().map(|tag| Quoted(tag).to_string()).collect();
+    let tags: Vec<String> = tags.into_iter().map(quoted).collect();
     let or_null = |number: Option<String>| number.unwrap_or_else(|| "null".to_owned());
     let time = |time: Option<Timestamp>| or_null(time.map(|time| time.as_millisecond().to_string()));
     let code = match &options.code {
         CodeChoice::Next => "null".to_owned(),
         CodeChoice::In(index) => format!("[\"keyspace\",{}]", index.get()),
-        CodeChoice::Picked(slug) => format!("[\"picked\",{}]", Quoted(slug.as_str())),
+        CodeChoice::Picked(slug) => format!("[\"picked\",{}]", quoted(slug.as_str())),
         CodeChoice::Random { len } => format!("[\"random\",{len}]"),
         CodeChoice::Digest { prefix, len } if prefix.is_empty() => format!("[\"digest\",{len}]"),
-        CodeChoice::Digest { prefix, len } => format!("[\"digest\",{len},{}]", Quoted(prefix)),
+        CodeChoice::Digest { prefix, len } => format!("[\"digest\",{len},{}]", quoted(prefix)),
     };
     let mut text = format!(
         "[{},[{}],[{},{},{}],{code}",
-        Quoted(long_url),
+        quoted(long_url),
         tags.join(","),
         time(details.valid_since),
         time(details.valid_until),
@@ -361,39 +351,7 @@ fn digest(text: impl AsRef<[u8]>) -> String {
     Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Displays a string in JSON notation (RFC 8259, section 7).
-struct Quoted<'a>(&'a str);
-
-impl std::fmt::Display for Quoted<'_> {
-    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        to.write_char('"')?;
-        for character in self.0.chars() {
-            match character {
-                '"' => to.write_str("\\\"")?,
-                '\\' => to.write_str("\\\\")?,
-                '\u{8}' => to.write_str("\\b")?,
-                '\u{c}' => to.write_str("\\f")?,
-                '\n' => to.write_str("\\n")?,
-                '\r' => to.write_str("\\r")?,
-                '\t' => to.write_str("\\t")?,
-                control if u32::from(control) < 0x20 => write!(to, "\\u{:04x}", u32::from(control))?,
-                other => to.write_char(other)?,
-            }
-        }
-        to.write_char('"')
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    proptest! {
-        #[test]
-        fn strings_are_quoted_as_json_quotes_them(text in any::<String>()) {
-            prop_assert_eq!(Quoted(&text).to_string(), serde_json::json!(text).to_string());
-        }
-    }
+/// Returns a string in JSON notation (RFC 8259, section 7).
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
 }

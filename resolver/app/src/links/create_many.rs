@@ -4,16 +4,13 @@
 use links::{Draft, api_key::ApiKeyId};
 
 use crate::{
-    AppError, Field, FieldErrors, InvalidField, LinkService,
+    AppError, Field, FieldErrors, LinkService,
     create_link::{CreateLink, Request},
     creator::CodeChoice,
 };
 
 impl LinkService {
-    /// Checks a link of a call for many. `wrong` holds the fields that the adapter could not read.
-    ///
-    /// # Errors
-    /// Returns [`AppError::Invalid`] with every wrong or unsupported field.
+    /// Checks a link of a call for many.
     pub fn check_plain_create(
         &self,
         request: CreateLink,
@@ -36,12 +33,10 @@ impl LinkService {
             (Field::Domain, domain.is_some()),
             (Field::Password, password.is_some()),
         ];
-        let set = of_code.into_iter().chain(others);
-        let invalid = |field: Field| InvalidField {
-            field: field.name().to_owned(),
-            expected: "cannot be set in a call for many links".to_owned(),
-        };
-        let invalid: Vec<_> = set.filter(|(_, is_set)| *is_set).map(|(field, _)| invalid(field)).collect();
-        if invalid.is_empty() { Ok(draft) } else { Err(AppError::Invalid(invalid)) }
+        let mut wrong = FieldErrors::default();
+        for (field, _) in of_code.into_iter().chain(others).filter(|(_, is_set)| *is_set) {
+            wrong.check::<()>(field, Err("cannot be set in a call for many links".to_owned()));
+        }
+        wrong.finish().map(|()| draft)
     }
 }

@@ -27,11 +27,11 @@ impl LinkService {
                 return Ok(id);
             }
             if !by.scopes.allow(Scope::Domains) {
-                return Err(AppError::MayNotAddDomain { name: name.to_string() });
+                return Err(AppError::MayNotAddDomain(name.to_string()));
             }
-            let most = self.domain_cache.domains_max();
+            let most = self.domain_cache.config.policy.domains_max;
             let _turn = self.turns.write(by.id).await?;
-            self.domain_cache.add(name, by.id).await?.ok_or(AppError::TooManyDomains { most })
+            self.domain_cache.add(name, by.id).await?.ok_or(AppError::TooManyDomains(most))
         })
     }
 

@@ -45,7 +45,7 @@ impl LinkService {
                 (None, None) => used.contains(&domain.id) || domain.settings != DomainSettings::default(),
             };
             let shows_default = by.limits.domain.is_none_or(|own| own.is_default());
-            let default = || self.named(entries.default_domain());
+            let default = || self.named(&entries.default);
             let mut domains: Vec<NamedDomain> = shows_default.then(default).flatten().into_iter().collect();
             // The default domain shadows a row with its name.
             let is_default = |domain: &Domain| self.domain_cache.settled(domain.id).is_default();
@@ -145,8 +145,11 @@ impl LinkService {
                 return Err(in_use("it is the one that --public-url names."));
             }
             let _turn = self.turns.write(by.id).await?;
-            match self.domain_cache.remove(id, by.id).await? {
-                DomainRemoved::Done => Ok(()),
+            match self.settings.remove_domain(id, by.id).await? {
+                DomainRemoved::Done => {
+                    self.domain_cache.show().await;
+                    Ok(())
+                }
                 DomainRemoved::Absent => Err(no_domain(name)),
                 DomainRemoved::HasLinks => {
                     Err(in_use("it has links. Delete them first; blocked ones have to be unblocked before."))
@@ -169,13 +172,16 @@ impl LinkService {
         if !may_reach(id, by) {
             return Err(no_domain(&name()));
         }
-        let taken = |name: &Authority| AppError::DomainTaken { name: name.to_string() };
+        let taken = |name: &Authority| AppError::DomainTaken(name.to_string());
         if let Some(new) = edit.authority.as_ref().filter(|new| domain_cache.is_default_name(new.as_str())) {
             return Err(taken(new));
         }
         let _turn = self.turns.write(by.id).await?;
-        match domain_cache.edit(id, edit, by.id).await? {
-            DomainEdited::Done(domain) => Ok(*domain),
+        match self.settings.edit_domain(id, edit, by.id).await? {
+            DomainEdited::Done(domain) => {
+                domain_cache.show().await;
+                Ok(*domain)
+            }
             DomainEdited::Absent => Err(no_domain(&name())),
             DomainEdited::Taken => Err(edit.authority.as_ref().map_or(AppError::Internal, taken)),
         }
@@ -206,5 +212,5 @@ fn may_reach(id: DomainId, by: &Grant) -> bool {
 }
 
 fn no_domain(name: &str) -> AppError {
-    AppError::NoDomain { name: name.to_owned() }
+    AppError::NoDomain(name.to_owned())
 }

@@ -28,8 +28,7 @@ impl Target {
 }
 
 impl LinkService {
-    /// Edits a link. `wrong` holds the fields that the adapter could not read: as in Shlink, all
-    /// fields are checked before the link is looked up.
+    /// Edits a link. As in Shlink, all fields are checked before the link is looked up.
     pub fn edit_link<'a>(
         &'a self,
         target: &'a Target,
@@ -52,23 +51,38 @@ impl LinkService {
         })
     }
 
-    /// Changes the target link. It is looked up up to [`LOOKUPS`] times: another resolver may have
-    /// deleted the link that was found, and another link may have its name since.
+    /// Checks an edit against the target link, and changes the link.
     pub(crate) async fn change_link(
         &self,
         target: &Target,
-        mut edit: Edit,
+        edit: Edit,
+        by: &Grant,
+    ) -> Result<Record, AppError> {
+        let checked = |link: &Link| self.check_against(link, &edit).map(|()| edit.clone());
+        self.change_found(target, checked, by).await
+    }
+
+    /// Changes the target link by the edit that is made for the link found. It is looked up up to
+    /// [`LOOKUPS`] times: another resolver may have deleted the link that was found, and another
+    /// link may have its name since.
+    pub(crate) async fn change_found(
+        &self,
+        target: &Target,
+        edit_for: impl Fn(&Link) -> Result<Edit, AppError>,
         by: &Grant,
     ) -> Result<Record, AppError> {
         for _ in 0..LOOKUPS {
             let link = self.find_link(&target.name, by).await?;
-            self.check_against(&link, &edit)?;
-            edit.precondition = target.precondition(&link);
+            let edit = Edit { precondition: target.precondition(&link), ..edit_for(&link)? };
             match self.store_edit(link.id, &edit, by).await? {
                 Ok(record) => return Ok(record),
+                Err(Refusal::Absent) => {}
                 Err(Refusal::Superseded) => return Err(AppError::Superseded),
-                // `Blocked` and `Taken` answer moves only. After `Absent` the loop looks again.
-                Err(Refusal::Absent | Refusal::Blocked | Refusal::Taken) => {}
+                Err(Refusal::Blocked) => return Err(AppError::Blocked),
+                Err(Refusal::Taken) => {
+                    let domain = edit.relocation.map_or(link.domain(), |relocation| relocation.domain);
+                    return Err(self.slug_taken(&target.name.code, domain));
+                }
             }
         }
         Err(self.no_link(&target.name))

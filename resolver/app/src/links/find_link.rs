@@ -64,7 +64,11 @@ impl LinkService {
         AppError::NoLink { code: code.clone(), domain: domain.as_ref().filter(is_other).cloned() }
     }
 
-    /// Finds the domain of a name; `None` if there is no such domain.
+    /// Returns the error for a slug that another link has on this domain.
+    pub(crate) fn slug_taken(&self, slug: &str, domain: DomainId) -> AppError {
+        AppError::SlugTaken { slug: slug.to_owned(), domain: self.domain_cache.shown_name(domain) }
+    }
+
     async fn domain_of(&self, name: &LinkName) -> Result<Option<DomainId>, AppError> {
         match &name.domain {
             None => Ok(Some(DomainId::DEFAULT)),

@@ -14,32 +14,15 @@ use crate::{create_link::DIGEST_LEN, creator::SALTS_MAX};
 /// The number of digests whose candidates a link gets at first. Each gives four.
 const SALTS_FIRST: u32 = 4;
 
-/// Works out codes for imported links.
-pub(crate) struct ImportCodes {
-    mint: Arc<Mint>,
-}
+/// Works out codes for imported links, with the mint of their deployment.
+pub(crate) struct ImportCodes(pub(crate) Arc<Mint>);
 
 impl ImportCodes {
-    /// Works out codes for a deployment with this mint.
-    #[must_use]
-    pub(crate) fn new(mint: Arc<Mint>) -> Self {
-        Self { mint }
-    }
-
-    /// Returns the number of keyspaces that decide which codes are mintable.
-    #[must_use]
-    pub(crate) fn keyspaces(&self) -> usize {
-        self.mint.keyspaces()
-    }
-
-    /// Returns the code that a link had in its former system.
-    #[must_use]
     pub(crate) fn kept(&self, slug: Slug, domain: DomainId) -> ImportCode {
         ImportCode::Kept(self.picked(slug, domain))
     }
 
     /// Returns the first candidates for a link that had no code.
-    #[must_use]
     pub(crate) fn derived(&self, long_url: &LongUrl, domain: DomainId) -> ImportCode {
         self.candidates(long_url, domain, SALTS_FIRST)
     }
@@ -59,14 +42,14 @@ impl ImportCodes {
     }
 
     fn candidates(&self, long_url: &LongUrl, domain: DomainId, salts: u32) -> ImportCode {
-        let texts = (0..salts).flat_map(|salt| self.mint.candidates(long_url.as_str(), salt, DIGEST_LEN));
+        let texts = (0..salts).flat_map(|salt| self.0.candidates(long_url.as_str(), salt, DIGEST_LEN));
         let slugs = texts.filter_map(|text| Slug::parse(&text).ok());
         let candidates = slugs.map(|slug| self.picked(slug, domain)).collect();
         ImportCode::FirstFree { candidates, is_all: salts >= SALTS_MAX }
     }
 
     fn picked(&self, slug: Slug, domain: DomainId) -> PickedCode {
-        let mintable = slug.code_on(domain).and_then(|code| self.mint.read(&code));
+        let mintable = slug.code_on(domain).and_then(|code| self.0.read(&code));
         PickedCode { slug, mintable }
     }
 }
@@ -81,7 +64,7 @@ mod tests {
     fn codes() -> ImportCodes {
         let keyspace = |index, text| (KeyspaceIndex::new(index).unwrap(), Keyspace::parse(text).unwrap());
         let keyspaces = [keyspace(1, "web=3:A-Z"), keyspace(2, "long=8:0-9A-Za-z")];
-        ImportCodes::new(Arc::new(Mint::new(&CodeKey::parse(&"5a".repeat(32)).unwrap(), keyspaces)))
+        ImportCodes(Arc::new(Mint::new(&CodeKey::parse(&"5a".repeat(32)).unwrap(), keyspaces)))
     }
 
     fn item(codes: &ImportCodes, url: &str, code: Option<ImportCode>) -> ImportItem {
@@ -122,7 +105,7 @@ mod tests {
         assert!(is_mintable("Abc", DomainId::DEFAULT));
         assert!(!is_mintable("abc", DomainId::DEFAULT) && !is_mintable("Ab/c", DomainId::DEFAULT));
         assert!(!is_mintable("Abc", DomainId::from_stored(3)));
-        assert_eq!(codes.keyspaces(), 2);
+        assert_eq!(codes.0.keyspaces(), 2);
     }
 
     #[test]

@@ -26,7 +26,7 @@ use std::{
 
 use codes::Mint;
 use links::{Authority, DomainId, Schemes, api_key::OPERATOR, targets::Targets};
-use store::{Catalog, ImportBatch, ImportPosition, Imported, Keys, Settings, StoreError};
+use store::{ImportBatch, ImportPosition, Imported, Store, StoreError};
 use tokio::{sync::mpsc, time::sleep};
 use transfer::{LeftOut, Row, RowError};
 
@@ -39,7 +39,6 @@ const BATCH: usize = 500;
 const BATCH_BYTES: usize = 8 * 1024 * 1024;
 /// The maximum number of tries for a batch whose outcome is unknown.
 const TRIES: usize = 5;
-/// Pause before the next try.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// Some consecutive items of an input: links, and errors of reading one.
@@ -47,16 +46,6 @@ pub type Piece = Vec<Result<Row, RowError>>;
 
 /// Records a refused item, with its position and the reason in words.
 pub type Refuse<'a> = dyn FnMut(String) -> io::Result<()> + Send + 'a;
-
-/// The ports of a database that an import uses.
-pub struct ImportPorts {
-    /// Stores links, and the position of the import.
-    pub catalog: Arc<dyn Catalog>,
-    /// Has the domains of the links.
-    pub settings: Arc<dyn Settings>,
-    /// Has the API keys that links may name.
-    pub keys: Arc<dyn Keys>,
-}
 
 /// An import to be begun or continued.
 #[derive(Clone, Debug)]
@@ -105,8 +94,7 @@ pub enum ImportError {
 
 /// An import under way.
 pub struct LinkImport {
-    catalog: Arc<dyn Catalog>,
-    settings: Arc<dyn Settings>,
+    store: Arc<dyn Store>,
     /// The position that an earlier run has reached.
     position: u64,
     /// The position of the last item that was taken.
@@ -127,35 +115,38 @@ pub struct LinkImport {
 impl LinkImport {
     /// Begins an import, or continues an earlier one of its name. `mint` is that of the resolvers
     /// of the database.
-    ///
-    /// # Errors
-    /// Returns [`StoreError`] if the database cannot be read.
-    pub async fn begin(ports: ImportPorts, mint: Arc<Mint>, wish: ImportLinks) -> Result<Self, StoreError> {
-        let ImportPorts { catalog, settings, keys } = ports;
+    pub async fn begin(
+        store: Arc<dyn Store>,
+        mint: Arc<Mint>,
+        wish: ImportLinks,
+    ) -> Result<Self, StoreError> {
         let ImportLinks { name, default_domains, unprotected, schemes } = wish;
-        let codes = ImportCodes::new(mint);
-        let ImportPosition { place, refused } = catalog.import_position(&name).await?;
-        let keys = keys.list_api_keys().await?.into_iter().map(|key| (key.name, key.id)).collect();
-        let shared = settings.poll_settings(None).await?.settings.unwrap_or_default();
+        let ImportPosition { place, refused } = store.import_position(&name).await?;
+        let keys = store.list_api_keys().await?.into_iter().map(|key| (key.name, key.id)).collect();
+        let shared = store.poll_settings(None).await?.settings.unwrap_or_default();
         let disabled = shared.domains.iter().filter(|domain| domain.settings.disabled);
         let defaults = default_domains.iter().map(|name| (name.to_lowercase(), DomainId::DEFAULT));
         Ok(Self {
             position: place,
             place: 0,
             disabled: disabled.map(|domain| domain.id).collect(),
-            catalog,
-            settings,
-            batch: ImportBatch { name, end: 0, items: Vec::new(), keyspaces: codes.keyspaces() },
+            store,
+            batch: ImportBatch { name, end: 0, items: Vec::new(), keyspaces: mint.keyspaces() },
             bytes: 0,
             places: Vec::new(),
-            adoption: Adoption { unprotected, keys, schemes, targets: Targets::new(&shared.targets), codes },
+            adoption: Adoption {
+                unprotected,
+                keys,
+                schemes,
+                targets: Targets::new(&shared.targets),
+                codes: ImportCodes(mint),
+            },
             domains: defaults.collect(),
             counts: ImportCounts { refused_before: refused, ..ImportCounts::default() },
         })
     }
 
     /// Returns the position that an earlier run has reached; 0 for a new import.
-    #[must_use]
     pub fn position(&self) -> u64 {
         self.position
     }
@@ -163,10 +154,6 @@ impl LinkImport {
     /// Takes the items of the input as they come, and stores links whenever a batch is full. The
     /// last ones are left for [`store_taken`](Self::store_taken), once the caller knows that the
     /// input was read to its end.
-    ///
-    /// # Errors
-    /// Returns [`ImportError`] if the input cannot be read on, a refused item cannot be recorded,
-    /// or the database fails.
     pub async fn take_all(
         &mut self,
         mut pieces: mpsc::Receiver<Piece>,
@@ -190,7 +177,6 @@ impl LinkImport {
         Ok(())
     }
 
-    /// Refuses an item that cannot be read.
     fn pass_over(&mut self, error: &RowError, refuse: &mut Refuse<'_>) -> io::Result<()> {
         // An error between two items is not an item: it does not advance the position.
         self.place = error.place.unwrap_or(self.place);
@@ -223,7 +209,9 @@ impl LinkImport {
         if self.disabled.contains(&domain) {
             row.left_out.retain(|left| *left != LeftOut::DisabledDomain);
         }
-        self.counts.note_left_out(&row.left_out);
+        for left in &row.left_out {
+            *self.counts.left_out.entry(left.as_str()).or_default() += 1;
+        }
         match self.adoption.adopt(row, domain) {
             Ok(Adopted { item, is_disabled }) => {
                 self.bytes += weight;
@@ -244,7 +232,7 @@ impl LinkImport {
         }
         let Ok(authority) = Authority::parse(&name) else { return Ok(None) };
         // `--limit domains` limits API keys, not the operator's own command.
-        let Some(id) = self.settings.add_domain(&authority, u32::MAX, OPERATOR).await? else {
+        let Some(id) = self.store.add_domain(&authority, u32::MAX, OPERATOR).await? else {
             return Ok(None);
         };
         self.domains.insert(name, id);
@@ -252,9 +240,6 @@ impl LinkImport {
     }
 
     /// Stores the links that were taken since the last batch, and the position of the last item.
-    ///
-    /// # Errors
-    /// Returns [`ImportError`] if a refused item cannot be recorded, or the database fails.
     pub async fn store_taken(&mut self, refuse: &mut Refuse<'_>) -> Result<(), ImportError> {
         self.batch.end = self.place;
         if self.place <= self.position {
@@ -283,7 +268,7 @@ impl LinkImport {
         let mut tries = 0;
         loop {
             tries += 1;
-            match self.catalog.import(&self.batch).await {
+            match self.store.import(&self.batch).await {
                 // Storing a batch is idempotent, so an unknown outcome is retried.
                 Err(StoreError::TimedOut | StoreError::Unreachable(_) | StoreError::Postgres(_))
                     if tries < TRIES =>
@@ -303,13 +288,5 @@ impl LinkImport {
     pub async fn finish(self) -> ImportCounts {
         sleep(SHOWN).await;
         self.counts
-    }
-}
-
-impl ImportCounts {
-    fn note_left_out(&mut self, left_out: &[LeftOut]) {
-        for left in left_out {
-            *self.left_out.entry(left.as_str()).or_default() += 1;
-        }
     }
 }

@@ -223,12 +223,10 @@ fn check_title(text: &str) -> Checked<Option<String>> {
     Ok(Some(cut_title(text.trim()).to_owned()).filter(|title| !title.is_empty()))
 }
 
-/// Truncates a title to [`TITLE_BYTES`].
 pub(crate) fn cut_title(text: &str) -> &str {
     &text[..text.floor_char_boundary(TITLE_BYTES)]
 }
 
-/// Trims a description. Returns `None` for an empty one.
 fn check_description(text: &str) -> Checked<Option<String>> {
     if text.len() > DESCRIPTION_BYTES || text.contains('\0') {
         return Err(Field::Description.expected());
@@ -236,7 +234,6 @@ fn check_description(text: &str) -> Checked<Option<String>> {
     Ok(Some(text.trim().to_owned()).filter(|text| !text.is_empty()))
 }
 
-/// Parses tags and removes duplicates.
 fn check_tags(items: &[String]) -> Checked<Vec<Tag>> {
     if items.len() > TAGS_MAX {
         return Err(Field::Tags.expected());
@@ -257,13 +254,11 @@ fn check_max_visits(count: u64) -> Checked<u64> {
     if (1..=i64::MAX as u64).contains(&count) { Ok(count) } else { Err(Field::MaxVisits.expected()) }
 }
 
-/// Checks the status of a link's redirects.
 pub(crate) fn check_redirect_status(status: u64) -> Checked<RedirectStatus> {
     let status = u16::try_from(status).ok().and_then(|status| RedirectStatus::try_from(status).ok());
     status.ok_or_else(|| Field::RedirectStatus.expected())
 }
 
-/// Checks the length of a code.
 pub(crate) fn check_code_len(len: u64) -> Checked<usize> {
     let len = usize::try_from(len).ok().filter(|len| (1..=CODE_LEN_MAX).contains(len));
     len.ok_or_else(|| Field::ShortCodeLength.expected())

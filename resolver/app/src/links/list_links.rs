@@ -20,7 +20,6 @@ use crate::{Answer, AppError, FieldErrors, LinkService, authorize::require};
 
 const ORDERS: &str = "expected dateCreated, shortCode, longUrl, title, visits, nonBotVisits or lastVisit, \
      with -ASC or -DESC behind it";
-/// Maximum number of links in a piece.
 const PIECE_LINKS: usize = 256;
 /// Maximum size of a piece in bytes, unless it consists of one larger link.
 pub const PIECE_BYTES: u64 = 256 * 1024;
@@ -32,8 +31,8 @@ const ENTRY_BYTES: u64 = 512;
 pub struct ListLinks {
     /// The number of the page, from 1.
     pub page: Option<u64>,
-    /// The number of links on a page; at most [`PER_PAGE_MAX`].
-    pub per_page: PerPage,
+    /// The number of links on a page; [`PER_PAGE`] by default, and at most [`PER_PAGE_MAX`].
+    pub per_page: Option<u64>,
     /// A text in the long URL, title, code, tags or domain.
     pub search: Option<String>,
     /// The exact long URL.
@@ -80,7 +79,6 @@ pub struct VisitDays {
 }
 
 impl VisitDays {
-    /// Returns the days as the store counts them.
     pub(crate) fn days(self) -> Days {
         let day = |date: Date| {
             let start = date.to_zoned(TimeZone::UTC).map_or(Timestamp::MAX, |start| start.timestamp());
@@ -88,18 +86,6 @@ impl VisitDays {
         };
         Days { first: day(self.first), end: day(self.last).next() }
     }
-}
-
-/// The requested number of links on a page.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum PerPage {
-    /// [`PER_PAGE`].
-    #[default]
-    Default,
-    /// The maximum, [`PER_PAGE_MAX`].
-    All,
-    /// This many.
-    Count(u64),
 }
 
 /// A page of a list, whose links have not been read yet.
@@ -116,8 +102,7 @@ pub struct ListedLinks {
 }
 
 impl LinkService {
-    /// Lists a page of the links that a key sees. `wrong` holds the fields that the adapter could
-    /// not read.
+    /// Lists a page of the links that a key sees.
     pub fn list_links<'a>(
         &'a self,
         request: ListLinks,
@@ -163,7 +148,6 @@ impl LinkService {
         })
     }
 
-    /// Sorts links by what the database does not know.
     async fn sort_here(&self, entries: &mut [Outlined], order: SortedHere) -> Result<(), AppError> {
         match order {
             SortedHere::ByCode { descending } => {
@@ -251,7 +235,6 @@ impl LinkService {
         Ok(true)
     }
 
-    /// Returns the domains whose names contain a text.
     fn domains_like(&self, text: &str) -> Vec<DomainId> {
         let text = nfc(&text.to_lowercase()).into_owned();
         let entries = self.domain_cache.entries();
@@ -296,10 +279,10 @@ enum SortedHere {
 /// Checks a request. Returns the filter, and the order if the database does not know it.
 fn filter(request: ListLinks, mut wrong: FieldErrors) -> Result<(Filter, Option<SortedHere>), AppError> {
     let order = wrong.note("orderBy", parse_order(request.order_by.as_deref()));
-    let (order, by_code) = order.unwrap_or_default();
+    let order = order.unwrap_or_default();
     let descending = order.descending;
     let sorted_here = match (order.field, request.visits_in) {
-        _ if by_code.is_some() => Some(SortedHere::ByCode { descending }),
+        (OrderField::Id, _) => Some(SortedHere::ByCode { descending }),
         (OrderField::Visits | OrderField::NonBotVisits, Some(days)) => {
             let people_only = order.field == OrderField::NonBotVisits;
             Some(SortedHere::ByVisits { days, people_only, descending })
@@ -322,11 +305,6 @@ fn filter(request: ListLinks, mut wrong: FieldErrors) -> Result<(Filter, Option<
         let tag = |name: &String| Tag::exactly(name).unwrap_or_else(|_| Tag::from_stored(name));
         names.iter().map(tag).collect::<BTreeSet<Tag>>().into_iter().collect()
     };
-    let per_page = match request.per_page {
-        PerPage::Default => PER_PAGE,
-        PerPage::All => PER_PAGE_MAX,
-        PerPage::Count(count) => count.min(PER_PAGE_MAX),
-    };
     let filter = Filter {
         long_url: request.long_url.map(LongUrl::from_stored),
         tags: tags(&request.tags),
@@ -342,7 +320,7 @@ fn filter(request: ListLinks, mut wrong: FieldErrors) -> Result<(Filter, Option<
         exclude_spent: request.exclude_spent,
         order,
         page: request.page.unwrap_or(1),
-        per_page: Some(per_page),
+        per_page: Some(request.per_page.unwrap_or(PER_PAGE).min(PER_PAGE_MAX)),
         count_max: request.count_max,
         search: request.search,
         ..Filter::default()
@@ -358,9 +336,9 @@ pub(crate) fn whole_second(time: Timestamp) -> Timestamp {
     time.checked_add(SignedDuration::from_millis(999)).unwrap_or(time)
 }
 
-/// Parses an order. The second value is set for the order by code: whether it is descending.
-fn parse_order(text: Option<&str>) -> Result<(OrderBy, Option<bool>), String> {
-    let Some(text) = text else { return Ok((OrderBy::default(), None)) };
+/// Parses an order. That by code has the field of the ids, which stand for codes in the store.
+fn parse_order(text: Option<&str>) -> Result<OrderBy, String> {
+    let Some(text) = text else { return Ok(OrderBy::default()) };
     let (field, direction) = text.split_once('-').unwrap_or((text, "ASC"));
     let descending = match direction {
         "ASC" => false,
@@ -374,10 +352,10 @@ fn parse_order(text: Option<&str>) -> Result<(OrderBy, Option<bool>), String> {
         "visits" => OrderField::Visits,
         "nonBotVisits" => OrderField::NonBotVisits,
         "lastVisit" => OrderField::LastVisit,
-        "shortCode" => return Ok((OrderBy { field: OrderField::Id, descending }, Some(descending))),
+        "shortCode" => OrderField::Id,
         _ => return Err(ORDERS.to_owned()),
     };
-    Ok((OrderBy { field, descending }, None))
+    Ok(OrderBy { field, descending })
 }
 
 #[cfg(test)]
@@ -386,11 +364,10 @@ mod tests {
 
     #[test]
     fn an_order_names_a_field_and_a_direction() {
-        let read =
-            |text| parse_order(Some(text)).map(|(order, by_code)| (order.field, order.descending, by_code));
-        assert_eq!(read("visits-DESC"), Ok((OrderField::Visits, true, None)));
-        assert_eq!(read("nonBotVisits"), Ok((OrderField::NonBotVisits, false, None)));
-        assert_eq!(read("shortCode-DESC"), Ok((OrderField::Id, true, Some(true))));
+        let read = |text| parse_order(Some(text)).map(|order| (order.field, order.descending));
+        assert_eq!(read("visits-DESC"), Ok((OrderField::Visits, true)));
+        assert_eq!(read("nonBotVisits"), Ok((OrderField::NonBotVisits, false)));
+        assert_eq!(read("shortCode-DESC"), Ok((OrderField::Id, true)));
         assert_eq!(read("visits-desc"), Err(ORDERS.to_owned()));
     }
 

@@ -8,22 +8,16 @@
 //! 3. The link's new address is acknowledged when no resolver denies it any more. Its former one
 //!    may lead to it until the other resolvers are notified, as after an edit.
 
-use links::{
-    Authority, DomainId, Edit, Link, Record, Refusal, Relocation, Slug, api_key::Grant, scope::Scope,
-};
+use links::{Authority, DomainId, Edit, Link, Record, Relocation, Slug, api_key::Grant, scope::Scope};
 
 use crate::{
-    Answer, AppError, Field, FieldErrors, LinkService,
-    authorize::require,
-    edit_link::{LOOKUPS, Target},
-    find_link::LinkName,
-    values::check_kept_slug,
+    Answer, AppError, Field, FieldErrors, LinkService, authorize::require, edit_link::Target,
+    find_link::LinkName, values::check_kept_slug,
 };
 
 impl LinkService {
     /// Moves the link that the target names to a domain. An unknown domain is added as for a new
-    /// link. The link is looked up as for an edit. `wrong` holds the fields that the adapter could
-    /// not read.
+    /// link. The link is looked up as for an edit.
     pub fn move_link<'a>(
         &'a self,
         target: &'a Target,
@@ -50,30 +44,17 @@ impl LinkService {
                 }
                 Err(error) => return Err(error),
             };
-            let taken = || {
-                let domain = self.domain_cache.shown_name(domain);
-                AppError::SlugTaken { slug: target.name.code.clone(), domain }
-            };
-            for _ in 0..LOOKUPS {
-                let link = self.find_link(&target.name, by).await?;
-                let relocation = self.relocation(&link, domain).ok_or_else(taken)?;
-                check_kept_slug(&link)?;
+            let edit_for = |link: &Link| -> Result<Edit, AppError> {
+                let relocation = self.relocation(link, domain);
+                let relocation = relocation.ok_or_else(|| self.slug_taken(&target.name.code, domain))?;
+                check_kept_slug(link)?;
                 let urls = link.rules().iter().map(|rule| &rule.long_url).chain([&link.long_url]);
                 self.refuse_circle(urls, domain, &target.name.code)?;
-                let precondition = target.precondition(&link);
-                let edit = Edit { relocation: Some(relocation), precondition, ..Edit::default() };
-                match self.store_edit(link.id, &edit, by).await? {
-                    Ok(record) => {
-                        self.lookup.wait_until_shown(record.link.id).await;
-                        return Ok(record);
-                    }
-                    Err(Refusal::Absent) => {}
-                    Err(Refusal::Superseded) => return Err(AppError::Superseded),
-                    Err(Refusal::Blocked) => return Err(AppError::Blocked),
-                    Err(Refusal::Taken) => return Err(taken()),
-                }
-            }
-            Err(self.no_link(&target.name))
+                Ok(Edit { relocation: Some(relocation), ..Edit::default() })
+            };
+            let record = self.change_found(target, edit_for, by).await?;
+            self.lookup.wait_until_shown(record.link.id).await;
+            Ok(record)
         })
     }
 
@@ -107,7 +88,7 @@ impl LinkService {
         let name = self.lookup.name_of(link)?;
         // Counted before the code is looked up: a keyspace that this process hears of in between is
         // one more than the database is asked to have, and the move is refused.
-        let keyspaces = self.creator.keyspaces();
+        let keyspaces = self.lookup.mint.keyspaces();
         if domain.is_default() && self.lookup.id_of(&name).is_some_and(|id| id != link.id) {
             return None;
         }

@@ -16,9 +16,7 @@ use crate::{
     find_link::LinkName, values::Checked,
 };
 
-/// The field with the rules.
 const RULES: &str = "redirectRules";
-/// The field of a rule with its conditions.
 const CONDITIONS: &str = "conditions";
 
 /// A redirect rule, unchecked.

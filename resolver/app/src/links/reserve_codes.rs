@@ -3,8 +3,6 @@
 //! A call may hold a database connection for seconds. So the calls of one key share the permits of
 //! its lists, which leaves connections to other keys.
 
-use std::sync::Arc;
-
 use codes::Code;
 use links::{
     Draft,
@@ -18,7 +16,6 @@ use crate::{
     authorize::{require, require_default_domain, require_operator},
     reservation::Filled,
 };
-use supply::Minting;
 
 /// A reservation with its codes. It is returned by every read, for callers that lost the first
 /// answer.
@@ -34,7 +31,6 @@ pub struct Reserved {
 
 impl LinkService {
     /// Reserves codes from the keyspace of this name; without a name, from the default keyspace.
-    /// `wrong` holds the fields that the adapter could not read.
     pub fn reserve<'a>(
         &'a self,
         count: Option<u64>,
@@ -48,13 +44,15 @@ impl LinkService {
             let count = wrong.note("count", count.ok_or_else(expected_count));
             wrong.finish()?;
             let Some(count) = count else { return Err(AppError::Internal) };
-            let keyspace = self.keyspace_to_reserve_from(keyspace)?;
+            let minting = self.reserver.keyspace(keyspace).ok_or_else(|| {
+                AppError::invalid("keyspace", "expected the name of a keyspace that this resolver mints from")
+            })?;
             require_default_domain(by, Scope::Reserve)?;
             let _turn = self.turns.query(by.id).await?;
             // Concurrent calls do not see each other's codes, so a key may exceed its limits once for
             // each of its permits.
             require_room(self.register.count_reserved(by.id).await?, count, self.policy.reserved_max)?;
-            let reservation = self.reserver.reserve(by.id, keyspace, count).await?;
+            let reservation = self.reserver.reserve(by.id, minting, count).await?;
             self.with_codes(reservation).await
         })
     }
@@ -113,21 +111,14 @@ impl LinkService {
         self.reserver.minting(reservation).map_or("", |minting| minting.namespace.as_str())
     }
 
-    fn keyspace_to_reserve_from(&self, name: Option<&str>) -> Result<&Arc<Minting>, AppError> {
-        self.reserver.keyspace(name).ok_or_else(|| {
-            AppError::invalid("keyspace", "expected the name of a keyspace that this resolver mints from")
-        })
-    }
-
     async fn with_codes(&self, reservation: Reservation) -> Result<Reserved, AppError> {
         let filled = self.reserver.filled(&reservation).await?;
         let codes = self.reserver.codes(&reservation).await?;
         Ok(Reserved { reservation, filled, codes })
     }
 
-    /// Finds a reservation that the key may see.
     async fn find_reservation(&self, id: &str, by: &Grant) -> Result<Reservation, AppError> {
-        let missing = || AppError::NoReservation { id: id.to_owned() };
+        let missing = || AppError::NoReservation(id.to_owned());
         let parsed = ReservationId::parse(id).ok_or_else(missing)?;
         let found = self.register.reservation(&parsed).await?;
         found.filter(|one| one.created_by == by.id || sees_all(by)).ok_or_else(missing)
@@ -148,7 +139,6 @@ pub fn check_fill_len(links: usize) -> Result<(), AppError> {
     Err(AppError::invalid("(the array)", format!("expected at most {FILL_MAX} links, got more")))
 }
 
-/// Returns whether a key sees the reservations of other keys.
 fn sees_all(by: &Grant) -> bool {
     require_operator(by).is_ok()
 }

@@ -4,9 +4,7 @@
 
 use links::{Precondition, Record, Refusal, api_key::Grant, scope::Scope};
 
-use crate::{
-    Answer, AppError, Field, LinkService, authorize::require, find_link::LinkName, values::check_kept_slug,
-};
+use crate::{Answer, Field, LinkService, authorize::require, find_link::LinkName, values::check_kept_slug};
 
 impl LinkService {
     /// Restores a link with its tags and limits, at a new version.
@@ -14,16 +12,11 @@ impl LinkService {
         Box::pin(async move {
             require(by, Scope::Delete)?;
             let link = self.find_deleted(name, by).await?;
-            let domain = link.domain();
             check_kept_slug(&link)?;
-            let taken = || AppError::SlugTaken {
-                slug: name.code.clone(),
-                domain: self.domain_cache.shown_name(domain),
-            };
             // The target rules may have changed since the link was created.
             let targets = link.rules().iter().map(|rule| &rule.long_url).chain([&link.long_url]);
             self.check_targets(Field::LongUrl.name(), targets)?;
-            let keyspaces = self.creator.keyspaces();
+            let keyspaces = self.lookup.mint.keyspaces();
             let _turn = self.turns.write(by.id).await?;
             let precondition = Precondition::of(&link);
             let restored = self.links.restore(link.id, &precondition, keyspaces, by.id).await?;
@@ -33,7 +26,7 @@ impl LinkService {
                     self.lookup.wait_until_shown(record.link.id).await;
                     Ok(record)
                 }
-                Err(Refusal::Taken) => Err(taken()),
+                Err(Refusal::Taken) => Err(self.slug_taken(&name.code, link.domain())),
                 // A restoration is for no version, and a block does not hold it up.
                 Err(Refusal::Absent | Refusal::Superseded | Refusal::Blocked) => Err(self.no_link(name)),
             }

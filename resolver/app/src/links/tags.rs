@@ -13,14 +13,12 @@ use crate::{
 /// Maximum number of tags in one answer.
 const TAGS_MAX: usize = 100_000;
 
-/// The order of a list of tags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct TagOrder {
     field: TagField,
     descending: bool,
 }
 
-/// What tags are sorted by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TagField {
     Name,
@@ -67,13 +65,13 @@ impl LinkService {
 
     /// Checks that a visible link has the tag.
     pub async fn find_tag(&self, name: &str, by: &Grant) -> Result<(), AppError> {
-        let missing = || AppError::NoTag { tag: name.to_owned() };
+        let missing = || AppError::NoTag(name.to_owned());
         let tag = Tag::exactly(name).map_err(|_| missing())?;
         let _turn = self.turns.query(by.id).await?;
         if self.catalog.has_tag(&tag, &visible(by)).await? { Ok(()) } else { Err(missing()) }
     }
 
-    /// Renames a tag on all links. `wrong` holds the fields that the adapter could not read.
+    /// Renames a tag on all links.
     pub fn rename_tag<'a>(
         &'a self,
         old: Option<&'a str>,
@@ -95,7 +93,7 @@ impl LinkService {
             let _turn = self.turns.write(by.id).await?;
             match self.catalog.rename_tag(&old, &new, by.id).await? {
                 Renamed::Done => Ok(()),
-                Renamed::Absent => Err(AppError::NoTag { tag: old.to_string() }),
+                Renamed::Absent => Err(AppError::NoTag(old.to_string())),
                 Renamed::Taken => Err(AppError::TagConflict { old: old.to_string(), new: new.to_string() }),
             }
         })
@@ -152,7 +150,7 @@ impl TagOrder {
 
 /// Requires a key that sees all links, because tags belong to all links.
 fn may_change_tags(by: &Grant, what: &'static str) -> Result<(), AppError> {
-    if by.limits.hides_links() { Err(AppError::ForbiddenTags { what }) } else { Ok(()) }
+    if by.limits.hides_links() { Err(AppError::ForbiddenTags(what)) } else { Ok(()) }
 }
 
 #[cfg(test)]

@@ -15,16 +15,21 @@ impl LinkService {
     pub async fn set_target_rule(&self, rule: &TargetRule, by: &Grant) -> Result<(), AppError> {
         require_operator(by)?;
         let _turn = self.turns.write(by.id).await?;
-        self.domain_cache.set_target(rule, true, by.id).await?;
+        self.settings.set_target(rule, by.id).await?;
+        self.domain_cache.show().await;
         Ok(())
     }
 
     /// Removes the rule with this pattern.
     pub async fn remove_target_rule(&self, pattern: &str, by: &Grant) -> Result<(), AppError> {
         require_operator(by)?;
-        let missing = || AppError::NoTarget { pattern: pattern.to_owned() };
+        let missing = || AppError::NoTarget(pattern.to_owned());
         let rule = TargetRule::parse(pattern, false).map_err(|_| missing())?;
         let _turn = self.turns.write(by.id).await?;
-        if self.domain_cache.set_target(&rule, false, by.id).await? { Ok(()) } else { Err(missing()) }
+        if !self.settings.remove_target(rule.pattern(), by.id).await? {
+            return Err(missing());
+        }
+        self.domain_cache.show().await;
+        Ok(())
     }
 }

@@ -7,9 +7,6 @@ use crate::{Field, values::Checked};
 
 /// Reads a time of a request, which is in `zone` without an offset of its own
 /// ([`links::read_time`]).
-///
-/// # Errors
-/// Returns what is wrong with it.
 pub fn read_time(text: &str, zone: &TimeZone) -> Checked<Timestamp> {
     let time = links::read_time(text, zone).map_err(|error| match error {
         TimeError::Form => Field::ValidUntil.expected(),

@@ -60,7 +60,6 @@ pub struct LastVisits {
 
 impl LastVisits {
     /// Starts the task that reports to the database, on the current runtime.
-    #[must_use]
     pub fn start(
         supervisor: &TaskSupervisor,
         catalog: Arc<dyn Catalog>,

@@ -20,7 +20,7 @@ impl LinkService {
             }
             error => error.to_string(),
         })?;
-        if self.domain_cache.entries().targets().allow(url.as_str(), None) {
+        if self.domain_cache.entries().targets.allow(url.as_str(), None) {
             Ok(url)
         } else {
             Err(DENIED.to_owned())
@@ -46,7 +46,7 @@ impl LinkService {
             ("invalidShortUrlRedirect", &edit.invalid_short_url),
         ] {
             let target = target.as_ref().and_then(Option::as_deref);
-            let is_allowed = target.is_none_or(|target| entries.targets().allow(target, base.as_ref()));
+            let is_allowed = target.is_none_or(|target| entries.targets.allow(target, base.as_ref()));
             wrong.note(field, if is_allowed { Ok(()) } else { Err(DENIED.to_owned()) });
         }
         wrong.finish()
@@ -60,7 +60,7 @@ impl LinkService {
         mut targets: impl Iterator<Item = &'a LongUrl>,
     ) -> Result<(), AppError> {
         let entries = self.domain_cache.entries();
-        let is_allowed = targets.all(|url| entries.targets().allow(url.as_str(), None));
+        let is_allowed = targets.all(|url| entries.targets.allow(url.as_str(), None));
         if is_allowed { Ok(()) } else { Err(AppError::invalid(field, DENIED)) }
     }
 
@@ -79,7 +79,6 @@ pub(crate) fn check_kept_slug(link: &Link) -> Result<(), AppError> {
     checked.map_err(|error| AppError::invalid("shortCode", error.to_string()))
 }
 
-/// Parses a custom slug and prepends the prefix.
 pub(crate) fn custom_slug(text: &str, prefix: Option<&str>) -> Checked<Slug> {
     let read = |text: &str| Slug::pick(text).map_err(|error| error.to_string());
     let slug = read(text)?;

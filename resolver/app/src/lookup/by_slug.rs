@@ -9,13 +9,30 @@ use super::{
     Lookup, STALE_DEADLINE,
     cache::Name,
     found::{Found, LookupError},
-    lookup_key::LookupKey,
     slugs::SlugOnDomain,
 };
 
+/// The key of a lookup.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LookupKey {
+    /// A mintable code, whether it was minted or taken as a custom slug.
+    Code(Code),
+    /// Any other valid slug.
+    Slug(Slug),
+}
+
+impl LookupKey {
+    /// Returns the key as a slug, which it is on every domain but the default one.
+    pub(super) fn slug(&self) -> Option<Slug> {
+        match self {
+            Self::Code(code) => Slug::parse(code.as_str()).ok(),
+            Self::Slug(slug) => Some(slug.clone()),
+        }
+    }
+}
+
 impl Lookup {
     /// Parses the path of a visitor's request; `None` if no link can have it.
-    #[must_use]
     pub fn key_of_path(&self, path: &str) -> Option<LookupKey> {
         let decoded = || {
             let slug = Slug::of_path(path)?;
@@ -31,14 +48,11 @@ impl Lookup {
     }
 
     fn key_of_code(&self, text: &str) -> Option<LookupKey> {
-        Code::parse(text).ok().filter(|code| self.is_mintable(code)).map(LookupKey::Code)
+        Code::parse(text).ok().filter(|code| self.mint.belongs(code)).map(LookupKey::Code)
     }
 
     /// Returns the link that a path leads to on a domain: the domain's own link, or the default
     /// domain's.
-    ///
-    /// # Errors
-    /// Returns [`LookupError`] if it is unknown whether the link exists.
     pub async fn find_on(&self, domain: DomainId, wanted: &LookupKey) -> Found {
         if domain.is_default() {
             return self.find_default(wanted).await;
@@ -98,7 +112,6 @@ impl Lookup {
         self.slugs.knows(&place).then_some(place)
     }
 
-    /// Returns the link of a slug on a domain, if there is one.
     async fn find_slug(&self, place: &SlugOnDomain) -> Found {
         if let Some(id) = self.slugs.known(place).await {
             let name = Name::of(&self.mint, id);
@@ -147,9 +160,6 @@ impl Lookup {
     }
 
     /// Returns the link with this name, a code or a slug, on exactly this domain.
-    ///
-    /// # Errors
-    /// Returns [`LookupError`] if it is unknown whether the link exists.
     pub async fn find_named(&self, domain: DomainId, name: &str) -> Found {
         match self.key_of_name(name) {
             None => Ok(None),

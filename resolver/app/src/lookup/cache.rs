@@ -53,7 +53,6 @@ impl Cached {
     }
 }
 
-/// The key of a link in the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Name {
     /// The code, of a link whose number has one.
@@ -116,29 +115,13 @@ pub(super) fn cache(bytes: u64, generations: Arc<Generations>) -> LinkCache {
 
 #[cfg(test)]
 mod tests {
-    use codes::KeyspaceIndex;
-    use jiff::Timestamp;
-    use links::{Draft, LongUrl, api_key::ApiKeyId};
     use supply::safety_rule::SafetyRules;
 
     use super::*;
-    use crate::freshness::Freshness;
+    use crate::{freshness::Freshness, lookup::tests};
 
-    fn cached(number: u64) -> Arc<Cached> {
-        let long_url = LongUrl::from_stored(format!("https://example.com/{number}"));
-        let draft = Draft {
-            long_url,
-            title: None,
-            crawlable: false,
-            forward_query: true,
-            created_by: ApiKeyId(1),
-            details: None,
-        };
-        let id = LinkId::new(KeyspaceIndex::new(1).unwrap(), number);
-        Cached::new(
-            &Arc::new(Link::stored(id, draft, Timestamp::UNIX_EPOCH)),
-            Freshness::new(SafetyRules::default()).now(),
-        )
+    fn cached(number: i64) -> Arc<Cached> {
+        Cached::new(&tests::link(number, 0), Freshness::new(SafetyRules::default()).now())
     }
 
     #[test]

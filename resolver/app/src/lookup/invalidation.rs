@@ -26,22 +26,19 @@ use crate::freshness::{Freshness, ReadAt};
 /// milliseconds.
 const AWAY_MS: u64 = 1_000;
 
-/// State of the change notifications.
 pub(super) struct InvalidationState {
     pub(super) freshness: Freshness,
     pub(super) rules: SafetyRules,
-    /// Maximum lag of a replica that links are read from.
     replica_lag: Duration,
-    /// How long a link may be served that cannot be confirmed.
     serve_stale_for: Duration,
-    changes: KnownChanges,
+    pub(super) changes: KnownChanges,
     /// While the store is down, cached entries are served without a read until this time, in
     /// milliseconds since `start`.
     store_away: AtomicU64,
     /// The same while a copy answers in place of the primary.
     primary_away: AtomicU64,
     /// Whether the read that ended last has failed.
-    read_failed: AtomicBool,
+    pub(super) read_failed: AtomicBool,
     start: Instant,
 }
 
@@ -75,8 +72,10 @@ impl InvalidationState {
         }
     }
 
-    pub(super) fn is_fresh(&self, cached: &Cached) -> bool {
-        self.freshness.is_settled(cached.read_at) || self.freshness.is_young(cached.read_at)
+    /// Returns whether a link that was read at `read_at` may be given to later callers: no change
+    /// can have been missed since, or the link is young.
+    pub(super) fn is_fresh(&self, read_at: ReadAt) -> bool {
+        self.freshness.is_settled(read_at) || self.freshness.is_young(read_at)
     }
 
     /// Returns whether an entry may be served although it cannot be confirmed.
@@ -88,12 +87,6 @@ impl InvalidationState {
     pub(super) fn is_latest_known(&self, id: LinkId, read_at: ReadAt) -> bool {
         let is_outdated = self.changes.is_outdated(id, read_at) && self.rules.keep(SafetyRule::Outdated);
         !is_outdated && self.freshness.was_current_within(read_at, self.serve_stale_for)
-    }
-
-    /// Returns whether the result of a read that began at `began` may be given to callers that
-    /// arrived later: no change can have been missed since, or the result is young.
-    pub(super) fn may_be_shared(&self, began: ReadAt) -> bool {
-        self.freshness.is_settled(began) || self.freshness.is_young(began)
     }
 
     /// Records that a link could not be read, unless a copy answers for others.
@@ -123,16 +116,6 @@ impl InvalidationState {
         self.store_is_away() || (self.copy_answers() && self.freshness.was_told_of(cached.read_at))
     }
 
-    /// Records whether a read has failed.
-    pub(super) fn set_read_failed(&self, failed: bool) {
-        self.read_failed.store(failed, Ordering::Relaxed);
-    }
-
-    /// Returns whether the read that ended last has failed.
-    pub(super) fn read_failed(&self) -> bool {
-        self.read_failed.load(Ordering::Relaxed)
-    }
-
     fn millis(&self) -> u64 {
         u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
@@ -150,13 +133,8 @@ impl InvalidationState {
             self.changes.note(id, read_at.before());
         }
     }
-
-    pub(super) fn changed_since(&self, id: LinkId, time: ReadAt) -> bool {
-        self.changes.is_outdated(id, time)
-    }
 }
 
-/// The task that evicts changed links from the cache.
 pub(super) struct Listener {
     pub(super) mint: Arc<Mint>,
     pub(super) cache: LinkCache,

@@ -19,7 +19,6 @@ use crate::freshness::ReadAt;
 /// Number of links in each half of the memory.
 const HALF: usize = 50_000;
 
-/// A memory of changed links.
 #[derive(Debug, Default)]
 pub(super) struct KnownChanges(Mutex<State>);
 

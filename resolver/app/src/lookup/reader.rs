@@ -1,7 +1,10 @@
 //! The task that reads links on cache misses. One read is in flight; the misses that arrive
 //! meanwhile wait in a bounded queue and form the next one.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::HashMap,
+    sync::{Arc, atomic::Ordering},
+};
 
 use codes::LinkId;
 use links::Link;
@@ -56,7 +59,6 @@ enum Present {
     Unknown,
 }
 
-/// The task that reads links in batches.
 pub(super) struct Reader {
     pub(super) links: Arc<dyn Links>,
     pub(super) queue: mpsc::Receiver<Miss>,
@@ -94,7 +96,7 @@ impl Reader {
             return;
         }
         let known = waiter.name.and_then(|name| self.cache.get(&name));
-        match known.filter(|cached| self.news.is_fresh(cached)) {
+        match known.filter(|cached| self.news.is_fresh(cached.read_at)) {
             // The caller may have given up.
             Some(cached) => drop(waiter.found.send(Ok(Some(Arc::clone(&cached.link))))),
             None => waiting.entry(id).or_default().push(waiter),
@@ -113,7 +115,7 @@ impl Reader {
         let is_decisive = batch.values().flatten().any(|waiter| waiter.name.is_none());
         let source = if is_decisive { Source::Primary } else { self.news.source(&ids) };
         let read = self.links.read(&ids, source).await;
-        self.news.set_read_failed(read.is_err());
+        self.news.read_failed.store(read.is_err(), Ordering::Relaxed);
         // Collected only now: waking up for each arrival would cost more than a redirect's share of
         // the read.
         let (mut late, mut next) = (Waiting::new(), Waiting::new());
@@ -196,10 +198,9 @@ impl Reader {
         // A deleted link is an absence, which may have ended since this read began.
         let is_there = row.link.as_ref().is_some_and(|link| !link.is_deleted());
         // Nor may the answer be older than an edit that a late caller knows of.
-        let is_older = || self.news.changed_since(id, row.as_of) && self.news.rules.keep(SafetyRule::Joined);
-        (is_there || !self.news.rules.keep(SafetyRule::Late))
-            && self.news.may_be_shared(row.as_of)
-            && !is_older()
+        let is_older =
+            || self.news.changes.is_outdated(id, row.as_of) && self.news.rules.keep(SafetyRule::Joined);
+        (is_there || !self.news.rules.keep(SafetyRule::Late)) && self.news.is_fresh(row.as_of) && !is_older()
     }
 
     /// Returns the rows of a read by id, without those of a copy that are outdated.
@@ -249,7 +250,7 @@ impl Reader {
             None if row.complete => self.cache.invalidate(&name),
             None => {}
         }
-        if self.news.changed_since(id, row.as_of) && self.news.rules.keep(SafetyRule::ChangedSince) {
+        if self.news.changes.is_outdated(id, row.as_of) && self.news.rules.keep(SafetyRule::ChangedSince) {
             self.cache.invalidate(&name);
         }
         if let Some(link) = row.link.as_ref().filter(|_| !row.is_copied) {
@@ -263,8 +264,6 @@ mod tests {
     use std::{sync::Mutex, time::Duration};
 
     use daemon::Recorder;
-    use jiff::Timestamp;
-    use links::{Details, Draft, LongUrl, api_key::ApiKeyId};
     use rusqlite::Connection;
     use store::sqlite::SqliteStore;
     use supply::safety_rule::SafetyRules;
@@ -274,6 +273,7 @@ mod tests {
     use crate::lookup::{
         LookupSizes,
         cache::{Generations, cache},
+        tests,
     };
 
     const SECOND: Duration = Duration::from_secs(1);
@@ -296,15 +296,7 @@ mod tests {
     }
 
     fn link(version: u64) -> Link {
-        let draft = Draft {
-            long_url: LongUrl::from_stored(format!("https://example.com/{version}")),
-            title: None,
-            crawlable: false,
-            forward_query: true,
-            created_by: ApiKeyId(1),
-            details: Some(Box::new(Details { version, ..Details::default() })),
-        };
-        Link::stored(LinkId::from_stored(1), draft, Timestamp::UNIX_EPOCH)
+        Link::clone(&tests::link(1, version))
     }
 
     /// Answers one lookup with a reading. Returns the version that the caller gets; `None` if it

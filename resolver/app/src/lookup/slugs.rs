@@ -22,31 +22,25 @@ use tokio::{runtime::Handle, sync::Semaphore, time::timeout};
 
 use super::found::LookupError;
 
-/// Maximum memory for cached slugs, in bytes.
 const BYTES: u64 = 16 << 20;
 /// Bytes that an entry takes beside its text.
 const ENTRY_BYTES: usize = 120;
 /// How long an entry lives after its last use, as in the cache of links.
 const IDLE: Duration = Duration::from_secs(3600);
-/// Maximum number of concurrent queries. Further ones wait.
 const AT_ONCE: usize = 32;
-/// Deadline of a query.
 const DEADLINE: Duration = Duration::from_secs(5);
 
 /// Maximum number of deleted links that are remembered to hold their slugs.
 const HELD_MAX: u64 = 10_000;
 
-/// A slug on a domain.
 pub(super) type SlugOnDomain = (DomainId, Slug);
 
-/// The reason why a slug has no id.
 #[derive(Debug)]
 enum Missing {
     Absent,
     NoStore(StoreError),
 }
 
-/// The cache of link ids by slug.
 pub(super) struct Slugs {
     ids: Cache<SlugOnDomain, LinkId, RandomState>,
     /// Whether a code of the default domain was ever looked up as a slug. While none was, misses of
@@ -80,12 +74,10 @@ impl Slugs {
         }
     }
 
-    /// Returns the cached id of a slug.
     pub(super) async fn known(&self, place: &SlugOnDomain) -> Option<LinkId> {
         self.ids.get(place).await
     }
 
-    /// Returns whether the id of a slug is cached.
     pub(super) fn knows(&self, place: &SlugOnDomain) -> bool {
         self.ids.contains_key(place)
     }
@@ -124,7 +116,6 @@ impl Slugs {
         Ok(is_held)
     }
 
-    /// Returns the id of a slug, from the cache or the store.
     pub(super) async fn find(&self, place: &SlugOnDomain) -> Result<Option<LinkId>, LookupError> {
         let mut has_joined = false;
         loop {

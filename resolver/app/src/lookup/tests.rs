@@ -3,7 +3,7 @@
 use codes::CodeKey;
 use daemon::Recorder;
 use jiff::Timestamp;
-use links::{Draft, api_key::ApiKeyId};
+use links::{Details, Draft, api_key::ApiKeyId};
 use rusqlite::Connection;
 use store::sqlite::SqliteStore;
 
@@ -27,21 +27,22 @@ fn lookup(recorder: &Recorder) -> Lookup {
     Lookup::start(&supervisor, sizes, mint, links, Metrics::new(recorder))
 }
 
-fn link() -> Arc<Link> {
+/// Returns a link at this version.
+pub(super) fn link(id: i64, version: u64) -> Arc<Link> {
     let draft = Draft {
-        long_url: LongUrl::from_stored("https://example.com/"),
+        long_url: LongUrl::from_stored(format!("https://example.com/{id}/{version}")),
         title: None,
         crawlable: false,
         forward_query: true,
         created_by: ApiKeyId(1),
-        details: None,
+        details: Some(Box::new(Details { version, ..Details::default() })),
     };
-    Arc::new(Link::stored(LinkId::from_stored(1), draft, Timestamp::UNIX_EPOCH))
+    Arc::new(Link::stored(LinkId::from_stored(id), draft, Timestamp::UNIX_EPOCH))
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_full_queue_hides_a_link_that_is_known_only_if_the_store_answers() {
-    let (lookup, link) = (lookup(&Recorder::new()), link());
+    let (lookup, link) = (lookup(&Recorder::new()), link(1, 0));
     let (stale, name) = (outdated(&lookup, &link).await, Name::Id(link.id));
     let read = async || lookup.read(link.id, name, Some(Arc::clone(&stale))).await;
     let all = lookup.misses.try_reserve_many(WAITING_MAX).unwrap();
@@ -70,7 +71,7 @@ async fn outdated(lookup: &Lookup, link: &Arc<Link>) -> Arc<Cached> {
 
 #[tokio::test(start_paused = true)]
 async fn a_link_that_left_the_cache_or_is_too_old_is_not_served_while_the_store_is_away() {
-    let (lookup, link) = (lookup(&Recorder::new()), link());
+    let (lookup, link) = (lookup(&Recorder::new()), link(1, 0));
     let (stale, name) = (outdated(&lookup, &link).await, Name::Id(link.id));
     let read = async || lookup.read(link.id, name, Some(Arc::clone(&stale))).await;
     tokio::time::advance(HOUR - 2 * AWAY).await;

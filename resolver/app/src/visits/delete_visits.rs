@@ -106,7 +106,7 @@ impl LinkService {
             let _turn = self.turns.write(by.id).await?;
             let begin = async { self.visits.erase(&Erasure { network, before: self.next_id() }).await };
             let id = self.deletions.run(begin).await?;
-            let id = id.ok_or(AppError::TooManyErasures { most: Erasure::MOST })?;
+            let id = id.ok_or(AppError::TooManyErasures(Erasure::MOST))?;
             let erased = self.await_erasure(id).await?;
             let entry = NewEntry::of_erasure(network.cut().to_string(), erased.deleted, erased.is_done);
             self.keys.add_audit_entry(by.id, &entry).await?;

@@ -111,7 +111,7 @@ impl LinkService {
         let _turn = self.turns.query(by.id).await?;
         let outline = self.catalog.outline(&filter, None).await?;
         if outline.total > OWN_LINKS_MAX {
-            return Err(AppError::TooManyOwnLinks { most: OWN_LINKS_MAX });
+            return Err(AppError::TooManyOwnLinks(OWN_LINKS_MAX));
         }
         Ok(outline.entries.into_iter().map(|entry| entry.id).collect())
     }

@@ -145,7 +145,7 @@ impl Dispatcher {
     }
 
     async fn round(self: &Arc<Self>, under_way: &mut UnderWay) -> Result<(), StoreError> {
-        if self.domain_cache.entries().webhooks().is_empty() {
+        if self.domain_cache.entries().webhooks.is_empty() {
             return Ok(());
         }
         self.fan_out().await?;

@@ -26,12 +26,12 @@ fn balances(closed: &Closed) -> bool {
 fn two_blocks_are_wanted_and_the_second_only_after_the_refill_point() {
     let mut buffer = Buffer::default();
     assert!(buffer.wants_block(200));
-    buffer.add(entered(0, 10, 1, 1));
+    buffer.add(entered(0, 10, 1, 1), None);
     assert!(!buffer.wants_block(200));
     let claims: Vec<_> = (0..2).filter_map(|_| buffer.claim()).collect();
     assert_eq!(claims.len(), 2);
     assert!(buffer.wants_block(200));
-    buffer.add(entered(10, 10, 2, 2));
+    buffer.add(entered(10, 10, 2, 2), None);
     assert!(!buffer.wants_block(0));
     assert_eq!(buffer.in_hand(), 18);
 }
@@ -39,7 +39,7 @@ fn two_blocks_are_wanted_and_the_second_only_after_the_refill_point() {
 #[test]
 fn a_number_that_came_back_is_used_first_and_burned_ones_never() {
     let mut buffer = Buffer::default();
-    buffer.add(entered(5, 3, 1, 1));
+    buffer.add(entered(5, 3, 1, 1), None);
     let (first, second) = (buffer.claim().unwrap(), buffer.claim().unwrap());
     buffer.settle(first, Fate::Unused);
     buffer.settle(second, Fate::Burned);
@@ -55,7 +55,7 @@ fn a_number_that_came_back_is_used_first_and_burned_ones_never() {
 fn of_a_reclaimed_block_only_the_gaps_are_claimed_and_the_rest_counts_as_used() {
     let span = |start, len| Span::new(start, len).unwrap();
     let mut buffer = Buffer::default();
-    buffer.add_reclaimed(entered(0, 10, 2, 1), vec![span(1, 1), span(4, 3)]);
+    buffer.add(entered(0, 10, 2, 1), Some(vec![span(1, 1), span(4, 3)]));
     assert_eq!(buffer.in_hand(), 4);
     let claims: Vec<_> = (0..2).filter_map(|_| buffer.claim()).collect();
     assert!(claims.iter().all(|claim| claim.reclaimed));
@@ -65,7 +65,7 @@ fn of_a_reclaimed_block_only_the_gaps_are_claimed_and_the_rest_counts_as_used() 
     assert!(balances(&closed));
     assert_eq!((closed.used, closed.unused), (6, vec![span(1, 1), span(4, 3)]));
 
-    buffer.add_reclaimed(entered(20, 10, 3, 2), Vec::new());
+    buffer.add(entered(20, 10, 3, 2), Some(Vec::new()));
     assert_eq!(buffer.claim(), None);
     assert_eq!(buffer.take_closed()[0].used, 10, "a block without gaps closes at once");
 }
@@ -74,7 +74,7 @@ fn of_a_reclaimed_block_only_the_gaps_are_claimed_and_the_rest_counts_as_used() 
 fn numbers_that_find_the_pool_full_go_back_with_their_block() {
     let mut buffer = Buffer::default();
     let len = POOL_MAX as u64 + 3;
-    buffer.add(entered(0, len, 1, 1));
+    buffer.add(entered(0, len, 1, 1), None);
     let claims: Vec<_> = std::iter::from_fn(|| buffer.claim()).collect();
     claims.into_iter().for_each(|claim| buffer.settle(claim, Fate::Unused));
     assert_eq!((buffer.pooled(), buffer.overflowed()), (POOL_MAX as u64, 3));
@@ -88,9 +88,9 @@ fn numbers_that_find_the_pool_full_go_back_with_their_block() {
 #[test]
 fn a_block_that_a_lost_ledger_allocated_again_keeps_an_account_of_its_own() {
     let mut buffer = Buffer::default();
-    buffer.add(entered(0, 2, 1, 1));
+    buffer.add(entered(0, 2, 1, 1), None);
     let first: Vec<_> = (0..2).filter_map(|_| buffer.claim()).collect();
-    buffer.add(entered(0, 2, 1, 2));
+    buffer.add(entered(0, 2, 1, 2), None);
     first.into_iter().for_each(|claim| buffer.settle(claim, Fate::Used));
     assert_eq!(buffer.take_closed()[0].entry, EntryId(1));
     assert_eq!(buffer.in_hand(), 2);
@@ -99,8 +99,8 @@ fn a_block_that_a_lost_ledger_allocated_again_keeps_an_account_of_its_own() {
 #[test]
 fn the_numbers_of_a_history_that_has_ended_are_given_up_and_no_others() {
     let mut buffer = Buffer::default();
-    buffer.add(entered(0, 10, 1, 1));
-    buffer.add(Entered { history: Arc::new(history(2)), ..entered(10, 10, 2, 2) });
+    buffer.add(entered(0, 10, 1, 1), None);
+    buffer.add(Entered { history: Arc::new(history(2)), ..entered(10, 10, 2, 2) }, None);
     let (used, unused, open) = (buffer.claim().unwrap(), buffer.claim().unwrap(), buffer.claim().unwrap());
     buffer.settle(used, Fate::Used);
     buffer.settle(unused, Fate::Unused);
@@ -124,7 +124,7 @@ proptest! {
         for (step, choice) in steps {
             match step {
                 0 if buffer.wants_block(0) => {
-                    buffer.add(entered(blocks * 7, 7, blocks + 1, blocks));
+                    buffer.add(entered(blocks * 7, 7, blocks + 1, blocks), None);
                     blocks += 1;
                 }
                 0 | 1 => if let Some(claim) = buffer.claim() {

@@ -5,8 +5,8 @@
 
 use numbers::{Incarnation, Millis, Namespace, Seq};
 
-use super::{Effect, Lost, Session, Step, SupplyCore};
-use crate::{keyspace::Keyspaces, rules::Rule};
+use super::{Effect, Session, Step, StopReason, SupplyCore};
+use crate::{keyspace::Keyspaces, safety_rule::SafetyRule};
 
 /// The content of a beat, as sent to the issuer.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -23,7 +23,7 @@ impl SupplyCore {
     /// Returns the next beat of a registration.
     pub fn beat(&self, session: Session, keyspaces: &mut impl Keyspaces) -> Beat {
         let incarnation = session.incarnation;
-        let last_seq = if self.rules.keep(Rule::EnteredOnly) { self.entered } else { self.seq };
+        let last_seq = if self.rules.keep(SafetyRule::EnteredOnly) { self.entered } else { self.seq };
         let unsettled = |keyspace| keyspaces.with(keyspace, |keyspace| keyspace.unsettled());
         let names = self.specs.iter().map(|spec| spec.namespace.clone());
         let progress = names.zip((0..self.specs.len()).map(unsettled)).collect();
@@ -53,7 +53,7 @@ impl SupplyCore {
     /// because the supplier may be waiting for the database.
     pub fn supersede(&mut self, reason: String, keyspaces: &mut impl Keyspaces) -> Vec<Effect> {
         let mut step = Step { core: self, now: Millis(0), keyspaces, effects: Vec::new() };
-        step.lose(Lost::Superseded(reason));
+        step.lose(StopReason::Superseded(reason));
         step.effects
     }
 }

@@ -14,7 +14,7 @@ use crate::{
     buffer::{Entered, EntryId},
     calls::{Answer, Call, History, Refused, Registered, Returning, StoreAnswer, StoreCall},
     keyspace::Keyspaces,
-    rules::Rule,
+    safety_rule::SafetyRule,
 };
 
 impl<K: Keyspaces> Step<'_, K> {
@@ -56,7 +56,7 @@ impl<K: Keyspaces> Step<'_, K> {
             }
             Ok(_) => Refused::Malformed("a block"),
             Err(Refused::Exhausted) => {
-                self.keyspaces.with(keyspace, |keyspace| keyspace.exhaust());
+                self.keyspaces.with(keyspace, |keyspace| keyspace.exhausted = true);
                 self.effects.push(Effect::WakeCreators(keyspace));
                 self.note(Note::Exhausted(keyspace));
                 return self.skip(keyspace, REST_MS);
@@ -87,12 +87,12 @@ impl<K: Keyspaces> Step<'_, K> {
     }
 
     pub(super) fn enter(&mut self, arrival: Arrival, missed: Option<Registered>) {
-        if !self.core.rules.keep(Rule::RegisterFirst) {
+        if !self.core.rules.keep(SafetyRule::RegisterFirst) {
             return self.add(arrival, missed, None);
         }
         let entry = self.entry(arrival.keyspace, arrival.block.clone(), arrival.entry);
         let leaked = match arrival.leaked {
-            Some(_) if !self.core.rules.keep(Rule::LeakedGeneration) => {
+            Some(_) if !self.core.rules.keep(SafetyRule::LeakedGeneration) => {
                 Some(Generation(arrival.block.generation.0 + 1_000))
             }
             leaked => leaked,

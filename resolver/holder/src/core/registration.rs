@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use numbers::StoreEpoch;
 
-use super::{Arrival, Effect, Lost, Millis, Note, REST_MS, Session, Stage, Step};
+use super::{Arrival, Effect, Millis, Note, REST_MS, Session, Stage, Step, StopReason};
 use crate::{
     calls::{Answer, Call, Refused, Registered, Returning, StoreCall},
     keyspace::Keyspaces,
@@ -40,7 +40,7 @@ impl<K: Keyspaces> Step<'_, K> {
                 if self.core.confirmed {
                     self.rest(Millis(self.now.0 + REST_MS), 0);
                 } else {
-                    self.lose(Lost::AnotherLedger { issuer, database });
+                    self.lose(StopReason::AnotherLedger { issuer, database });
                 }
             }
             _ => {

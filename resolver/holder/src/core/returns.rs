@@ -10,11 +10,10 @@ use crate::{
     buffer::{Closed, RANGES_MAX},
     calls::{Answer, Call, Refused, Returning, StoreAnswer, StoreCall},
     keyspace::{KeyspaceNumbers, Keyspaces},
-    rules::Rule,
+    safety_rule::SafetyRule,
 };
 
 impl<K: Keyspaces> Step<'_, K> {
-    /// Returns used-up blocks.
     pub(super) fn give_back(&mut self) {
         if self.core.stopping {
             return self.give_all_back();
@@ -50,8 +49,8 @@ impl<K: Keyspaces> Step<'_, K> {
 
     /// Queues a block that did not come from a buffer, and counts its numbers as on their way.
     pub(super) fn push(&mut self, returning: Returning) {
-        let numbers = returning.unsettled();
-        self.keyspaces.with(returning.keyspace, |keyspace| keyspace.leaves(numbers));
+        let numbers = returning.closed.unsettled();
+        self.keyspaces.with(returning.keyspace, |keyspace| keyspace.returning += numbers);
         self.queue(returning);
     }
 
@@ -59,9 +58,9 @@ impl<K: Keyspaces> Step<'_, K> {
     /// stays open with the issuer: no number is burned only because of a message's length, and the
     /// gaps are found when the block is taken over.
     fn queue(&mut self, returning: Returning) {
-        if !self.core.rules.keep(Rule::OnTheWay) {
-            let numbers = returning.unsettled();
-            self.keyspaces.with(returning.keyspace, |keyspace| keyspace.has_left(numbers));
+        if !self.core.rules.keep(SafetyRule::OnTheWay) {
+            let numbers = returning.closed.unsettled();
+            self.keyspaces.with(returning.keyspace, |keyspace| keyspace.returning -= numbers);
         }
         if returning.closed.unused.len() > RANGES_MAX {
             self.note(Note::TooManyGaps(returning.closed.block.clone()));
@@ -72,9 +71,9 @@ impl<K: Keyspaces> Step<'_, K> {
 
     /// Stops counting the numbers of a block that this holder no longer has.
     fn gone(&mut self, returning: &Returning) {
-        if self.core.rules.keep(Rule::OnTheWay) {
-            let numbers = returning.unsettled();
-            self.keyspaces.with(returning.keyspace, |keyspace| keyspace.has_left(numbers));
+        if self.core.rules.keep(SafetyRule::OnTheWay) {
+            let numbers = returning.closed.unsettled();
+            self.keyspaces.with(returning.keyspace, |keyspace| keyspace.returning -= numbers);
         }
     }
 
@@ -83,7 +82,7 @@ impl<K: Keyspaces> Step<'_, K> {
     fn sweep(&mut self, left: usize) {
         let next = if left > 0 { self.core.returns.pop_front() } else { None };
         let Some(returning) = next else { return self.swept() };
-        if returning.released || !self.core.rules.keep(Rule::ReleaseFirst) {
+        if returning.released || !self.core.rules.keep(SafetyRule::ReleaseFirst) {
             return self.send(returning, left - 1);
         }
         let Closed { block, entry, .. } = &returning.closed;

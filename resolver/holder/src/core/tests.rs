@@ -11,7 +11,7 @@ use crate::{buffer::Fate, keyspace::KeyspaceNumbers};
 fn idle() -> (SupplyCore, Vec<KeyspaceNumbers>) {
     let namespace = Namespace::new("web").unwrap();
     let spec = Spec { index: KeyspaceIndex::new(1).unwrap(), namespace, capacity: 1_000 };
-    (SupplyCore::new(vec![spec], Rules::default()), vec![KeyspaceNumbers::new(300)])
+    (SupplyCore::new(vec![spec], SafetyRules::default()), vec![KeyspaceNumbers::new(300)])
 }
 
 fn registered() -> Answer {
@@ -36,7 +36,7 @@ fn asking_the_store() -> (SupplyCore, Vec<KeyspaceNumbers>) {
 /// Supersedes the holder, and checks that no event leads to another effect.
 fn supersede(core: &mut SupplyCore, keyspaces: &mut impl Keyspaces) {
     let effects = core.supersede("a later start".to_owned(), keyspaces);
-    assert!(matches!(effects.last(), Some(Effect::Lost(Lost::Superseded(_)))), "{effects:?}");
+    assert!(matches!(effects.last(), Some(Effect::Lost(StopReason::Superseded(_)))), "{effects:?}");
     assert_eq!((&core.asked, core.retry_at), (&None, None), "no timer is kept");
     for event in [
         Event::Stored(None),

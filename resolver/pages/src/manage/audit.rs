@@ -108,7 +108,7 @@ impl<'a> ShownEntry<'a> {
         let (t, api) = (context.t, &context.pages.api);
         let (object, domain, address, details) = if entry.is_of_link() {
             let link = separate_name(&entry.subject, entry.details.as_ref());
-            let name = link.slug.or_else(|| link.id.and_then(|id| api.lookup.code_of(id)));
+            let name = link.slug.or_else(|| link.id.and_then(|id| api.lookup.name(id, None)));
             let domain = api.domain_cache.shown_name(link.domain);
             let is_gone = entry.action == Action::DeleteLink.as_str() || domain.as_deref() == Some(REMOVED);
             let address = name.as_deref().filter(|_| !is_gone);

@@ -100,7 +100,7 @@ pub(super) async fn change(context: &Context<'_>) -> Result<Answer, PageError> {
 /// Adds a domain by an edit that changes nothing, which is the use case that adds unknown ones.
 async fn add(links: &LinkService, name: &str, by: &Grant) -> Result<(), AppError> {
     let checked = links.check_domain(name).map_err(|expected| AppError::invalid("domain", expected))?;
-    let authority = checked.ok_or_else(|| AppError::DomainTaken { name: name.to_owned() })?;
+    let authority = checked.ok_or_else(|| AppError::DomainTaken(name.to_owned()))?;
     links.edit_domain_redirects(Some(authority), &DomainEdit::default(), by).await.map(drop)
 }
 

@@ -2,7 +2,7 @@
 
 use app::{
     FieldErrors,
-    list_links::{ListLinks, ListedLinks, PerPage, VisitDays, pieces},
+    list_links::{ListLinks, ListedLinks, VisitDays, pieces},
 };
 use askama::Template;
 use hyper::StatusCode;
@@ -95,7 +95,7 @@ pub(super) fn read_query(context: &Context<'_>, query: &Form, wrong: &mut FieldE
     let hides_ended = query.is_on("ended");
     ListLinks {
         page: page.and_then(|read| wrong.note("page", read)),
-        per_page: PerPage::Count(per_page(query)),
+        per_page: Some(per_page(query)),
         search: query.owned("search"),
         domain: query.owned("domain"),
         tags: query.owned("tag").into_iter().collect(),

@@ -29,7 +29,9 @@ fn get(target: &str) -> Request<()> {
 /// The part of a recorded visit that depends on the outcome.
 #[derive(Debug, PartialEq, Eq)]
 struct Recorded {
-    missed: Missed,
+    outcome: Outcome,
+    link: Option<LinkId>,
+    domain: DomainId,
     rule: u8,
     request: String,
     target: String,
@@ -44,9 +46,9 @@ impl Site {
         let blocks = self.take_blocks();
         let events = blocks.iter().flat_map(|block| read_block(block).unwrap().1.map(Result::unwrap));
         let recorded = events.map(|event| {
-            let missed = Missed { outcome: event.outcome, link: event.link, domain: event.domain };
+            let Event { outcome, link, domain, rule, .. } = event;
             let (request, target) = (text(event.request), text(event.target));
-            Recorded { missed, rule: event.rule, request, target }
+            Recorded { outcome, link, domain, rule, request, target }
         });
         recorded.collect()
     }
@@ -74,9 +76,9 @@ impl Site {
         outcome: Outcome,
         [request, target]: [&str; 2],
     ) {
-        let missed = Missed { outcome, link: link.into(), domain: DomainId::DEFAULT };
+        let (link, domain) = (link.into(), DomainId::DEFAULT);
         let (request, target) = (request.to_owned(), target.to_owned());
-        assert_eq!(self.recorded(), [Recorded { missed, rule: 0, request, target }]);
+        assert_eq!(self.recorded(), [Recorded { outcome, link, domain, rule: 0, request, target }]);
     }
 }
 
@@ -138,9 +140,10 @@ async fn the_rule_that_matched_is_recorded_with_its_number_and_its_target() {
     for (number, recorded) in [(1, 1), (2, 2), (255, 255), (300, 255)] {
         let query = format!("p{number}");
         assert_eq!(site.status_of(&get(&format!("/ruled?{query}"))).await, StatusCode::FOUND);
-        let missed = Missed { outcome: Outcome::Redirected, link: Some(link), domain: DomainId::DEFAULT };
         let expected = Recorded {
-            missed,
+            outcome: Outcome::Redirected,
+            link: Some(link),
+            domain: DomainId::DEFAULT,
             rule: recorded,
             request: format!("/ruled?{query}"),
             target: format!("https://example.com/rule/{number}?{query}"),
@@ -215,10 +218,10 @@ async fn the_domain_is_the_links_or_else_that_of_the_host() {
     let mut domains = Vec::new();
     for target in ["/shared", "/own", "/nosuch", "/a//b"] {
         site.status_of(&request(Method::GET, OTHER_HOST, target, ())).await;
-        domains.extend(site.recorded().into_iter().map(|visit| (visit.missed.link, visit.missed.domain)));
+        domains.extend(site.recorded().into_iter().map(|visit| (visit.link, visit.domain)));
     }
     home(&site.thread, visitor(CLIENT), &request(Method::GET, OTHER_HOST, "/", ()));
-    domains.extend(site.recorded().into_iter().map(|visit| (visit.missed.link, visit.missed.domain)));
+    domains.extend(site.recorded().into_iter().map(|visit| (visit.link, visit.domain)));
     let (default, other) = (DomainId::DEFAULT, site.other);
     let expected = [(Some(shared), default), (Some(own), other), (None, other), (None, other), (None, other)];
     assert_eq!(domains, expected);

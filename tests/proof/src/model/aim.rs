@@ -1,6 +1,6 @@
 //! The mapping from each mutant to the world that detects it.
 
-use holder::Rule;
+use holder::SafetyRule;
 use issuer::core::Guard;
 
 use super::{Bounds, Law};
@@ -49,12 +49,13 @@ fn aimed_at_core(guard: Guard) -> Option<(Bounds, Law)> {
     Some(aimed)
 }
 
-fn aimed_at_holder(rule: Rule) -> (Bounds, Law) {
+fn aimed_at_holder(rule: SafetyRule) -> (Bounds, Law) {
     match rule {
-        Rule::RegisterFirst => (Bounds::CONTESTED, Law::ClaimedWhenRegistered),
-        Rule::LeakedGeneration => (Bounds::SLOW_HEIR, Law::RegisterForward),
-        Rule::ReleaseFirst => (Bounds::RETURN, Law::NewBlockAccepted),
-        Rule::OnTheWay | Rule::EnteredOnly => (Bounds::EXHAUSTED, Law::ExhaustedWhenUsed),
-        Rule::Reclaimed | Rule::Holds => (Bounds::CONTESTED, Law::AcknowledgedOnce),
+        SafetyRule::RegisterFirst => (Bounds::CONTESTED, Law::ClaimedWhenRegistered),
+        SafetyRule::LeakedGeneration => (Bounds::SLOW_HEIR, Law::RegisterForward),
+        SafetyRule::ReleaseFirst => (Bounds::RETURN, Law::NewBlockAccepted),
+        SafetyRule::OnTheWay | SafetyRule::EnteredOnly => (Bounds::EXHAUSTED, Law::ExhaustedWhenUsed),
+        SafetyRule::Reclaimed | SafetyRule::Holds => (Bounds::CONTESTED, Law::AcknowledgedOnce),
+        rule => panic!("{rule:?} is no rule of the holder's core"),
     }
 }

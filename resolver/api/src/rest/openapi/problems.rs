@@ -112,8 +112,8 @@ mod tests {
             no_link(None).into(),
             no_link(Some(text())).into(),
             AppError::SlugTaken { slug: text(), domain: Some(text()) }.into(),
-            AppError::NoDomain { name: text() }.into(),
-            AppError::NoTag { tag: text() }.into(),
+            AppError::NoDomain(text()).into(),
+            AppError::NoTag(text()).into(),
             AppError::TagConflict { old: text(), new: text() }.into(),
             AppError::Superseded.into(),
         ] {

@@ -34,15 +34,11 @@ pub enum Unprotected {
 
 /// The settings for the conversion of rows to links.
 pub(super) struct Adoption {
-    /// The policy for links whose protection is not part of the input.
     pub(super) unprotected: Unprotected,
     /// The ids of this deployment's API keys, by name.
     pub(super) keys: HashMap<String, ApiKeyId>,
-    /// The schemes that long URLs may have.
     pub(super) schemes: Schemes,
-    /// The hosts that links may lead to.
     pub(super) targets: Targets,
-    /// Works out their codes.
     pub(super) codes: ImportCodes,
 }
 
@@ -54,10 +50,6 @@ pub(super) struct Adopted {
 }
 
 impl Adoption {
-    /// Converts a row to a link.
-    ///
-    /// # Errors
-    /// Returns the reason if the link cannot be stored.
     pub(super) fn adopt(&self, row: Row, domain: DomainId) -> Result<Adopted, String> {
         let is_exposed = row.deleted_at.is_none() && row.left_out.iter().any(|left| left.is_protection());
         if is_exposed && self.unprotected == Unprotected::Refuse {
@@ -261,7 +253,7 @@ mod tests {
         let keys = HashMap::from([("ci".to_owned(), ApiKeyId(7))]);
         let row = Row { long_url: long_url.to_owned(), code: Some("x".to_owned()), ..row };
         let mint = Mint::new(&CodeKey::parse(&"5a".repeat(32)).unwrap(), []);
-        let codes = ImportCodes::new(Arc::new(mint));
+        let codes = ImportCodes(Arc::new(mint));
         let targets = Targets::new(&[TargetRule::parse("denied.test", false).unwrap()]);
         let adoption = Adoption { unprotected, keys, schemes: Schemes::default(), targets, codes };
         adoption.adopt(row, DomainId::DEFAULT)

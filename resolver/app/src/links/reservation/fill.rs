@@ -14,18 +14,13 @@ use crate::AppError;
 
 impl Reserver {
     /// Stores links under reserved codes, and returns the outcome of each in the order of `items`.
-    ///
-    /// # Errors
-    /// Returns [`AppError::ReservationClosed`] if the reservation was given up, or
-    /// [`AppError::Unavailable`] if this resolver does not know its keyspace and the database
-    /// does not answer.
     pub async fn fill(
         &self,
         reservation: &Reservation,
         items: Vec<(Code, Draft)>,
     ) -> Result<Vec<Filled>, AppError> {
         if reservation.closed_at.is_some() {
-            return Err(AppError::ReservationClosed { id: reservation.id.to_string() });
+            return Err(AppError::ReservationClosed(reservation.id.to_string()));
         }
         self.know(reservation).await?;
         let mut outcomes = vec![Filled::NotReserved; items.len()];

@@ -49,26 +49,8 @@ pub struct Reserver {
     pub lookup: Arc<Lookup>,
 }
 
-/// Returns the register entry of a reservation's block.
-fn entry_of(
-    id: &ReservationId,
-    minting: &Minting,
-    (incarnation, seq): (u64, u64),
-    block: &Block,
-) -> BlockEntry {
-    BlockEntry {
-        keyspace: minting.index,
-        span: block.span,
-        generation: block.generation.0,
-        holder: id.holder(),
-        incarnation,
-        instance: format!("{id}/{seq}"),
-    }
-}
-
 impl Reserver {
     /// Returns the supply of a keyspace by name; `None` means the default keyspace.
-    #[must_use]
     pub fn keyspace(&self, name: Option<&str>) -> Option<&Arc<Minting>> {
         match name {
             Some(name) => self.mintings.iter().find(|minting| minting.namespace.as_str() == name),
@@ -77,10 +59,6 @@ impl Reserver {
     }
 
     /// Reserves numbers. If that fails, those already allocated are given up again.
-    ///
-    /// # Errors
-    /// Returns [`AppError::Exhausted`] if there are not enough numbers, or
-    /// [`AppError::Unavailable`] if the issuer or the database is unavailable.
     pub async fn reserve(
         &self,
         key: ApiKeyId,
@@ -89,7 +67,7 @@ impl Reserver {
     ) -> Result<Reservation, AppError> {
         let id = ReservationId::draw().map_err(|_| AppError::Unavailable)?;
         let created_at = self.register.add_reservation(&id, minting.index, key).await?;
-        let spans = if count > minting.capacity() {
+        let spans = if count > minting.capacity {
             Ok(Err(AppError::Exhausted))
         } else {
             timeout(DEADLINE, self.take(&id, minting, count)).await
@@ -120,43 +98,41 @@ impl Reserver {
 
     /// Allocates and registers blocks until there are enough numbers.
     async fn take(&self, id: &ReservationId, minting: &Minting, count: u64) -> Result<Vec<Span>, AppError> {
-        let incarnation = self.register(id, minting, true).await?;
-        let (mut spans, mut missing) = (Vec::new(), count);
-        for seq in 1..=BLOCKS_MAX {
-            if missing == 0 {
-                spans.sort_unstable();
-                return Ok(spans);
-            }
-            let block = self.allocate(id, minting, (incarnation, seq), missing).await?;
-            let entered = self.enter(id, minting, (incarnation, seq), block).await?;
+        let holder = self.register(id, minting, true).await?;
+        let (mut spans, mut missing, mut seq) = (Vec::new(), count, 0);
+        while missing > 0 && seq < BLOCKS_MAX {
+            seq += 1;
+            let store_epoch = self.register.epoch().await?.to_string();
+            let allocated = self.client.set_aside(&holder, minting, seq, missing, store_epoch).await?;
+            let block = allocated.ok_or(AppError::Unavailable)?;
+            let entry = BlockEntry {
+                keyspace: minting.index,
+                span: block.span,
+                generation: block.generation.0,
+                holder: holder.holder.clone(),
+                incarnation: holder.incarnation,
+                instance: format!("{id}/{seq}"),
+            };
+            let entered = self.enter(&holder, block, entry).await?;
             missing -= entered.iter().map(|span| span.len()).sum::<u64>();
             spans.extend(entered);
         }
-        if missing == 0 {
-            spans.sort_unstable();
-            return Ok(spans);
+        if missing > 0 {
+            tracing::warn!(reservation = %id, blocks = BLOCKS_MAX, missing, "the free numbers lie too scattered for a reservation");
+            return Err(AppError::Unavailable);
         }
-        tracing::warn!(reservation = %id, blocks = BLOCKS_MAX, missing, "the free numbers lie too scattered for a reservation");
-        Err(AppError::Unavailable)
+        spans.sort_unstable();
+        Ok(spans)
     }
 
-    async fn register(&self, id: &ReservationId, minting: &Minting, reserved: bool) -> Result<u64, Refused> {
-        let instance = if reserved { LIVING } else { GIVEN_UP };
-        let registered = self.client.register_reservation(id.holder(), minting, instance, reserved).await?;
-        Ok(registered.incarnation)
-    }
-
-    async fn allocate(
+    async fn register(
         &self,
         id: &ReservationId,
         minting: &Minting,
-        (incarnation, seq): (u64, u64),
-        wanted_len: u64,
-    ) -> Result<Block, AppError> {
-        let store_epoch = self.register.epoch().await?.to_string();
-        let to = ReservationHolder { holder: id.holder(), incarnation };
-        let allocated = self.client.set_aside(&to, minting, seq, wanted_len, store_epoch).await;
-        allocated?.ok_or(AppError::Unavailable)
+        reserved: bool,
+    ) -> Result<ReservationHolder, Refused> {
+        let instance = if reserved { LIVING } else { GIVEN_UP };
+        self.client.register_reservation(id.holder(), minting, instance, reserved).await
     }
 
     /// Registers a block, and returns the parts of it that are free. Codes that are taken as custom
@@ -164,35 +140,30 @@ impl Reserver {
     /// the block is returned.
     async fn enter(
         &self,
-        id: &ReservationId,
-        minting: &Minting,
-        (incarnation, seq): (u64, u64),
+        holder: &ReservationHolder,
         block: Block,
+        entry: BlockEntry,
     ) -> Result<Vec<Span>, AppError> {
-        let entry = entry_of(id, minting, (incarnation, seq), &block);
         let registered = self.register.register_block(&entry).await?;
         if registered == Registration::Registered {
-            let free = self.register.unused(minting.index, block.span).await?;
+            let free = self.register.unused(entry.keyspace, block.span).await?;
             if free != [block.span] {
                 self.register.release_block(&entry, &free).await?;
             }
             return Ok(free);
         }
         self.supply_metrics.blocks_overlapping.increment(1);
-        let end = self.register.registered_end(minting.index).await?;
+        let end = self.register.registered_end(entry.keyspace).await?;
         tracing::error!(
             start = block.span.start(),
             len = block.span.len(),
             "the register has numbers of this block already"
         );
-        let of = ReservationHolder { holder: id.holder(), incarnation };
-        self.client.return_overlapping(&of, &block, end).await?;
+        self.client.return_overlapping(holder, &block, end).await?;
         Ok(Vec::new())
     }
 
     /// Gives a reservation up, so that unfilled numbers go to other holders. Idempotent.
-    ///
-    /// # Errors
     /// Returns [`AppError::Unavailable`] if the issuer or the database is unavailable, or if
     /// this process does not mint from the keyspace. Part of the work may be done then.
     pub async fn give_up(&self, reservation: &Reservation) -> Result<(), AppError> {
@@ -208,7 +179,6 @@ impl Reserver {
     }
 
     /// Returns the supply of a reservation's keyspace, if this resolver mints from it.
-    #[must_use]
     pub fn minting(&self, reservation: &Reservation) -> Option<&Arc<Minting>> {
         self.mintings.iter().find(|minting| minting.index == reservation.keyspace)
     }
@@ -228,10 +198,6 @@ impl Reserver {
     }
 
     /// Returns the codes of a reservation, in the order of their numbers.
-    ///
-    /// # Errors
-    /// Returns [`AppError::Unavailable`] if this resolver does not know the keyspace and the
-    /// database does not answer.
     pub async fn codes(&self, reservation: &Reservation) -> Result<Vec<Code>, AppError> {
         self.know(reservation).await?;
         let (mint, keyspace, spans) =
@@ -251,9 +217,6 @@ impl Reserver {
     }
 
     /// Returns how many of a reservation's numbers have a link.
-    ///
-    /// # Errors
-    /// Returns [`AppError::Unavailable`] if the database does not answer.
     pub async fn filled(&self, reservation: &Reservation) -> Result<u64, AppError> {
         let mut filled = 0;
         for span in &reservation.spans {

@@ -66,7 +66,7 @@ async fn create(context: &Context<'_>, mark: Option<&str>, row: &Row) -> Result<
 async fn create_link(context: &Context<'_>, mark: Option<&str>, row: &Row) -> Result<String, AppError> {
     // The key may have been revoked since the form was sent.
     if !api::is_still_granted(&context.pages.api, context.by).await? {
-        return Err(AppError::Forbidden { scope: Scope::Create });
+        return Err(AppError::Forbidden(Scope::Create));
     }
     let mut wrong = FieldErrors::default();
     let command = read_row(context, row, &mut wrong);

@@ -14,7 +14,7 @@ mod sweeper;
 use std::{cell::RefCell, rc::Rc};
 
 use codes::KeyspaceIndex;
-use holder::{EntryId, KeyspaceNumbers, Rules, Spec, SupplyCore};
+use holder::{EntryId, KeyspaceNumbers, SafetyRules, Spec, SupplyCore};
 use numbers::{Generation, HolderId, Instance, Namespace};
 
 use super::desk::{Desk, Reply, Tasks};
@@ -31,7 +31,7 @@ pub(super) struct Setup {
     /// The namespaces, with the capacities that the process starts with.
     pub(super) namespaces: Vec<(Namespace, u64)>,
     pub(super) holder_ttl_ms: u64,
-    pub(super) rules: Rules,
+    pub(super) rules: SafetyRules,
     /// The guard that is switched off in the run.
     pub(super) mutant: Option<Mutant>,
     pub(super) block_max: u64,

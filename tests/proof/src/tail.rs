@@ -14,9 +14,9 @@ use issuer::{
 use numbers::{Epoch, HolderId, Instance, Mark, Millis, Namespace, Revision, Span, StoreEpoch, Ticket};
 use proptest::prelude::*;
 
-use crate::{
+use holder::{
     Call, Claim, ClaimError, Effect as HolderEffect, Event as HolderEvent, Fate, KeyspaceNumbers, Refused,
-    Registered, Rules, Spec, StoreAnswer, StoreCall, SupplyCore as Holder,
+    Registered, SafetyRules, Spec, StoreAnswer, StoreCall, SupplyCore as Holder,
 };
 
 /// The parameters of a run.
@@ -74,7 +74,7 @@ impl Process {
         Self {
             name: HolderId::new(format!("h{index}")).unwrap(),
             starts,
-            core: Holder::new(vec![spec], Rules::default()),
+            core: Holder::new(vec![spec], SafetyRules::default()),
             keyspaces: vec![KeyspaceNumbers::new(300)],
             under_way: Vec::new(),
             is_told: false,
@@ -206,7 +206,7 @@ impl World {
     }
 
     /// Carries a holder's call to the issuer.
-    fn call(&mut self, index: usize, call: Call) -> Result<crate::Answer, Refused> {
+    fn call(&mut self, index: usize, call: Call) -> Result<holder::Answer, Refused> {
         let Process { name, starts, .. } = &self.processes[index];
         let holder = name.clone();
         let request = match call {
@@ -219,7 +219,7 @@ impl World {
                 Request::Allocate { holder, incarnation, seq, namespace: namespace(), wanted_len, store }
             }
             Call::Return { incarnation, closed, registered_end } => {
-                let crate::Closed { block, used, burned, unused, .. } = closed;
+                let holder::Closed { block, used, burned, unused, .. } = closed;
                 let returned = Returned { block, used, burned, unused, registered_end };
                 assert_eq!(returned.check(), Ok(()));
                 Request::Return { holder, incarnation, blocks: vec![returned] }
@@ -229,12 +229,12 @@ impl World {
             Ok(Answer::Registered { incarnation, last_seq, .. }) => {
                 let (ledger, mark, holder_ttl_ms) = (None, Mark(0), 30_000);
                 let registered = Registered { incarnation, last_seq, holder_ttl_ms, ledger, mark };
-                Ok(crate::Answer::Registered(registered))
+                Ok(holder::Answer::Registered(registered))
             }
             Ok(Answer::Allocated { block, leaked, store, .. }) => {
-                Ok(crate::Answer::Allocated { block, leaked, store: Some(store) })
+                Ok(holder::Answer::Allocated { block, leaked, store: Some(store) })
             }
-            Ok(_) => Ok(crate::Answer::Returned),
+            Ok(_) => Ok(holder::Answer::Returned),
             Err(Refusal::InOtherHands { .. }) => Err(Refused::InOtherHands),
             Err(Refusal::Exhausted { .. }) => {
                 assert!(self.is_used_up(), "a holder is told of the end too early: {:?}", self.plan);
