@@ -3,7 +3,7 @@
 use codes::{Keyspace, KeyspaceIndex, LinkId};
 use store::{Settings, StoreError};
 use supply::safety_rule::{SafetyRule, SafetyRules};
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep_until};
 
 use crate::{domain_cache::SHOWN, lookup::Lookup};
 

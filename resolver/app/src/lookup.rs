@@ -59,13 +59,13 @@ use links::{
 };
 use numbers::Namespace;
 use store::Links;
-use supply::safety_rule::{SafetyRule, SafetyRules};
+use supply::safety_rule::SafetyRules;
 use tokio::{
     sync::{mpsc, oneshot},
-    time::{Instant, sleep_until, timeout},
+    time::{Instant, timeout},
 };
 
-use crate::{domain_cache::SHOWN, metrics::Metrics};
+use crate::metrics::Metrics;
 pub use by_slug::LookupKey;
 pub use cache::Cached;
 use cache::{Generations, LinkCache, Name, cache};

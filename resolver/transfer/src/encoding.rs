@@ -11,11 +11,14 @@ const PIECE: usize = 8 * 1024;
 /// refused and not changed.
 const NOT_UTF_8: u8 = 0xff;
 
+/// Reads a unit of UTF-16 from its bytes.
+type Unit = fn([u8; 2]) -> u16;
+
 /// Returns a reader of the input's text as UTF-8, without its byte order mark.
 pub(super) fn decoded<'a>(mut input: impl Read + 'a) -> io::Result<Box<dyn Read + 'a>> {
     let mut head = Vec::new();
     input.by_ref().take(HEAD).read_to_end(&mut head)?;
-    let (mark, unit): (_, Option<fn([u8; 2]) -> u16>) = match head[..] {
+    let (mark, unit): (_, Option<Unit>) = match head[..] {
         [0xff, 0xfe, ..] => (2, Some(u16::from_le_bytes)),
         [0xfe, 0xff, ..] => (2, Some(u16::from_be_bytes)),
         [0xef, 0xbb, 0xbf, ..] => (3, None),
@@ -34,7 +37,7 @@ pub(super) fn decoded<'a>(mut input: impl Read + 'a) -> io::Result<Box<dyn Read 
 struct Utf16<R> {
     input: R,
     /// Makes a unit of its two bytes.
-    unit: fn([u8; 2]) -> u16,
+    unit: Unit,
     /// Bytes that do not make a character yet.
     raw: Vec<u8>,
     text: Cursor<Vec<u8>>,

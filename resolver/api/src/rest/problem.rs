@@ -179,9 +179,9 @@ fn members_of(error: &AppError) -> Value {
         }
         AppError::SlugTaken { slug, domain } => named(Field::CustomSlug.name(), slug, domain),
         AppError::NoLink { code, domain } => named("shortCode", code, domain),
-        AppError::NoDomain(name) => vec![("authority", json!(name))],
-        AppError::NoTag(tag) => vec![("tag", json!(tag))],
-        AppError::TagConflict { old, new } => vec![("oldName", json!(old)), ("newName", json!(new))],
-        _ => Vec::new(),
+        AppError::NoDomain(name) => json!({ "authority": name }),
+        AppError::NoTag(tag) => json!({ "tag": tag }),
+        AppError::TagConflict { old, new } => json!({ "oldName": old, "newName": new }),
+        _ => json!({}),
     }
 }

@@ -58,7 +58,7 @@ impl Dispatcher {
     fn shown(&self, event: &WebhookEvent, codes: &HashMap<LinkId, String>) -> Shown {
         let recorded = || event.slug();
         let stored = || event.link.and_then(|id| codes.get(&id).cloned());
-        let minted = || event.link.and_then(|id| self.lookup.code_of(id));
+        let minted = || event.link.and_then(|id| self.lookup.name(id, None));
         let short_code = recorded().or_else(stored).or_else(minted);
         let url = |code: &String| Some(format!("{}/{code}", self.domain_cache.base(event.domain?)));
         Shown {

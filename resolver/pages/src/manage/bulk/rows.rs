@@ -117,11 +117,7 @@ fn table(mut records: Records<&[u8]>, columns: &[Option<Field>]) -> Vec<Row> {
             Ok(None) => break,
             Err(error) => {
                 let fault = if matches!(error, RecordError::OpenQuote) { OPEN_QUOTE } else { BREAK };
-                rows.push(Row {
-                    line: usize::try_from(records.began_on).unwrap_or(usize::MAX),
-                    cells: Vec::new(),
-                    fault: Some(fault),
-                });
+                rows.push(Row { line: records.began_on, cells: Vec::new(), fault: Some(fault) });
                 break;
             }
         }
