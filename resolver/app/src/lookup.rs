@@ -193,8 +193,8 @@ impl Lookup {
         Ok(())
     }
 
-    /// Waits until the other resolvers know the keyspace of a link that is about to be acknowledged:
-    /// this process may have just learned of it. Minting waits for the same before it begins.
+    /// Waits until the other resolvers know the keyspace of a link that is about to be
+    /// acknowledged, of which this process may have just learned. Minting waits likewise.
     pub async fn wait_until_shown(&self, link: &Link) {
         if self.is_shared
             && self.rules().keep(SafetyRule::KeyspaceShown)
