@@ -219,24 +219,6 @@ impl Creator {
         Ok(Record { link: created?, tags })
     }
 
-    /// Returns the keyspace with this name, if this process mints from it.
-    pub fn keyspace(&self, name: &str) -> Option<KeyspaceIndex> {
-        let named = self.parts.config.mintings.iter().find(|minting| minting.namespace.as_str() == name);
-        named.map(|minting| minting.index)
-    }
-
-    /// Returns the keyspace of codes for which the caller names none.
-    pub fn default_keyspace(&self) -> KeyspaceIndex {
-        self.parts.default().index
-    }
-
-    /// Returns the keyspace whose codes have `len` characters. If several do, the default keyspace
-    /// takes precedence.
-    pub fn keyspace_of_len(&self, len: usize) -> Option<KeyspaceIndex> {
-        let indexes = self.parts.config.mintings.iter().map(|minting| minting.index);
-        indexes.into_iter().find(|index| self.parts.config.lookup.mint.len_of(*index) == Some(len))
-    }
-
     /// Creates at most [`store::BATCH_MAX`] links in one batch, and returns the outcome of each in
     /// the order of `drafts`.
     pub async fn create_many(&self, drafts: Vec<Draft>) -> Vec<Result<Created, CreateError>> {

@@ -149,7 +149,10 @@ impl LinkService {
         let len = request.short_code_length.map(link_fields::check_code_len).transpose();
         let len = wrong.check(Field::ShortCodeLength, len).flatten();
         let named = request.keyspace.as_deref();
-        let named = named.map(|name| self.creator.keyspace(name).ok_or_else(|| Field::Keyspace.expected()));
+        let named = named.map(|name| {
+            let minting = self.reserver.keyspace(Some(name)).ok_or_else(|| Field::Keyspace.expected());
+            minting.map(|minting| minting.index)
+        });
         let named = wrong.check(Field::Keyspace, named.transpose()).flatten();
         if let Some(slug) = slug {
             return CodeChoice::Picked(slug);
@@ -177,7 +180,7 @@ impl LinkService {
             // A code of a length that no keyspace has is not minted but comes from a digest (D2).
             // Codes longer than any keyspace's are so many that a random one is free; a digest
             // would try the codes of all links to the same URL.
-            (None, Some(len)) => match self.creator.keyspace_of_len(len) {
+            (None, Some(len)) => match self.keyspace_of_len(len) {
                 Some(index) => self.next_of(index),
                 None if len > Code::MAX_LEN => CodeChoice::Random { len },
                 None => CodeChoice::Digest { prefix: String::new(), len },
@@ -189,7 +192,15 @@ impl LinkService {
     /// Returns the request for the next code of a keyspace, in its canonical form for the default
     /// keyspace.
     fn next_of(&self, index: KeyspaceIndex) -> CodeChoice {
-        if index == self.creator.default_keyspace() { CodeChoice::Next } else { CodeChoice::In(index) }
+        let is_default = self.reserver.keyspace(None).is_some_and(|minting| minting.index == index);
+        if is_default { CodeChoice::Next } else { CodeChoice::In(index) }
+    }
+
+    /// Returns the keyspace whose codes have `len` characters. If several do, the default keyspace
+    /// takes precedence.
+    fn keyspace_of_len(&self, len: usize) -> Option<KeyspaceIndex> {
+        let mut indexes = self.reserver.mintings.iter().map(|minting| minting.index);
+        indexes.find(|index| self.lookup.mint.len_of(*index) == Some(len))
     }
 
     /// Performs the lookups and computations that take time. The only thing that it stores is a new
