@@ -15,8 +15,8 @@ const QR_OPTIONS: &str = "size=240&margin=auto&format=svg";
 pub(crate) struct Markup(String);
 
 impl Markup {
-    /// Draws the QR code of a short URL, which consists of shapes alone. The picture is empty if the
-    /// URL is too long for any code.
+    /// Draws the QR code of a short URL, which consists of shapes alone. The picture is empty if
+    /// the URL is too long for any code.
     pub(crate) fn qr_code(short_url: &str) -> Self {
         let options = qr::QrOptions::read(form_urlencoded::parse(QR_OPTIONS.as_bytes()));
         let image = options.and_then(|options| qr::render(short_url, &options, None));

@@ -20,7 +20,7 @@ const LOW_CONTRAST: &str =
 const INVERTED: &str = "inverted: some readers expect a color that is darker than bgColor";
 /// What a colour has to be.
 const COLOR: &str = "RRGGBB or RGB in hexadecimal digits, with or without a leading #";
-/// The names of formats, of levels of error correction, and of a logo that is wanted or not: `disable`
+/// The names of formats, of levels of error correction, and of whether a logo is wanted: `disable`
 /// is Shlink's word.
 const FORMATS: &[(&str, Format)] = &[("png", Format::Png), ("svg", Format::Svg)];
 const LEVELS: &[(&str, ErrorCorrection)] = &[

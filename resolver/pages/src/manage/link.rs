@@ -1,4 +1,4 @@
-//! One link: its values, in a form that changes them (`link_form.rs`), and what can be done with it.
+//! One link: its values, in a form that changes them (`link_form.rs`), and the actions on it.
 
 use app::{AppError, Field, FieldErrors, edit_link::Target, find_link::LinkName};
 use askama::Template;

@@ -46,9 +46,9 @@ pub(super) struct Lead {
     pub(super) now: Timestamp,
 }
 
-/// Reads the fields of the example from the query of the page: `browser`, which is [`OWN`], [`NONE`]
-/// or one of [`browsers`], `userAgent` in place of that browser's, `language`, `country`, `city`,
-/// `ip`, `query` and `time`. Without an example it is the visit of the page's reader.
+/// Reads the fields of the example from the query of the page: `browser` ([`OWN`], [`NONE`] or one
+/// of [`browsers`]), `userAgent` in place of that browser's, `language`, `country`, `city`, `ip`,
+/// `query` and `time`. Without an example it is the visit of the page's reader.
 pub(super) fn typed(query: &Form, own: &Own<'_>) -> Form {
     if query.is_on("browser") {
         return query.clone();
