@@ -1,7 +1,6 @@
 //! Checks before the start of service that need the database's agreement: schema, code key,
 //! keyspaces, and a first API key.
 
-use app::keyspaces::{Adopted, adopt_keyspaces};
 use cli::{
     Error,
     args::{Database, DatabaseArgs},
@@ -10,6 +9,7 @@ use cli::{
 };
 use codes::CodeKey;
 use links::api_key::ApiKey;
+use lookup::keyspaces::{Adopted, adopt_keyspaces};
 use numbers::Mark;
 use store::{Comparison, Keys, SettingsPoll, Store, StoreError};
 use tokio::time::Instant;

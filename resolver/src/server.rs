@@ -16,15 +16,17 @@ mod visits_task;
 use std::{convert::Infallible, fmt, io, pin::Pin, sync::Arc, time::Duration};
 
 use admin_page::AdminPage;
-use app::{metrics::Metrics, visits::NoSink, webhooks::metrics::WebhookMetrics};
+use app::webhooks::metrics::WebhookMetrics;
 use codes::Mint;
 use daemon::{Failures, Liveness, Recorder, TaskSupervisor, traces::Traces};
 use databases::Databases;
 use issuing::Issuing;
 use left_visits::LeftVisits;
 use limits::Resources;
+use lookup::metrics::Metrics;
 use parts::Parts;
 use readiness::{longest_wait, wait_for_numbers};
+use recorder::NoSink;
 use running::{Running, joined};
 use store::Register;
 use supply::{Clock, StopReason, SupplyMetrics};

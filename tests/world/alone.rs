@@ -9,12 +9,10 @@ use std::{
 use app::{
     AppError,
     creator::{CodeChoice, CreateOptions},
-    domain_cache::SHOWN,
-    freshness::AWAY,
-    lookup::LookupError,
 };
 use codes::{Code, Contradiction, Keyspace, KeyspaceIndex, LinkId, Mint};
 use links::{Authority, DomainEdit, DomainId, Draft, Edit, LongUrl, NewLink, Precondition, Slug};
+use lookup::{LookupError, domain_cache::SHOWN, freshness::AWAY};
 use store::{DomainEdited, InsertedNamed, Links, NamedLink, Register, Settings, Store};
 use tokio::time::{Instant, sleep, timeout};
 use tracing::{

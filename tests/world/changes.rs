@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use app::freshness::AWAY;
 use codes::LinkId;
 use links::{DomainId, Edit, LongUrl, Precondition, Record, Relocation, Slug};
+use lookup::freshness::AWAY;
 use tokio::{join, time::Instant};
 
 use super::{

@@ -11,17 +11,19 @@ use std::{
 
 use app::{
     creator::{Creator, CreatorConfig},
-    domain_cache::{DirectoryConfig, DomainCache, Policy, PublicUrl},
     key_permits::KeyPermits,
-    keyspaces::{Adopted, adopt_keyspaces},
-    lookup::{Lookup, LookupSizes},
-    metrics::Metrics,
     reservation::Reserver,
 };
 use codes::{CodeKey, Keyspace, KeyspaceIndex, Mint};
 use daemon::{Recorder, TaskSupervisor};
 use issuer::embedded::Dialer;
 use links::Protocol;
+use lookup::{
+    Lookup, LookupSizes,
+    domain_cache::{DirectoryConfig, DomainCache, Policy, PublicUrl},
+    keyspaces::{Adopted, adopt_keyspaces},
+    metrics::Metrics,
+};
 use store::{SettingsPoll, Store, StoreError};
 use tokio::{
     sync::watch,

@@ -20,14 +20,12 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use app::{
-    LinkService, domain_cache::DomainCache, key_ring::KeyRing, live::LiveVisits, lookup::Lookup,
-    metrics::Metrics,
-};
+use app::{LinkService, key_ring::KeyRing, live::LiveVisits};
 use hyper::body::Bytes;
 use jiff::tz::TimeZone;
 use limits::{Budgets, ConnectionLimits};
 use links::{DomainId, Redirects};
+use lookup::{Lookup, domain_cache::DomainCache, metrics::Metrics};
 use store::Store;
 use tokio::runtime;
 use tokio_util::sync::CancellationToken;

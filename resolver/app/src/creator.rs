@@ -37,7 +37,8 @@ use tokio::{
 };
 use tokio_util::task::TaskTracker;
 
-use crate::{key_permits::KeyPermits, lookup::Lookup, metrics::Metrics};
+use crate::key_permits::KeyPermits;
+use lookup::{Lookup, metrics::Metrics};
 
 /// Deadline of a create, from start to answer.
 const DEADLINE: Duration = Duration::from_secs(10);

@@ -15,21 +15,13 @@
 
 pub mod audit;
 pub mod authorize;
-mod clock;
 pub mod cluster;
 pub mod creator;
 pub mod database_metrics;
-pub mod domain_cache;
 pub mod error;
-pub mod freshness;
 pub mod key_permits;
 mod keys;
-pub mod keyspaces;
 mod links;
-pub mod lookup;
-pub mod metrics;
-pub mod passwords;
-pub mod visit_limit;
 pub mod visits;
 pub mod webhooks;
 
@@ -42,13 +34,11 @@ use futures_util::future::BoxFuture;
 use store::{Catalog, Keys, Links, Register, Settings, Webhooks};
 use visit_store::VisitStore;
 
+use ::lookup::{Lookup, domain_cache::DomainCache, passwords::PasswordGuard};
 use cluster::SpoolGauge;
 use creator::Creator;
-use domain_cache::DomainCache;
 use key_names::KeyNames;
 use key_permits::DatabasePermits;
-use lookup::Lookup;
-use passwords::PasswordGuard;
 use reservation::Reserver;
 
 pub use self::{

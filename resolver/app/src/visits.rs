@@ -1,14 +1,10 @@
-//! Visits: how they are recorded ([`recording`]), and the use cases that list, count, watch and
-//! delete them.
+//! Visits: the use cases that list, count, watch and delete them.
 
 pub mod delete_visits;
 pub mod list_visits;
 pub mod live;
-mod recording;
 #[cfg(test)]
 pub(crate) mod visit_memory;
 pub mod visit_stats;
 pub mod visit_subjects;
 pub mod visit_totals;
-
-pub use recording::{BlockSink, CaptureRules, Flush, NoSink, Recorder, RecorderConfig, Seen, VisitBuffer};

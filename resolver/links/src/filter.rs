@@ -6,6 +6,13 @@ use jiff::Timestamp;
 use super::{DomainId, LongUrl, Record, Slug, Tag};
 use crate::api_key::ApiKeyId;
 
+/// Maximum number of links in a piece.
+const PIECE_LINKS: usize = 256;
+/// Maximum size of a piece in bytes, unless it consists of one larger link.
+const PIECE_BYTES: u64 = 256 * 1024;
+/// Bytes that a link takes beside its texts.
+const LINK_BYTES: u64 = 512;
+
 /// Criteria that listed links have to meet, with order and page.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
@@ -114,6 +121,28 @@ pub struct Outlined {
     pub slug: Option<Slug>,
 }
 
+impl Outlined {
+    /// Returns the memory that the link takes, in bytes, including the overhead beside its texts.
+    pub fn size(&self) -> u64 {
+        self.bytes + LINK_BYTES
+    }
+}
+
+/// Splits a page into pieces that take little memory each, unless a single link takes much.
+pub fn pieces(mut entries: &[Outlined]) -> impl Iterator<Item = &[Outlined]> {
+    std::iter::from_fn(move || {
+        let mut bytes = 0;
+        let fits = |entry: &&Outlined| {
+            bytes += entry.size();
+            bytes <= PIECE_BYTES
+        };
+        let count = entries.iter().take(PIECE_LINKS).take_while(fits).count().max(1).min(entries.len());
+        let (piece, rest) = entries.split_at(count);
+        entries = rest;
+        (!piece.is_empty()).then_some(piece)
+    })
+}
+
 /// A page of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page {
@@ -121,4 +150,29 @@ pub struct Page {
     pub records: Vec<Record>,
     /// Links on all pages. The store stops counting at its own limit.
     pub total: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_is_taken_apart_by_links_and_by_bytes() {
+        let entries = |bytes: &[u64]| {
+            let entry = |(id, bytes): (usize, &u64)| {
+                let id = LinkId::from_stored(i64::try_from(id).unwrap());
+                Outlined { id, bytes: *bytes, slug: None }
+            };
+            bytes.iter().enumerate().map(entry).collect::<Vec<_>>()
+        };
+        let lens = |bytes: &[u64]| pieces(&entries(bytes)).map(<[_]>::len).collect::<Vec<_>>();
+        assert_eq!(lens(&[]), [0; 0]);
+        assert_eq!(lens(&[100; 300]), [256, 44]);
+        assert_eq!(lens(&[100_000; 5]), [2, 2, 1]);
+        assert_eq!(
+            lens(&[PIECE_BYTES, 1, 1, 10 * PIECE_BYTES, 1]),
+            [1, 2, 1, 1],
+            "one that is too long is by itself"
+        );
+    }
 }

@@ -52,7 +52,7 @@ pub use domain::{
     requested_authority,
 };
 pub use fallback_target::{check_fallback_target, check_process_target};
-pub use filter::{Filter, OrderBy, OrderField, Outline, Outlined, Page, TagsMode};
+pub use filter::{Filter, OrderBy, OrderField, Outline, Outlined, Page, TagsMode, pieces};
 pub use forward::forward_query;
 pub use idempotency::{EarlierRequest, Idempotency};
 pub use import::{IMPORTED_VISITS_MAX, ImportCode, ImportItem, PickedCode};

@@ -2,7 +2,7 @@
 
 use std::{net::IpAddr, sync::Arc};
 
-use app::{AppError, domain_cache::PageHost};
+use app::AppError;
 use futures_util::future::BoxFuture;
 use hyper::{
     Method, Request, StatusCode,
@@ -10,6 +10,7 @@ use hyper::{
     header::{ALLOW, HeaderValue},
 };
 use limits::Account;
+use lookup::domain_cache::PageHost;
 use tokio::time::Instant;
 use web::{Answer, TEXT, answer, charge};
 

@@ -3,16 +3,16 @@
 
 use std::{collections::HashMap, time::Duration};
 
-use app::{
-    domain_cache::{PageHost, VisitorDomain},
-    lookup::LookupKey,
-};
 use hyper::{
     Request, StatusCode,
     header::{CACHE_CONTROL, HeaderValue, RETRY_AFTER},
 };
 use limits::ExceededShare;
 use links::{Authority, Redirects, fill_placeholders, location};
+use lookup::{
+    LookupKey,
+    domain_cache::{PageHost, VisitorDomain},
+};
 use visits::Outcome;
 use web::{Answer, TEXT, answer, retry_later, visitor_page::VisitorPage};
 

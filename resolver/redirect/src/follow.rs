@@ -7,10 +7,6 @@
 use std::{net::IpAddr, ptr, sync::Arc};
 
 use agents::is_crawler;
-use app::{
-    domain_cache::{Question, VisitorDomain},
-    lookup::{LookupError, LookupKey},
-};
 use codes::Code;
 use geoip::{CountryCode, Place};
 use hyper::{
@@ -21,6 +17,10 @@ use jiff::Timestamp;
 use links::{
     DomainId, Facts, Link, LinkState, Rule, StoredObject as _, asks_where, choose, location,
     location_with_query,
+};
+use lookup::{
+    LookupError, LookupKey,
+    domain_cache::{Question, VisitorDomain},
 };
 use visits::Outcome;
 use web::{Answer, hold_back, visitor_page::VisitorPage};

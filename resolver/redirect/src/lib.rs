@@ -31,20 +31,16 @@ mod visit;
 
 use std::{net::IpAddr, sync::Arc, time::Duration};
 
-use app::{
-    domain_cache::DomainCache,
-    lookup::Lookup,
-    metrics::Metrics,
-    passwords::PasswordGuard,
-    visit_limit::VisitLimiter,
-    visits::{Recorder, VisitBuffer},
-};
 use fallback_page::FallbackTargets;
 use geoip::GeoIp;
 use hyper::StatusCode;
 use limits::Budgets;
+use lookup::{
+    Lookup, domain_cache::DomainCache, metrics::Metrics, passwords::PasswordGuard, visit_limit::VisitLimiter,
+};
 use qr::Logo;
 use qr_code::QrCodeLimits;
+use recorder::{Recorder, VisitBuffer};
 use robots::Robots;
 use store::Catalog;
 use thread_cache::ThreadCache;

@@ -14,10 +14,9 @@
 
 use std::{sync::Arc, time::Duration};
 
-use app::list_links::pieces;
 use codes::LinkId;
 use hyper::{StatusCode, body::Bytes};
-use links::{DomainId, Filter, OrderBy, OrderField, PER_PAGE_MAX};
+use links::{DomainId, Filter, OrderBy, OrderField, PER_PAGE_MAX, pieces};
 use moka::{policy::EvictionPolicy, sync::Cache};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use store::StoreError;

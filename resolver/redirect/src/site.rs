@@ -5,20 +5,20 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use app::{
-    domain_cache::{DirectoryConfig, DomainCache, Policy, PublicUrl},
-    lookup::{Lookup, LookupSizes},
-    metrics::Metrics,
-    passwords::PasswordGuard,
-    visit_limit::VisitLimiter,
-    visits::{BlockSink, CaptureRules, Flush, Recorder, RecorderConfig},
-};
 use codes::{CodeKey, Keyspace, LinkId, Mint};
 use daemon::TaskSupervisor;
 use geoip::GeoIp;
 use hyper::StatusCode;
 use limits::{Budgets, Resources};
 use links::{Authority, Details, DomainId, Draft, LongUrl, Protocol, Redirects, Slug, api_key::ApiKeyId};
+use lookup::{
+    Lookup, LookupSizes,
+    domain_cache::{DirectoryConfig, DomainCache, Policy, PublicUrl},
+    metrics::Metrics,
+    passwords::PasswordGuard,
+    visit_limit::VisitLimiter,
+};
+use recorder::{BlockSink, CaptureRules, Flush, Recorder, RecorderConfig};
 use store::{InsertedNamed, NamedLink, Store, sqlite::SqliteStore};
 use supply::{Closing, safety_rule::SafetyRules};
 use tempfile::TempDir;

@@ -16,9 +16,9 @@
 
 use std::sync::{Mutex, MutexGuard};
 
-use app::lookup::Lookup;
 use codes::{Code, LinkId};
 use jiff::Timestamp;
+use lookup::Lookup;
 
 const SETS: usize = 8_192;
 const WAYS: usize = 4;

@@ -2,7 +2,6 @@
 
 use std::{error::Error, net::IpAddr, sync::Arc, time::Duration};
 
-use app::passwords::Tried;
 use codes::LinkId;
 use http_body_util::{BodyExt, Limited};
 use hyper::{
@@ -12,6 +11,7 @@ use hyper::{
 };
 use limits::{Account, from_client};
 use links::PasswordHash;
+use lookup::passwords::Tried;
 use tokio::time::timeout;
 use url::form_urlencoded;
 use visits::Outcome;

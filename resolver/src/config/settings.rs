@@ -4,17 +4,17 @@ use std::{collections::HashMap, path::PathBuf, str::FromStr as _, sync::Arc, tim
 
 use ::webhooks::Sender;
 use api::CallLimits;
-use app::{
-    domain_cache::{Policy, PublicUrl},
-    freshness::AWAY,
-    lookup::LookupSizes,
-};
 use cli::{Error, args::Database};
 use codes::{Keyspace, parse_keyspaces};
 use geoip::GeoIp;
 use hyper::header::HeaderName;
 use jiff::tz::TimeZone;
 use links::{Protocol, Redirects, Schemes, check_process_target, find_zone};
+use lookup::{
+    LookupSizes,
+    domain_cache::{Policy, PublicUrl},
+    freshness::AWAY,
+};
 use numbers::{HolderId, Namespace};
 use redirect::fallback_page::FallbackTargets;
 use store::postgres::ConnectionBudget;

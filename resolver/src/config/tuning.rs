@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use app::visits::Flush;
 use cli::Error;
 use daemon::parse_duration;
+use recorder::Flush;
 
 use super::{Config, entries::Entries};
 

@@ -2,9 +2,9 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use app::visits::{CaptureRules, Flush};
 use cli::Error;
 use numbers::HolderId;
+use recorder::{CaptureRules, Flush};
 use visit_store::ClickhouseAddress;
 use visits::AddressMode;
 

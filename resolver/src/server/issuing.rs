@@ -2,11 +2,11 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use app::keyspaces::Adopted;
 use cli::{args::DatabaseArgs, wait_for};
 use codes::{Keyspace, KeyspaceIndex};
 use daemon::{Recorder, TaskSupervisor};
 use issuer::{core::Limits, embedded::Embedded};
+use lookup::keyspaces::Adopted;
 use numbers::Namespace;
 use store::Register;
 use supply::{Clock, IssuerClient, Issuers, Minting, Owner, Spec, Target};

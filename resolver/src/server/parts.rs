@@ -8,25 +8,27 @@ use app::{
     cluster::SpoolGauge,
     creator::{Creator, CreatorConfig},
     delete_visits::DeletionPace,
-    domain_cache::{DirectoryConfig, DomainCache},
     key_names::KeyNames,
     key_permits::{DatabasePermits, KeyPermits},
     key_ring::{KeyRing, note_used},
     live::LiveVisits,
-    lookup::Lookup,
-    metrics::Metrics,
-    passwords::PasswordGuard,
     reservation::Reserver,
     unvisited_cleanup::{LastVisits, UnvisitedCleanup},
     url_indexer::UrlIndexer,
-    visit_limit::VisitLimiter,
-    visits::{BlockSink, Recorder, RecorderConfig},
     webhooks::{Dispatcher, metrics::WebhookMetrics},
 };
 use codes::Mint;
 use daemon::{TaskSupervisor, traces::Traces};
 use limits::{Budgets, ConnectionLimits, Connections, ListenerLimits, Resources};
+use lookup::{
+    Lookup,
+    domain_cache::{DirectoryConfig, DomainCache},
+    metrics::Metrics,
+    passwords::PasswordGuard,
+    visit_limit::VisitLimiter,
+};
 use pages::{Pages, Renderer};
+use recorder::{BlockSink, Recorder, RecorderConfig};
 use redirect::{Redirector, qr_code::QrCodeLimits, robots::Robots};
 use store::{SettingsPoll, Store, postgres::ConnectionBudget};
 use supply::{Clock, Closing, Supplier, SupplierConfig, SupplyMetrics, safety_rule::SafetyRules};

@@ -7,11 +7,7 @@ use std::{
     time::Duration,
 };
 
-use app::{
-    cluster::{SpoolGauge, SpoolState},
-    domain_cache::DomainCache,
-    visits::BlockSink,
-};
+use app::cluster::{SpoolGauge, SpoolState};
 use cli::args::Database;
 use daemon::{Recorder, TaskSupervisor};
 use ingest::{
@@ -20,6 +16,8 @@ use ingest::{
     upkeep,
 };
 use jiff::Timestamp;
+use lookup::domain_cache::DomainCache;
+use recorder::BlockSink;
 use spool::{Backlog, BacklogGauge, Block, Limits, Reader, Sidecars, Spool, Writer};
 use store::{Store, postgres::ConnectOptions};
 use tokio::{

@@ -16,13 +16,11 @@ use std::{
     time::Duration,
 };
 
-use app::{
-    metrics::Metrics,
-    visits::{BlockSink, CaptureRules, Flush, Recorder, RecorderConfig, VisitBuffer},
-};
 use codes::LinkId;
 use daemon::TaskSupervisor;
 use links::DomainId;
+use lookup::metrics::Metrics;
+use recorder::{BlockSink, CaptureRules, Flush, Recorder, RecorderConfig, VisitBuffer};
 use serde_json::json;
 use tokio::time::Instant;
 use visits::{Arena, Event, Outcome};

@@ -1,9 +1,6 @@
 //! Lists of links in one message.
 
-use app::{
-    AppError, FieldErrors,
-    list_links::{ListLinks, pieces, size},
-};
+use app::{AppError, FieldErrors, list_links::ListLinks};
 use limits::{Account, Held};
 use links::api_key::Grant;
 use proto::links::v1::ListLinksResponse;
@@ -25,13 +22,13 @@ pub(super) async fn list(
     by: &Grant,
 ) -> Result<(ListLinksResponse, Option<Held>), AppError> {
     let listed = api.links.list_links(request, FieldErrors::default(), by).await?;
-    let outlined = fits_message(listed.entries.iter().map(size).sum())?;
+    let outlined = fits_message(listed.entries.iter().map(links::Outlined::size).sum())?;
     let (holder, mut held) = (Account::Key(by.id.0), None);
     api.budgets.widen(&mut held, holder, outlined)?;
     let (mut records, mut bytes) = (Vec::with_capacity(listed.entries.len()), 0);
-    for piece in pieces(&listed.entries) {
+    for piece in links::pieces(&listed.entries) {
         let piece = api.links.weigh(piece, by).await?;
-        bytes = fits_message(bytes + piece.iter().map(size).sum::<u64>())?;
+        bytes = fits_message(bytes + piece.iter().map(links::Outlined::size).sum::<u64>())?;
         api.budgets.widen(&mut held, holder, bytes)?;
         records.extend(api.links.read_piece(&listed, &piece, by).await?);
     }

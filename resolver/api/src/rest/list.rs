@@ -8,7 +8,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use app::{
     AppError,
-    list_links::{ListLinks, ListedLinks, pieces},
+    list_links::{ListLinks, ListedLinks},
     time::read_time,
 };
 use codes::LinkId;
@@ -81,20 +81,20 @@ async fn in_one_piece(
     entries: &[Outlined],
     by: &Grant,
 ) -> Result<Option<Vec<Outlined>>, AppError> {
-    if pieces(entries).nth(1).is_some() {
+    if links::pieces(entries).nth(1).is_some() {
         return Ok(None);
     }
     let piece = api.links.weigh(entries, by).await?;
-    let is_one = pieces(&piece).nth(1).is_none();
+    let is_one = links::pieces(&piece).nth(1).is_none();
     Ok(is_one.then_some(piece))
 }
 
 /// Writes a list piece by piece.
 async fn write(listed: ListedLinks, mut to: Pieces) -> Result<(), BrokenOff> {
     let (api, by) = (Arc::clone(&to.api), to.by.clone());
-    for piece in pieces(&listed.entries) {
+    for piece in links::pieces(&listed.entries) {
         let piece = api.links.weigh(piece, &by).await.map_err(|_| BrokenOff)?;
-        for part in pieces(&piece) {
+        for part in links::pieces(&piece) {
             let records = api.links.read_piece(&listed, part, &by).await.map_err(|_| BrokenOff)?;
             let names = api.links.names(&records).await;
             let visits = visits_of(&api, &records, &by).await.map_err(|_| BrokenOff)?;

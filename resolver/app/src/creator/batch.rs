@@ -14,7 +14,7 @@ use tokio::{
     time::{Instant, sleep},
 };
 
-use crate::metrics::Metrics;
+use lookup::metrics::Metrics;
 
 /// If this many links wait, they are written beside the batch in progress; fewer links wait for its
 /// end, and accumulate. Measured with `bench create` on 2026-11-21 and 22: without this 64 clients

@@ -32,7 +32,8 @@ use transfer::{LeftOut, Row, RowError};
 
 pub use self::adoption::Unprotected;
 use self::adoption::{Adopted, Adoption};
-use crate::{domain_cache::SHOWN, links::import_codes::ImportCodes};
+use crate::links::import_codes::ImportCodes;
+use lookup::domain_cache::SHOWN;
 
 /// The maximum number of links in one transaction, and about how many bytes.
 const BATCH: usize = 500;

@@ -1,7 +1,7 @@
 //! Lists links: first the ids of a page, then the links a few at a time.
 //!
 //! A page may have ten thousand links of many kilobytes. [`LinkService::list_links`] returns its
-//! ids and sizes; [`pieces`] splits them into pieces of bounded memory, which are read one after
+//! ids and sizes; [`links::pieces`] splits them into pieces of bounded memory, which are read one after
 //! another.
 
 use std::{cmp::Reverse, collections::BTreeSet, sync::Arc};
@@ -20,11 +20,6 @@ use crate::{Answer, AppError, FieldErrors, LinkService, authorize::require};
 
 const ORDERS: &str = "expected dateCreated, shortCode, longUrl, title, visits, nonBotVisits or lastVisit, \
      with -ASC or -DESC behind it";
-const PIECE_LINKS: usize = 256;
-/// Maximum size of a piece in bytes, unless it consists of one larger link.
-pub const PIECE_BYTES: u64 = 256 * 1024;
-/// Bytes that an entry takes beside its texts.
-const ENTRY_BYTES: u64 = 512;
 
 /// A request for a page of links.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -248,26 +243,6 @@ impl LinkService {
     }
 }
 
-/// Returns the memory that an entry takes, in bytes, including the overhead beside its texts.
-pub fn size(entry: &Outlined) -> u64 {
-    entry.bytes + ENTRY_BYTES
-}
-
-/// Splits a page into pieces that take little memory each, unless a single link takes much.
-pub fn pieces(mut entries: &[Outlined]) -> impl Iterator<Item = &[Outlined]> {
-    std::iter::from_fn(move || {
-        let mut bytes = 0;
-        let fits = |entry: &&Outlined| {
-            bytes += size(entry);
-            bytes <= PIECE_BYTES
-        };
-        let count = entries.iter().take(PIECE_LINKS).take_while(fits).count().max(1).min(entries.len());
-        let (piece, rest) = entries.split_at(count);
-        entries = rest;
-        (!piece.is_empty()).then_some(piece)
-    })
-}
-
 /// An order that no database knows: codes are computed from numbers, and visits are counted by day
 /// in a store of their own. A list that fits on one page is sorted here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -369,25 +344,5 @@ mod tests {
         assert_eq!(read("nonBotVisits"), Ok((OrderField::NonBotVisits, false)));
         assert_eq!(read("shortCode-DESC"), Ok((OrderField::Id, true)));
         assert_eq!(read("visits-desc"), Err(ORDERS.to_owned()));
-    }
-
-    #[test]
-    fn a_page_is_taken_apart_by_links_and_by_bytes() {
-        let entries = |bytes: &[u64]| {
-            let entry = |(id, bytes): (usize, &u64)| {
-                let id = LinkId::from_stored(i64::try_from(id).unwrap());
-                Outlined { id, bytes: *bytes, slug: None }
-            };
-            bytes.iter().enumerate().map(entry).collect::<Vec<_>>()
-        };
-        let lens = |bytes: &[u64]| pieces(&entries(bytes)).map(<[_]>::len).collect::<Vec<_>>();
-        assert_eq!(lens(&[]), [0; 0]);
-        assert_eq!(lens(&[100; 300]), [256, 44]);
-        assert_eq!(lens(&[100_000; 5]), [2, 2, 1]);
-        assert_eq!(
-            lens(&[PIECE_BYTES, 1, 1, 10 * PIECE_BYTES, 1]),
-            [1, 2, 1, 1],
-            "one that is too long is by itself"
-        );
     }
 }

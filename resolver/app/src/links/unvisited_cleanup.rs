@@ -25,7 +25,7 @@ use tokio::{
     time::{Instant, sleep, timeout_at},
 };
 
-use crate::{lookup::Lookup, metrics::Metrics};
+use lookup::{Lookup, metrics::Metrics};
 
 /// The interval at which a link's visits are reported.
 const TOLD_EVERY: Duration = Duration::from_secs(3_600);

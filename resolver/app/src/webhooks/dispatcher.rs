@@ -24,8 +24,8 @@ use super::{
     metrics::WebhookMetrics,
     schedule::UNCHANGED,
 };
-use crate::{domain_cache::DomainCache, lookup::Lookup};
 use ::webhooks::Sender;
+use lookup::{Lookup, domain_cache::DomainCache};
 
 const ATTEMPTS_MAX: usize = 16;
 /// Maximum number of attempts under way for one webhook, and for one host.

@@ -2,7 +2,7 @@
 
 use app::{
     FieldErrors,
-    list_links::{ListLinks, ListedLinks, VisitDays, pieces},
+    list_links::{ListLinks, ListedLinks, VisitDays},
 };
 use askama::Template;
 use hyper::StatusCode;
@@ -197,7 +197,7 @@ async fn read_links(
 ) -> Result<Vec<ShownLink>, PageError> {
     let (by, service) = (context.by, context.links);
     let mut links = Vec::with_capacity(listed.entries.len());
-    for piece in pieces(&listed.entries) {
+    for piece in links::pieces(&listed.entries) {
         let records = service.read_piece(listed, piece, by).await?;
         let ids: Vec<_> = records.iter().map(|record| record.link.id).collect();
         let visits = match days {

@@ -1,10 +1,7 @@
 //! A sheet of QR codes to print: one for each link on a page of the list. The query is that of the
 //! list.
 
-use app::{
-    FieldErrors,
-    list_links::{ListLinks, pieces},
-};
+use app::{FieldErrors, list_links::ListLinks};
 use askama::Template;
 use hyper::StatusCode;
 use links::Record;
@@ -42,7 +39,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<Answer, PageError> {
     let list = ListLinks { count_max: None, ..read_query(context, &query, &mut wrong) };
     let listed = links.list_links(list, wrong, by).await?;
     let mut records = Vec::with_capacity(listed.entries.len());
-    for piece in pieces(&listed.entries) {
+    for piece in links::pieces(&listed.entries) {
         records.extend(links.read_piece(&listed, piece, by).await?);
     }
     let paged = Paged::new(listed.total, listed.page, listed.per_page, QR_SHEET, &query);

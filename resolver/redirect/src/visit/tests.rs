@@ -1,9 +1,9 @@
 //! Tests of what is recorded of requests, whichever way their answers take.
 
-use app::visits::CaptureRules;
 use http_body_util::Full;
 use hyper::{Method, StatusCode, body::Bytes};
 use links::{Block, Condition, Details, LongUrl, PasswordHash, Rule, Slug, api_key::ApiKeyId, targets};
+use recorder::CaptureRules;
 use visits::read_block;
 
 use super::*;

@@ -13,7 +13,8 @@ use tokio::{task::spawn_blocking, time::timeout};
 
 use supply::{IssuerClient, Minting, Refused, ReservationHolder, SupplyMetrics, safety_rule::SafetyRule};
 
-use crate::{AppError, domain_cache::DomainCache, lookup::Lookup, metrics::Metrics};
+use crate::AppError;
+use lookup::{Lookup, domain_cache::DomainCache, metrics::Metrics};
 
 /// Deadline for setting aside all numbers of a reservation.
 const DEADLINE: Duration = Duration::from_secs(10);

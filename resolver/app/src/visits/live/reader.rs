@@ -12,7 +12,6 @@ use super::{AppError, LiveLink, LiveSource, VisitView};
 use crate::{
     LinkService,
     key_names::Names,
-    list_links::pieces,
     list_visits::{Known, range_of},
 };
 
@@ -31,7 +30,7 @@ impl LiveSource for LinkService {
 
     async fn links(&self, ids: &[LinkId]) -> Result<Vec<LiveLink>, AppError> {
         let mut records = Vec::new();
-        for piece in pieces(&self.catalog.outlines_of(ids).await?) {
+        for piece in links::pieces(&self.catalog.outlines_of(ids).await?) {
             let ids: Vec<LinkId> = piece.iter().map(|outlined| outlined.id).collect();
             let mut read = self.catalog.records(&ids).await?;
             read.iter_mut().for_each(shorten);

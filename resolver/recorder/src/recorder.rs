@@ -15,7 +15,7 @@ use super::{
     pool::ArenaPool,
     spooler::{Job, Spooler, Writer},
 };
-use crate::metrics::Metrics;
+use lookup::metrics::Metrics;
 
 /// Number of arenas of each thread that are allocated at the start: one in use, the others spare.
 const READY: usize = 4;

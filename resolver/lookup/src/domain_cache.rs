@@ -87,7 +87,8 @@ pub struct VisitorDomain {
 
 /// The copy of the settings, and the state of the task that refreshes it.
 pub struct DomainCache {
-    pub(crate) config: DirectoryConfig,
+    /// What it was started with.
+    pub config: DirectoryConfig,
     entries: RwLock<Arc<Entries>>,
     /// Whether hosts need no lookup: there are no other domains, and the default domain has no
     /// settings. Read with each redirect.

@@ -1,4 +1,4 @@
-//! Visits: what requests to the public site led to, on their way to the spool.
+//! The recorder of visits: what requests to the public site led to, on its way to the spool.
 //!
 //! 1. Each listener's thread records into its own [`VisitBuffer`]. It takes no lock that another
 //!    core wants, and allocates nothing: events are copied into an arena of fixed size.

@@ -11,13 +11,11 @@ use std::{
 };
 
 use allocation_counter::measure;
-use app::{
-    metrics::Metrics,
-    visits::{BlockSink, CaptureRules, Flush, Recorder, RecorderConfig, VisitBuffer},
-};
 use codes::LinkId;
 use daemon::TaskSupervisor;
 use links::DomainId;
+use lookup::metrics::Metrics;
+use recorder::{BlockSink, CaptureRules, Flush, Recorder, RecorderConfig, VisitBuffer};
 use visits::{Event, Outcome};
 
 /// Visits of a round: more than one arena takes.

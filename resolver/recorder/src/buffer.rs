@@ -8,7 +8,7 @@ use std::sync::{
 use visits::{Arena, Event, Outcome, Thread};
 
 use super::spooler::{Job, Spooler};
-use crate::metrics::Metrics;
+use lookup::metrics::Metrics;
 
 /// The buffer into which a listener's thread records visits. Its lock is never contended, unless
 /// there are more threads than [`Thread::COUNT`], which then share buffers.

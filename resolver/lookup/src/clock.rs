@@ -17,7 +17,7 @@ use tokio::time::Instant;
 
 /// An estimate of the database's clock.
 #[derive(Debug)]
-pub(crate) struct DatabaseClock {
+pub struct DatabaseClock {
     start: Instant,
     /// The database's time at `start`, in microseconds since 1970.
     at_start_us: AtomicI64,
@@ -25,13 +25,13 @@ pub(crate) struct DatabaseClock {
 
 impl DatabaseClock {
     /// Creates a clock that shows `now` at this moment: the time in the database's first answer.
-    pub(crate) fn new(now: Timestamp) -> Self {
+    pub fn new(now: Timestamp) -> Self {
         Self { start: Instant::now(), at_start_us: AtomicI64::new(now.as_microsecond()) }
     }
 
     /// Adjusts the estimate by an answer that has just arrived. `sent` is when its question was
     /// sent, and `now` is the database's time in the answer.
-    pub(crate) fn learn(&self, sent: Instant, now: Timestamp) {
+    pub fn learn(&self, sent: Instant, now: Timestamp) {
         let earliest = now.as_microsecond() - micros(self.start.elapsed());
         let latest = earliest.saturating_add(micros(sent.elapsed()));
         let known = self.at_start_us.load(Ordering::Relaxed);
@@ -39,7 +39,7 @@ impl DatabaseClock {
     }
 
     /// Returns the estimated time of the database.
-    pub(crate) fn now(&self) -> Timestamp {
+    pub fn now(&self) -> Timestamp {
         let now = self.at_start_us.load(Ordering::Relaxed).saturating_add(micros(self.start.elapsed()));
         // A time past the year 9999 is capped: every link's time has come by then.
         Timestamp::from_microsecond(now).unwrap_or(Timestamp::MAX)

@@ -58,7 +58,7 @@ impl DomainCache {
 
     /// Waits until a committed change is visible everywhere. If this process cannot read the change
     /// now, a later poll brings it, as in every other process.
-    pub(crate) async fn show(&self) {
+    pub async fn show(&self) {
         let shown = async {
             if self.config.settings.is_shared() {
                 sleep(SHOWN).await;
