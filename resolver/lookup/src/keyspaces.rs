@@ -38,7 +38,7 @@ pub async fn adopt_keyspaces(
 
 impl Lookup {
     /// Waits until the other resolvers know the keyspace of an id, which this process may have just
-    /// learned of. Afterwards a link, or a reservation, may be acknowledged. Numbers of its own
+    /// learned of. Afterwards a link may be acknowledged, or numbers reserved. Numbers of its own
     /// blocks need no wait, because blocks are taken after the same wait.
     pub async fn wait_until_shown(&self, id: LinkId) {
         if self.is_shared && self.rules().keep(SafetyRule::KeyspaceShown) {

@@ -88,9 +88,9 @@ impl Supplier {
         self.holder.closing.clone()
     }
 
-    /// Runs from [`SupplierConfig::begins_at`] until `stop` is cancelled, then returns the unused blocks. Creators must have ended
-    /// before that. A holder that is lost returns nothing, because its blocks belong to another
-    /// now.
+    /// Runs from [`SupplierConfig::begins_at`] until `stop` is cancelled, then returns the unused
+    /// blocks. Creators must have ended before that. A holder that is lost returns nothing, because
+    /// its blocks belong to another now.
     pub async fn run(mut self, stop: CancellationToken) {
         let holder = Arc::clone(&self.holder);
         stop.run_until_cancelled(sleep_until(holder.config.begins_at)).await;

@@ -7,7 +7,7 @@ use std::{
 
 use proof::simulation::{Happening, Summary, run};
 
-/// The number of seeds in each run of the tests. `simulate` runs more: `cargo run --release -p
+/// The number of seeds in each run of the tests. `simulate` runs more: `cargo run --profile dist -p
 /// proof --bin simulate -- --seeds 100000`.
 const SEEDS: u64 = 12_000;
 

@@ -21,7 +21,11 @@ pub(super) fn encode(rows: &[VisitRow]) -> Bytes {
         out.put_i16(12);
         for (number, len) in row.numbers().into_iter().zip(LENS) {
             out.put_i32(len.into());
-            out.put_int(number, len.into());
+            match len {
+                8 => out.put_i64(number),
+                4 => out.put_i32(i32::try_from(number).unwrap_or(0)),
+                _ => out.put_i16(i16::try_from(number).unwrap_or(0)),
+            }
         }
     }
     out.put_i16(-1);

@@ -1,5 +1,5 @@
-//! Runs the simulation over a range of seeds: `cargo run --release -p proof --bin simulate --
-//! --seeds 100000 [--from N] [--mutant NAME]`.
+//! Runs the simulation over a range of seeds: `cargo run --profile dist -p proof --bin simulate
+//! -- --seeds 100000 [--from N] [--mutant NAME]`.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "the output is meant for a terminal")]
 
 use std::{

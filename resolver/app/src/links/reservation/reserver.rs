@@ -66,6 +66,8 @@ impl Reserver {
         minting: &Minting,
         count: u64,
     ) -> Result<Reservation, AppError> {
+        // Before the numbers are reserved, because from then on other calls can fill them.
+        self.lookup.wait_until_shown(LinkId::new(minting.index, 0)).await;
         let id = ReservationId::draw().map_err(|_| AppError::Unavailable)?;
         let created_at = self.register.add_reservation(&id, minting.index, key).await?;
         let spans = if count > minting.capacity {
@@ -77,7 +79,6 @@ impl Reserver {
             Ok(spans) => {
                 self.metrics.reserved.increment(count);
                 let keyspace = minting.index;
-                self.lookup.wait_until_shown(LinkId::new(keyspace, 0)).await;
                 Ok(Reservation { id, keyspace, created_by: key, created_at, closed_at: None, spans })
             }
             Err(error) => {
