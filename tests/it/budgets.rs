@@ -247,7 +247,7 @@ async fn lists_that_take_long_keep_neither_other_keys_nor_their_lists_waiting() 
     };
     let lists = (0..12).map(|_| call(api, Method::GET, "domains", None));
     // As many edits as the general pool has connections.
-    let edits = (0..9).map(|number| {
+    let edits = (0..8).map(|number| {
         let names = json!({ "oldName": format!("old{number}"), "newName": format!("new{number}") });
         call(api, Method::PUT, "tags", Some(names))
     });

@@ -41,8 +41,11 @@ impl Lookup {
     /// learned of. Afterwards a link may be acknowledged, or numbers reserved. Numbers of its own
     /// blocks need no wait, because blocks are taken after the same wait.
     pub async fn wait_until_shown(&self, id: LinkId) {
-        if self.is_shared && self.rules().keep(SafetyRule::KeyspaceShown) {
-            sleep_until(self.keyspace_seen(id) + SHOWN).await;
+        if self.is_shared
+            && self.rules().keep(SafetyRule::KeyspaceShown)
+            && let Some(seen) = self.keyspace_seen(id)
+        {
+            sleep_until(seen + SHOWN).await;
         }
     }
 }

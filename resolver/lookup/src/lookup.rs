@@ -195,12 +195,12 @@ impl Lookup {
         Ok(())
     }
 
-    /// Returns an instant at which this process knew the keyspace of an id. It has read those that
-    /// it started with shortly before its start.
-    pub(crate) fn keyspace_seen(&self, id: LinkId) -> Instant {
-        let Some((index, _)) = id.unpack() else { return self.started };
+    /// Returns an instant at which this process knew the keyspace of an id; `None` if the id is in
+    /// none. It has read those that it started with shortly before its start.
+    pub(crate) fn keyspace_seen(&self, id: LinkId) -> Option<Instant> {
+        let (index, _) = id.unpack()?;
         let seen = self.keyspaces_seen.lock().expect("no code panics while it holds this lock");
-        seen.get(&index).copied().unwrap_or(self.started)
+        Some(seen.get(&index).copied().unwrap_or(self.started))
     }
 
     /// Returns the id that a text stands for as a code; `None` if it is not a mintable code.

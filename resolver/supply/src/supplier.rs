@@ -88,12 +88,11 @@ impl Supplier {
         self.holder.closing.clone()
     }
 
-    /// Runs from [`SupplierConfig::begins_at`] until `stop` is cancelled, then returns the unused
-    /// blocks. Creators must have ended before that. A holder that is lost returns nothing, because
-    /// its blocks belong to another now.
+    /// Runs until `stop` is cancelled, then returns the unused blocks. Creators must have ended
+    /// before that. A holder that is lost returns nothing, because its blocks belong to another
+    /// now.
     pub async fn run(mut self, stop: CancellationToken) {
         let holder = Arc::clone(&self.holder);
-        stop.run_until_cancelled(sleep_until(holder.config.begins_at)).await;
         let _beats = AbortOnDropHandle::new(tokio::spawn(Arc::clone(&holder).send_beats()));
         let starts = follow_starts(&*holder.config.register, Arc::clone(&holder.pace));
         let _starts = AbortOnDropHandle::new(tokio::spawn(starts));
@@ -183,7 +182,7 @@ impl Supplier {
     }
 
     async fn call(&mut self, call: Call) -> Result<Answer, Refused> {
-        let SupplierConfig { owner, client, mintings, register, .. } = &self.holder.config;
+        let SupplierConfig { owner, client, mintings, register, begins_at, .. } = &self.holder.config;
         let holder = owner.holder.clone();
         match call {
             Call::Register { namespaces } => {
@@ -197,6 +196,7 @@ impl Supplier {
                 client.register(request).await.map(|answer| Answer::Registered(messages::registered(answer)))
             }
             Call::Allocate { keyspace, incarnation, seq, store } => {
+                sleep_until(*begins_at).await;
                 self.asked = Instant::now();
                 let minting = &mintings[keyspace];
                 let request = pb::AllocateBlockRequest {

@@ -6,7 +6,7 @@ use std::{sync::Arc, time::Duration};
 /// second proves the first at its beginning), one for batches of visits.
 const FIXED: u32 = 8;
 /// Shares of the rest: writers, general, lists, keys, visits.
-const SHARES: [u32; 5] = [4, 8, 4, 4, 4];
+const SHARES: [u32; 5] = [4, 8, 5, 4, 4];
 
 /// The connections of one process to its database, apart from a replica.
 ///
@@ -30,7 +30,8 @@ impl ConnectionBudget {
     /// The fewest that a process works with: so many that one call which takes long holds up
     /// neither the registration of blocks nor all lists.
     pub const MIN: u32 = FIXED + 10;
-    /// The default, with which lists have twice as many as one API key may use at a time.
+    /// The default, with which lists have twice as many as one API key may use at a time, and one more
+    /// for the links of visits.
     pub const DEFAULT: u32 = FIXED + 25;
     /// More than Postgres should ever have.
     pub const MAX: u32 = 1_000;
@@ -146,6 +147,6 @@ mod tests {
             assert!([lists, visits].iter().all(|count| *count > 1), "{budget:?}");
         }
         let usual = ConnectionBudget::of(ConnectionBudget::DEFAULT);
-        assert_eq!((usual.writers, usual.general, usual.lists, usual.keys, usual.visits), (4, 9, 4, 4, 4));
+        assert_eq!((usual.writers, usual.general, usual.lists, usual.keys, usual.visits), (4, 8, 5, 4, 4));
     }
 }

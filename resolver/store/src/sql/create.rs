@@ -30,7 +30,8 @@ pub(crate) async fn insert_links(
 ) -> Result<Vec<Inserted>> {
     // In the order of their ids, so that concurrent inserts cannot deadlock.
     let mut order: Vec<&NewLink> = links.iter().collect();
-    order.sort_unstable_by_key(|link| link.id);
+    // Of two with one id, the first one is stored.
+    order.sort_by_key(|link| link.id);
     // A statement of many rows saves round trips, of which SQLite has none: it keeps one prepared.
     let at_once = if sql.dialect() == Dialect::Sqlite { 1 } else { ROWS_AT_ONCE };
     let mut stored: HashMap<LinkId, Timestamp> = HashMap::with_capacity(links.len());
@@ -43,13 +44,16 @@ pub(crate) async fn insert_links(
             stored.insert(LinkId::from_stored(row.int(0)?), row.time(1)?);
         }
     }
+    let outcome = |link: &NewLink| stored.remove(&link.id).map_or(Inserted::Taken, Inserted::Stored);
+    let outcomes: Vec<Inserted> = links.iter().map(outcome).collect();
     if is_announced {
-        let link = |new: &&NewLink| Some(Link::stored(new.id, new.draft.clone(), *stored.get(&new.id)?));
-        let links: Vec<Link> = order.iter().filter_map(link).collect();
-        record_creates(sql, &links).await?;
+        let created = |(new, outcome): (&NewLink, &Inserted)| match outcome {
+            Inserted::Stored(at) => Some(Link::stored(new.id, new.draft.clone(), *at)),
+            Inserted::Taken => None,
+        };
+        record_creates(sql, &links.iter().zip(&outcomes).filter_map(created).collect::<Vec<_>>()).await?;
     }
-    let outcome = |link: &NewLink| stored.get(&link.id).map_or(Inserted::Taken, |at| Inserted::Stored(*at));
-    Ok(links.iter().map(outcome).collect())
+    Ok(outcomes)
 }
 
 /// Returns the insert of so many links.
