@@ -137,7 +137,7 @@ const LAYERS: &[Layer] = &[
             "codes", "daemon", "holder", "issuer", "limits", "links", "numbers", "proto", "store", "supply",
             "tls",
         ],
-        never: &["axum", "etcd-client"],
+        never: &["etcd-client"],
     },
     Layer {
         name: "recorder",
@@ -146,7 +146,7 @@ const LAYERS: &[Layer] = &[
             "codes", "daemon", "holder", "issuer", "limits", "links", "lookup", "numbers", "proto", "store",
             "supply", "tls", "visits",
         ],
-        never: &["axum", "etcd-client"],
+        never: &["etcd-client"],
     },
     Layer {
         name: "app",

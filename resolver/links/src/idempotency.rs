@@ -20,6 +20,11 @@ pub struct Idempotency {
     pub fingerprint: Option<String>,
 }
 
+/// Returns a text in JSON notation (RFC 8259, section 7), of which digests are made.
+pub fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
 /// The stored entry of an earlier request with the same digest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EarlierRequest {

@@ -54,7 +54,7 @@ pub use domain::{
 pub use fallback_target::{check_fallback_target, check_process_target};
 pub use filter::{Filter, OrderBy, OrderField, Outline, Outlined, Page, TagsMode, pieces};
 pub use forward::forward_query;
-pub use idempotency::{EarlierRequest, Idempotency};
+pub use idempotency::{EarlierRequest, Idempotency, quoted};
 pub use import::{IMPORTED_VISITS_MAX, ImportCode, ImportItem, PickedCode};
 pub use invalid::Invalid;
 pub use lifecycle::Refusal;

@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use links::{
     Authority, Details, DetailsEdit, DomainId, Draft, Idempotency, PasswordHash, Record, Slug, Tag,
     api_key::{ApiKeyId, Grant},
+    quoted,
     scope::Scope,
 };
 use sha2::{Digest, Sha256};
@@ -360,9 +361,4 @@ fn digest_of_request(long_url: &str, details: &Details, options: &CreateOptions,
 
 fn digest(text: impl AsRef<[u8]>) -> String {
     Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// Returns a string in JSON notation (RFC 8259, section 7).
-fn quoted(text: &str) -> String {
-    serde_json::Value::from(text).to_string()
 }
