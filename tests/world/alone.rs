@@ -143,10 +143,15 @@ async fn a_process_whose_keyspace_an_older_copy_lacks_ends() {
 #[tokio::test(start_paused = true)]
 async fn a_new_start_waits_though_numbers_of_its_keyspace_are_registered() {
     let common = common().await;
+    let create = async |node: &Node, code| {
+        let code = CodeChoice::Picked(Slug::parse(code).unwrap());
+        let options = CreateOptions { code, ..CreateOptions::default() };
+        node.ends.creator.create_full(draft_of("https://example.org/"), options).await.unwrap()
+    };
     let began = Instant::now();
     let node = start(&common, &["a=3:0-9"]).await;
     assert!(began.elapsed() < SHOWN, "redirects need not wait");
-    node.ends.creator.create(draft_of("https://example.org/1")).await.unwrap();
+    create(&node, "041").await;
     assert!(began.elapsed() >= SHOWN);
     node.kill();
     common.database.sqlite.begin_history(Some(5)).await.unwrap();
@@ -154,7 +159,7 @@ async fn a_new_start_waits_though_numbers_of_its_keyspace_are_registered() {
     assert!(common.database.sqlite.registered_end(index).await.unwrap() > 0);
     let began = Instant::now();
     let node = start(&common, &["a=3:0-9"]).await;
-    node.ends.creator.create(draft_of("https://example.org/2")).await.unwrap();
+    create(&node, "042").await;
     assert!(began.elapsed() >= SHOWN);
 }
 
