@@ -274,6 +274,24 @@ async fn a_name_that_is_picked_again_is_another_link_in_every_process_and_no_vis
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_new_start_stores_no_reservation_before_all_know_its_keyspace() {
+    let common = common().await;
+    let node = start(&common, &["a=3:0-9"]).await;
+    let reserver = &node.ends.reserver;
+    let count = || -> i64 {
+        let connection = common.database.connection.lock().unwrap();
+        connection.query_row("SELECT count(*) FROM reservation", [], |row| row.get(0)).unwrap()
+    };
+    for (time, stored) in [(SHOWN / 2, 0), (SHOWN, 1)] {
+        // There is no issuer, so no call comes to its end.
+        let reserved = timeout(time, reserver.reserve(BY, &reserver.mintings[0], 1)).await;
+        assert!(reserved.is_err(), "{reserved:?}");
+        assert_eq!(count(), stored, "another call could fill it after {time:?}");
+    }
+    node.kill();
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_reservation_that_failed_and_cannot_be_given_up_is_logged() {
     let common = common().await;
     let node = start(&common, &["a=3:0-9"]).await;
