@@ -187,9 +187,9 @@ impl Budgets {
         }
     }
 
-    /// Reserves room for an answer of this length until its client has read it. A short answer needs
-    /// none. One that is longer than the account's share reserves the share: it would otherwise
-    /// always be refused.
+    /// Reserves room for an answer of this length until its client has read it. A short answer
+    /// needs none. One that is longer than the account's share reserves the share: it would
+    /// otherwise always be refused.
     pub fn room_for(&self, account: Account, bytes: u64) -> Result<Option<Held>, ExceededShare> {
         if bytes <= LONG_ANSWER {
             return Ok(None);

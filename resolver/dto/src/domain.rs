@@ -69,8 +69,8 @@ pub struct DomainRedirectsEdit {
     #[schemars(extend("format" = "authority", "examples" = ["sho.rt"]))]
     pub domain: Option<String>,
     /// The target from the domain itself: a URL with http or https, its host behind two slashes and
-    /// without a user, or a path of the domain without a backslash; no control characters. Null or an
-    /// empty text removes it.
+    /// without a user, or a path of the domain without a backslash; no control characters. Null or
+    /// an empty text removes it.
     #[schemars(length(max = STRAY_TARGET_BYTES), extend("format" = "fallback-target"))]
     pub base_url_redirect: Patch<String>,
     /// The target from a path that cannot be a code, likewise.

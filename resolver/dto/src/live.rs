@@ -9,8 +9,8 @@ use super::{DateTime, Flag, ShortUrl, Visit};
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LiveVisit<'a> {
-    /// The link, whose counts include this visit. Absent if no link redirected the visit, and if the
-    /// key lacks the scope `read`.
+    /// The link, whose counts include this visit. Absent if no link redirected the visit, and if
+    /// the key lacks the scope `read`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub short_url: Option<ShortUrl<'a>>,
     /// The visit.

@@ -18,8 +18,8 @@ pub struct TagsQuery {
     pub items_per_page: Option<String>,
     /// A text that the names contain, regardless of case.
     pub search_term: Option<String>,
-    /// `tag`, `shortUrlsCount`, `visits` or `nonBotVisits`, followed by `-ASC` or `-DESC`. Any other
-    /// order is that of the names.
+    /// `tag`, `shortUrlsCount`, `visits` or `nonBotVisits`, followed by `-ASC` or `-DESC`. Any
+    /// other order is that of the names.
     #[schemars(with = "String", extend("examples" = ["shortUrlsCount-DESC"]))]
     pub order_by: Option<String>,
 }

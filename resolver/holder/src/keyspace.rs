@@ -44,8 +44,8 @@ pub struct KeyspaceNumbers {
     pub(crate) returning: u64,
 }
 
-/// The keyspaces of one holder, in the order of its specs. Creators share them with the core, so the
-/// shell lends them one at a time.
+/// The keyspaces of one holder, in the order of its specs. Creators share them with the core, so
+/// the shell lends them one at a time.
 pub trait Keyspaces {
     /// Runs a function with one keyspace, given by its position.
     fn with<T>(&mut self, keyspace: usize, act: impl FnOnce(&mut KeyspaceNumbers) -> T) -> T;

@@ -9,8 +9,8 @@ use visit_store::{StoredText, TextRef};
 
 /// Texts remembered in each of two generations.
 const REMEMBERED: usize = 100_000;
-/// New texts in a minute. Visitors who send another user agent or referrer each time would otherwise
-/// fill the store with texts that no one reads.
+/// New texts in a minute. Visitors who send another user agent or referrer each time would
+/// otherwise fill the store with texts that no one reads.
 const NEW_PER_MINUTE: u32 = 10_000;
 const MINUTE: Duration = Duration::from_secs(60);
 

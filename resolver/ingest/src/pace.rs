@@ -5,8 +5,8 @@ use std::time::Duration;
 /// Visits recorded in a second from which this process counts as busy. Below it, storing costs less
 /// than a tenth of a core.
 const BUSY: u64 = 20_000;
-/// The pause after a batch of a busy process. A batch takes about 70 ms here, and as much in Postgres:
-/// storing takes about a thirtieth of one core.
+/// The pause after a batch of a busy process. A batch takes about 70 ms here, and as much in
+/// Postgres: storing takes about a thirtieth of one core.
 const PAUSE: Duration = Duration::from_secs(4);
 /// The age up to which the last visit of a batch tells how busy the process is now.
 const RECENT: Duration = Duration::from_millis(300);
@@ -28,16 +28,16 @@ pub(crate) struct Backlog {
 /// Returns how long to wait before the next batch.
 ///
 /// Redirects come first: on a machine that they keep busy, visits are only spooled, which takes a
-/// fraction of the time, and stored once there is room. But they are never a minute late, and a spool
-/// that is a quarter full is emptied.
+/// fraction of the time, and stored once there is room. But they are never a minute late, and a
+/// spool that is a quarter full is emptied.
 pub(crate) fn pause(backlog: Backlog) -> Duration {
     let is_urgent = backlog.age >= LATE || backlog.filled_permille >= 250;
     let is_busy = backlog.recorded >= BUSY || backlog.age <= RECENT && rate(backlog.batch) >= BUSY;
     if is_busy && !is_urgent { PAUSE } else { Duration::ZERO }
 }
 
-/// Returns the visits in a second at which a batch was recorded. A load that has just begun shows in
-/// its first batch, long before the last second is over. Of a few visits it tells nothing.
+/// Returns the visits in a second at which a batch was recorded. A load that has just begun shows
+/// in its first batch, long before the last second is over. Of a few visits it tells nothing.
 fn rate((visits, within): (u64, Duration)) -> u64 {
     if visits < BUSY / 10 {
         return 0;

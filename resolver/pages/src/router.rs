@@ -49,8 +49,8 @@ impl Renderer {
 }
 
 impl Pages {
-    /// Answers a request for the home page or a page for which [`is_page`] holds. The future is in a
-    /// box, so that it is compiled here once.
+    /// Answers a request for the home page or a page for which [`is_page`] holds. The future is in
+    /// a box, so that it is compiled here once.
     pub fn route(self: &Arc<Self>, client: IpAddr, request: Request<Incoming>) -> BoxFuture<'_, Answer> {
         Box::pin(self.answer_apart(client, request))
     }

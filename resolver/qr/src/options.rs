@@ -5,8 +5,8 @@ use std::{borrow::Cow, fmt};
 const SIZE_MIN: u16 = 50;
 const SIZE_MAX: u16 = 1000;
 const SIZE_DEFAULT: u16 = 300;
-/// The quiet zone that readers need around a code, in modules (ISO/IEC 18004, section 5.3.8). On a dark
-/// page a code without it cannot be told from the page.
+/// The quiet zone that readers need around a code, in modules (ISO/IEC 18004, section 5.3.8). On a
+/// dark page a code without it cannot be told from the page.
 pub(super) const QUIET_MODULES: u16 = 4;
 /// Maximum margin in pixels on each side. The quiet zone fits: in the smallest code 21 modules fill
 /// 1000 pixels at 47 each.

@@ -67,8 +67,8 @@ impl VisitBuffer {
         Self { thread, writes_each_turn, jobs, spooler, metrics, noted: Mutex::new(noted) }
     }
 
-    /// Records a visit, and counts the redirect if it is one. A visit in the same microsecond as the
-    /// last one is recorded one microsecond later.
+    /// Records a visit, and counts the redirect if it is one. A visit in the same microsecond as
+    /// the last one is recorded one microsecond later.
     #[inline]
     pub fn note(&self, event: &Event<'_>) {
         let noted = &mut *self.noted();

@@ -41,8 +41,8 @@ impl Default for CaptureRules {
 }
 
 impl CaptureRules {
-    /// The rules of a process that keeps no visits: only those of links are recorded, for the removal of
-    /// unvisited links, and without their headers.
+    /// The rules of a process that keeps no visits: only those of links are recorded, for the
+    /// removal of unvisited links, and without their headers.
     pub fn least() -> Self {
         Self { orphans: false, referrers: false, user_agents: false, ..Self::default() }
     }

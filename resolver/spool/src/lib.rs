@@ -10,11 +10,12 @@
 //!    nothing behind.
 //! 5. One process has a spool at a time.
 //!
-//! Segments are files named after the sequence number of their first block. A reader asks for blocks
-//! after a position of its own, and releases a segment once that position is stored elsewhere.
+//! Segments are files named after the sequence number of their first block. A reader asks for
+//! blocks after a position of its own, and releases a segment once that position is stored
+//! elsewhere.
 //!
-//! Rejected: yaque, okaywal and commitlog, which rest; and a ring in one file, whose torn tail could
-//! not be told from older blocks.
+//! Rejected: yaque, okaywal and commitlog, which rest; and a ring in one file, whose torn tail
+//! could not be told from older blocks.
 
 mod backlog;
 mod block;

@@ -82,8 +82,8 @@ impl Writer {
         }
     }
 
-    /// Removes what a failed write has left. If that fails too, the segment is given up: readers skip
-    /// its torn tail, and the next block begins another one.
+    /// Removes what a failed write has left. If that fails too, the segment is given up: readers
+    /// skip its torn tail, and the next block begins another one.
     fn take_back(&mut self) {
         let Some(open) = &mut self.open else { return };
         let back = open.file.set_len(open.bytes).and_then(|()| open.file.seek(SeekFrom::End(0)));

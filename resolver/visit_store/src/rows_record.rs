@@ -1,9 +1,9 @@
 //! The record of a batch's rows, for a store that keeps rows in a database of their own.
 //!
 //! Two databases have no common transaction. So the writer records the rows on disk, stores the
-//! counters and the position, then stores the rows, and then removes the record. Whatever interrupts
-//! it, the next process finds either a record whose batch was not stored, which it drops, or one
-//! whose rows may be missing, which it stores again: that is idempotent.
+//! counters and the position, then stores the rows, and then removes the record. Whatever
+//! interrupts it, the next process finds either a record whose batch was not stored, which it
+//! drops, or one whose rows may be missing, which it stores again: that is idempotent.
 
 use visits::{Month, TextHash, VisitRow};
 

@@ -92,8 +92,8 @@ pub(super) fn list_command(request: ListLinksRequest) -> ListLinks {
     }
 }
 
-/// Returns the message of a link that only says its name and version; `None` for a row without a code
-/// or slug.
+/// Returns the message of a link that only says its name and version; `None` for a row without a
+/// code or slug.
 pub(super) fn link_name(api: &Api, Record { link, .. }: &Record) -> Option<Link> {
     let short_code = api.lookup.name_of(link)?;
     let short_url = format!("{}/{short_code}", api.base(link.domain()));

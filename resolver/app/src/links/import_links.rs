@@ -10,8 +10,8 @@
 //! 4. A code that leads to the same URL already counts as present. A code that leads elsewhere is
 //!    refused and left unchanged.
 //! 5. Resolvers may serve meanwhile: they learn of the links as of those of other resolvers.
-//! 6. The target rules apply, because the link redirects at once. A link in the trash is judged when
-//!    it is restored.
+//! 6. The target rules apply, because the link redirects at once. A link in the trash is judged
+//!    when it is restored.
 //! 7. A link whose password or other protection is not part of the input is published only if the
 //!    operator says so ([`Unprotected`]).
 

@@ -1,8 +1,8 @@
 //! Lists links: first the ids of a page, then the links a few at a time.
 //!
 //! A page may have ten thousand links of many kilobytes. [`LinkService::list_links`] returns its
-//! ids and sizes; [`links::pieces`] splits them into pieces of bounded memory, which are read one after
-//! another.
+//! ids and sizes; [`links::pieces`] splits them into pieces of bounded memory, which are read one
+//! after another.
 
 use std::{cmp::Reverse, collections::BTreeSet, sync::Arc};
 
@@ -127,7 +127,8 @@ impl LinkService {
                 return Ok(listed(filter, outline));
             };
             (filter.page, filter.per_page) = (1, Some(PER_PAGE_MAX));
-            // The sorts below are stable, so links with the same value stay in the order of creation.
+            // The sorts below are stable, so links with the same value stay in the order of
+            // creation.
             filter.order = OrderBy { field: OrderField::DateCreated, descending: false };
             let mut outline = self.catalog.outline(&filter, code).await?;
             if outline.total > PER_PAGE_MAX {

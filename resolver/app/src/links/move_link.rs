@@ -82,8 +82,8 @@ impl LinkService {
         Some(record).filter(|record| record.link.id == id && record.link.slug().is_none())
     }
 
-    /// Returns the move of a link under its name; `None` if the name is another link's code there, or
-    /// may become one.
+    /// Returns the move of a link under its name; `None` if the name is another link's code there,
+    /// or may become one.
     fn relocation(&self, link: &Link, domain: DomainId) -> Option<Relocation> {
         let name = self.lookup.name_of(link)?;
         // Counted before the code is looked up: a keyspace that this process hears of in between is

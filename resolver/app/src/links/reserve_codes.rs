@@ -49,8 +49,8 @@ impl LinkService {
             })?;
             require_default_domain(by, Scope::Reserve)?;
             let _turn = self.turns.query(by.id).await?;
-            // Concurrent calls do not see each other's codes, so a key may exceed its limits once for
-            // each of its permits.
+            // Concurrent calls do not see each other's codes, so a key may exceed its limits once
+            // for each of its permits.
             require_room(self.register.count_reserved(by.id).await?, count, self.policy.reserved_max)?;
             let reservation = self.reserver.reserve(by.id, minting, count).await?;
             self.with_codes(reservation).await

@@ -53,8 +53,8 @@ impl DeletionPace {
 }
 
 impl LinkService {
-    /// Deletes the visits of a link, also those that were counted before its import, and returns how
-    /// many there were.
+    /// Deletes the visits of a link, also those that were counted before its import, and returns
+    /// how many there were.
     pub fn delete_link_visits<'a>(&'a self, name: &'a LinkName, by: &'a Grant) -> Answer<'a, u64> {
         Box::pin(async move {
             require(by, Scope::Delete)?;

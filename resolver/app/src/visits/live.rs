@@ -3,14 +3,14 @@
 //! 1. One task reads the visits that all resolvers have stored, once a second, and only while there
 //!    is a subscription ([`poller`]). Each visit is passed on once, whichever batch it was in
 //!    ([`cursors`]).
-//! 2. All subscriptions read one bounded log of the last minute, each from its own place ([`log`]). A
-//!    subscription that reads too slowly loses the visits that leave the log meanwhile, and is told
-//!    how many of its own they were. It holds no memory beside the log.
+//! 2. All subscriptions read one bounded log of the last minute, each from its own place ([`log`]).
+//!    A subscription that reads too slowly loses the visits that leave the log meanwhile, and is
+//!    told how many of its own they were. It holds no memory beside the log.
 //! 3. A subscription sees the visits that lists of visits show its key ([`filter`]).
 //! 4. The number of subscriptions is bounded, in total, for each client and for each key.
 //!
-//! Rejected: a queue for each subscription. A thousand slow clients would hold a thousand queues, and
-//! a client that reconnects would find an empty one.
+//! Rejected: a queue for each subscription. A thousand slow clients would hold a thousand queues,
+//! and a client that reconnects would find an empty one.
 
 mod cursors;
 mod filter;
@@ -110,8 +110,8 @@ pub struct LiveVisits {
 }
 
 impl LiveVisits {
-    /// Creates live visits without a subscription. Visits are read on the current runtime. There are
-    /// at most `most` subscriptions, and never more than the budget of streams.
+    /// Creates live visits without a subscription. Visits are read on the current runtime. There
+    /// are at most `most` subscriptions, and never more than the budget of streams.
     pub fn new(supervisor: &TaskSupervisor, source: Arc<dyn LiveSource>, most: u64) -> Arc<Self> {
         let most = most.min(LIVE_STREAMS.0);
         Arc::new(Self {
@@ -188,8 +188,8 @@ pub struct Subscription {
 }
 
 impl Subscription {
-    /// Waits for the next events, of which there is at least one. Returns `None` when the process is
-    /// about to stop. A call that is dropped has taken none.
+    /// Waits for the next events, of which there is at least one. Returns `None` when the process
+    /// is about to stop. A call that is dropped has taken none.
     pub async fn next(&mut self) -> Option<Vec<LiveEvent>> {
         loop {
             // Before the log is read, so that what is added after that wakes this call.

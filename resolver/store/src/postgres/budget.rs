@@ -30,8 +30,8 @@ impl ConnectionBudget {
     /// The fewest that a process works with: so many that one call which takes long holds up
     /// neither the registration of blocks nor all lists.
     pub const MIN: u32 = FIXED + 10;
-    /// The default, with which lists have twice as many as one API key may use at a time, and one more
-    /// for the links of visits.
+    /// The default, with which lists have twice as many as one API key may use at a time, and one
+    /// more for the links of visits.
     pub const DEFAULT: u32 = FIXED + 25;
     /// More than Postgres should ever have.
     pub const MAX: u32 = 1_000;

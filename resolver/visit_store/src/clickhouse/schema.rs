@@ -2,8 +2,8 @@
 //!
 //! 1. Rows are in two tables: by link, for the visits of a link or of a few, and by time, for
 //!    everything else. A projection would need a recent release.
-//! 2. A partition has the rows of a day, so that old ones are dropped at once, and that the rows of a
-//!    batch and a day are one block, which a server stores entirely or not at all.
+//! 2. A partition has the rows of a day, so that old ones are dropped at once, and that the rows
+//!    of a batch and a day are one block, which a server stores entirely or not at all.
 //! 3. Types and engines are those that releases 18.16 and 26.9 have in common.
 
 use visits::{Day, VisitId};

@@ -1,8 +1,8 @@
 //! Parts of a day that reads look at, for subjects whose rows no index has in order.
 //!
-//! A read of the latest rows before an id would sort all rows of the day. The counts by quarter hour
-//! tell how far back enough rows are; within a quarter hour of very many, a guess by their density
-//! does, and one that finds too few is doubled.
+//! A read of the latest rows before an id would sort all rows of the day. The counts by quarter
+//! hour tell how far back enough rows are; within a quarter hour of very many, a guess by their
+//! density does, and one that finds too few is doubled.
 
 use std::{collections::BTreeMap, ops::Range};
 
@@ -20,7 +20,8 @@ pub(super) struct Windows {
     quarters: BTreeMap<i64, u64>,
     /// Where the first window begins, if that is known.
     first: Option<VisitId>,
-    /// The last part of a quarter hour of very many rows: the quarter, and its length in microseconds.
+    /// The last part of a quarter hour of very many rows: the quarter, and its length in
+    /// microseconds.
     guess: Option<(i64, i64)>,
 }
 
@@ -42,8 +43,8 @@ impl Windows {
     }
 
     /// Returns the next window of a range of a day: its end is that of the latest visits before the
-    /// end of the range, and it has about `most` rows if the day does. A window with fewer is followed
-    /// by the one before it.
+    /// end of the range, and it has about `most` rows if the day does. A window with fewer is
+    /// followed by the one before it.
     pub(super) fn next(&mut self, range: Range<VisitId>, most: usize) -> Range<VisitId> {
         if let Some(first) = self.first.take() {
             return first.max(range.start)..range.end;

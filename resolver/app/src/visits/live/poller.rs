@@ -269,7 +269,8 @@ pub(super) mod tests {
             .0
     }
 
-    /// Returns the next events: the numbers of visits, and those of skipped ones as negative numbers.
+    /// Returns the next events: the numbers of visits, and those of skipped ones as negative
+    /// numbers.
     async fn told(subscription: &mut Subscription) -> Vec<i64> {
         let events = timeout(Duration::from_secs(600), subscription.next()).await.unwrap().unwrap();
         let told = |event: &LiveEvent| match event {

@@ -29,8 +29,8 @@ pub(super) struct State {
     next_number: u64,
     /// Whether the task that reads visits runs.
     pub(super) is_polled: bool,
-    /// Whether that task knows which visits are new. Before that, subscriptions have no place in the
-    /// log.
+    /// Whether that task knows which visits are new. Before that, subscriptions have no place in
+    /// the log.
     is_primed: bool,
     is_closed: bool,
 }
@@ -106,8 +106,8 @@ impl State {
         self.log.clear();
     }
 
-    /// Returns whether there is a subscription, or one that may continue. If there is none, the task
-    /// that reads visits has to end, and the log is emptied.
+    /// Returns whether there is a subscription, or one that may continue. If there is none, the
+    /// task that reads visits has to end, and the log is emptied.
     pub(super) fn has_subscriptions(&mut self, now: Instant) -> bool {
         let has_some = !self.subscribers.is_empty() || !self.places.is_empty(now);
         if !has_some {

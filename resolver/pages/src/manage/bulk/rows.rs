@@ -1,5 +1,5 @@
-//! Reads pasted rows: one long URL on each line, or a table ([`transfer::Records`]) whose first line
-//! names its columns in any order.
+//! Reads pasted rows: one long URL on each line, or a table ([`transfer::Records`]) whose first
+//! line names its columns in any order.
 //!
 //! 1. The text is a table if its first line names a column, or has several cells that are words and
 //!    so no URLs, or if a line `sep=…` is before it. A table with an unknown column, or without long
