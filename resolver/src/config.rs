@@ -289,7 +289,7 @@ pub struct Config {
     pub visits_keep: Duration,
     /// Choose what is recorded of visitors. LEVEL is strict (no addresses, referrers and user
     /// agents, and only the counts of visitors who ask not to be tracked), default, or full (whole
-    /// addresses and cookies). Single parts may follow:
+    /// addresses). Single parts may follow:
     /// - addresses: cut, the default (networks: /24 of an IPv4 and /48 of an IPv6 address), full or
     ///   none.
     /// - opt-out: Whether visitors who ask not to be tracked (DNT: 1 or Sec-GPC: 1) are only
@@ -297,7 +297,7 @@ pub struct Config {
     /// - referrers: Pages that visitors come from; on by default.
     /// - user-agents: User agents, and with them browsers, systems and devices; on by default. When
     ///   off, bots are not told from people.
-    /// - cookies: Cookies, at most 512 bytes; off by default.
+    /// - cookies: Not recorded any more, and ignored.
     #[arg(long, env = "RESOLVER_VISITS_PRIVACY", value_name = "LEVEL|PART=on|off[,…]", verbatim_doc_comment, help_heading = VISITS)]
     pub visits_privacy: Vec<String>,
     /// Do not record some visits. They do not count for --remove-unvisited-after either, except

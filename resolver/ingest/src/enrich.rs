@@ -213,7 +213,6 @@ pub(crate) mod tests {
             languages: b"",
             request: b"",
             target: b"",
-            cookie: b"",
         }
     }
 

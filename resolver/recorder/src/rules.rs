@@ -19,14 +19,12 @@ pub struct CaptureRules {
     pub referrers: bool,
     /// Whether the `User-Agent` header is recorded.
     pub user_agents: bool,
-    /// Whether the `Cookie` header is recorded.
-    pub cookies: bool,
     /// Whether it is recorded that a visitor asked not to be tracked.
     pub opt_out: bool,
 }
 
 impl Default for CaptureRules {
-    /// Every visit, without cookies. Requests not to be tracked are not respected.
+    /// Every visit. Requests not to be tracked are not respected.
     fn default() -> Self {
         Self {
             skip_param: None,
@@ -34,7 +32,6 @@ impl Default for CaptureRules {
             orphans: true,
             referrers: true,
             user_agents: true,
-            cookies: false,
             opt_out: false,
         }
     }

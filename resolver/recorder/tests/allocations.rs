@@ -47,7 +47,6 @@ fn visit() -> Event<'static> {
         languages: b"de-CH,de;q=0.9,en;q=0.8",
         request: b"/abc?utm_source=mail",
         target: b"",
-        cookie: b"",
     }
 }
 

@@ -2,7 +2,7 @@
 
 use hyper::{
     Method, Request,
-    header::{ACCEPT_LANGUAGE, COOKIE, DNT, HOST, HeaderMap, HeaderName, HeaderValue, REFERER, USER_AGENT},
+    header::{ACCEPT_LANGUAGE, DNT, HOST, HeaderMap, HeaderName, HeaderValue, REFERER, USER_AGENT},
 };
 
 use crate::fast_path::{RequestHead, prefetch};
@@ -22,7 +22,6 @@ pub(crate) fn request_head<B>(request: &Request<B>) -> RequestHead<'_> {
         user_agent: bytes(headers, &USER_AGENT),
         referer: bytes(headers, &REFERER),
         accept_language: bytes(headers, &ACCEPT_LANGUAGE),
-        cookie: bytes(headers, &COOKIE),
         is_prefetch: is_prefetch(headers),
         is_opted_out: asks(DNT) || asks(SEC_GPC),
     }

@@ -123,7 +123,6 @@ pub(crate) fn note(
         languages: head.accept_language,
         request: kept(!is_name, head.path_and_query.as_bytes()),
         target,
-        cookie: kept(rules.cookies, head.cookie),
     });
 }
 

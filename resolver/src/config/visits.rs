@@ -93,10 +93,12 @@ impl Config {
             (_, true) => AddressMode::Full,
             _ => AddressMode::Cut,
         };
+        if given.switch("cookies")? == Some(true) {
+            tracing::warn!("cookies are not recorded any more: remove cookies=on from --visits-privacy");
+        }
         let rules = CaptureRules {
             referrers: given.switch("referrers")?.unwrap_or(!is_strict),
             user_agents: given.switch("user-agents")?.unwrap_or(!is_strict),
-            cookies: given.switch("cookies")?.unwrap_or(is_full),
             opt_out: given.switch("opt-out")?.unwrap_or(is_strict),
             ..CaptureRules::default()
         };
@@ -161,13 +163,9 @@ mod tests {
                 AddressMode::None,
                 CaptureRules { user_agents: true, ..strict.clone() },
             ),
-            ("full", AddressMode::Full, CaptureRules { cookies: true, ..skipping.clone() }),
+            ("full", AddressMode::Full, skipping.clone()),
             ("addresses=none,opt-out=on,referrers=off,user-agents=off", AddressMode::None, strict),
-            (
-                "addresses=full,cookies=on",
-                AddressMode::Full,
-                CaptureRules { cookies: true, ..skipping.clone() },
-            ),
+            ("addresses=full,cookies=on", AddressMode::Full, skipping.clone()),
         ] {
             let visits = parse(&[skip, "--visits-privacy", privacy]).unwrap();
             assert_eq!((visits.is_on, visits.addresses, visits.rules), (true, addresses, rules), "{privacy}");

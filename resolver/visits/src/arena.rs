@@ -127,7 +127,6 @@ mod tests {
             languages: text,
             request: text,
             target: text,
-            cookie: text,
         }
     }
 

@@ -13,10 +13,8 @@ const REFERRER_MAX: usize = 1_024;
 const LANGUAGES_MAX: usize = 64;
 /// Maximum length of the recorded path with its query, and of the recorded target, in bytes.
 pub const URL_MAX: usize = 2_048;
-const COOKIE_MAX: usize = 512;
 /// Maximum length of an encoded event, in bytes.
-pub(crate) const EVENT_MAX: usize =
-    FIXED + 16 + USER_AGENT_MAX + REFERRER_MAX + LANGUAGES_MAX + 2 * URL_MAX + COOKIE_MAX;
+pub(crate) const EVENT_MAX: usize = FIXED + 16 + USER_AGENT_MAX + REFERRER_MAX + LANGUAGES_MAX + 2 * URL_MAX;
 
 /// Length of the fields before the address, in bytes.
 const FIXED: usize = 2 + 1 + 1 + 4 + 8 + 4 + 1 + 2 + 2 + 1 + 2 + 2 + 2;
@@ -54,8 +52,6 @@ pub struct Event<'a> {
     pub request: &'a [u8],
     /// Where the visitor was redirected to, if not to the link's own target; otherwise empty.
     pub target: &'a [u8],
-    /// `Cookie` header, if the operator keeps cookies; otherwise empty.
-    pub cookie: &'a [u8],
 }
 
 /// Bytes that are not an encoded event.
@@ -72,7 +68,6 @@ impl<'a> Event<'a> {
         cut(&mut self.languages, LANGUAGES_MAX);
         cut(&mut self.request, URL_MAX);
         cut(&mut self.target, URL_MAX);
-        cut(&mut self.cookie, COOKIE_MAX);
         self
     }
 
@@ -84,8 +79,8 @@ impl<'a> Event<'a> {
         FIXED + address + country + self.texts().iter().map(|text| text.len()).sum::<usize>()
     }
 
-    fn texts(&self) -> [&'a [u8]; 6] {
-        [self.user_agent, self.referrer, self.languages, self.request, self.target, self.cookie]
+    fn texts(&self) -> [&'a [u8]; 5] {
+        [self.user_agent, self.referrer, self.languages, self.request, self.target]
     }
 
     /// Writes the event to the beginning of `out`, which has at least
@@ -112,7 +107,8 @@ impl<'a> Event<'a> {
         out.put(&[u8::try_from(self.languages.len()).expect("languages were cut to 64 bytes")]);
         out.put(&len(self.request));
         out.put(&len(self.target));
-        out.put(&len(self.cookie));
+        // The length of a cookie, which earlier releases recorded.
+        out.put(&[0; 2]);
         match self.client {
             IpAddr::V4(address) => out.put(&address.octets()),
             IpAddr::V6(address) => out.put(&address.octets()),
@@ -160,8 +156,8 @@ impl<'a> Event<'a> {
             languages: fields.take(usize::from(languages))?,
             request: fields.take(request)?,
             target: fields.take(target)?,
-            cookie: fields.take(cookie)?,
         };
+        fields.take(cookie)?;
         if fields.0.is_empty() { Ok((event, rest)) } else { Err(Malformed) }
     }
 }

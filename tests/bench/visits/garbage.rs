@@ -86,7 +86,7 @@ async fn measure(args: &Args) -> anyhow::Result<Measured> {
     let postgres = Postgres::builder().scratch(&scratch).start().await?;
     resolver::migrate(&scratch, &postgres.url()).await?.success()?;
     let builder = Resolver::builder(&scratch, "garbage", &secret::random_hex()?)?.database(&postgres.url());
-    let flags = ["--visits-privacy", "cookies=on", "--limit", "unknown-codes-per-minute=0"];
+    let flags = ["--limit", "unknown-codes-per-minute=0"];
     let resolver = builder.args(flags).start().await?;
     let code = resolver.api.create("https://example.org/garbage").await?.code;
     let pid = resolver.process.pid();

@@ -116,7 +116,6 @@ impl Load {
                 languages: language.as_bytes(),
                 request: b"",
                 target: b"",
-                cookie: b"",
             };
             maker.add(&event, Thread::of(0), &context, &mut self.enricher, &mut self.known);
         }

@@ -106,7 +106,6 @@ fn visit(has_headers: bool) -> Event<'static> {
         languages: header("de-CH,de;q=0.9,en;q=0.8"),
         request: b"",
         target: b"",
-        cookie: b"",
     }
 }
 

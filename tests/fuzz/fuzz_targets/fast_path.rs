@@ -86,7 +86,7 @@ struct Seen {
     query: Option<String>,
     host: Option<String>,
     /// The headers that are recorded, the client's address and its country.
-    headers: [Vec<u8>; 7],
+    headers: [Vec<u8>; 6],
     is_opted_out: bool,
 }
 
@@ -141,7 +141,6 @@ fn seen_fast(request: &fast_path::Request<'_>) -> Seen {
             head.user_agent.to_vec(),
             head.referer.to_vec(),
             head.accept_language.to_vec(),
-            head.cookie.to_vec(),
             request.client.unwrap_or_default().to_vec(),
             request.forwarded.unwrap_or_default().to_vec(),
             request.country.unwrap_or_default().to_vec(),
@@ -190,16 +189,8 @@ fn seen_by_hyper(request: &Request<Incoming>) -> Seen {
             .get("host")
             .and_then(|host| std::str::from_utf8(host.as_bytes()).ok())
             .map(str::to_owned),
-        headers: [
-            "user-agent",
-            "referer",
-            "accept-language",
-            "cookie",
-            "x-forwarded-for",
-            "forwarded",
-            COUNTRY,
-        ]
-        .map(first),
+        headers: ["user-agent", "referer", "accept-language", "x-forwarded-for", "forwarded", COUNTRY]
+            .map(first),
         is_opted_out: asks("dnt") || asks("sec-gpc"),
     }
 }

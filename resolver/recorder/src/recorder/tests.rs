@@ -87,7 +87,6 @@ fn event(link: i64, at: i64, target: &[u8]) -> Event<'_> {
         languages: b"",
         request: b"",
         target,
-        cookie: b"",
     }
 }
 

@@ -32,8 +32,6 @@ pub struct RequestHead<'a> {
     pub referer: &'a [u8],
     /// The `Accept-Language` header; empty if absent.
     pub accept_language: &'a [u8],
-    /// The `Cookie` header; empty if absent.
-    pub cookie: &'a [u8],
     /// Whether a browser fetches ahead, before a person has decided to follow the link. Always false
     /// on the fast path, which hands such a request over.
     pub is_prefetch: bool,
@@ -81,7 +79,6 @@ struct Fields<'a> {
     client: Option<&'a [u8]>,
     forwarded: Option<&'a [u8]>,
     accept_language: Option<&'a [u8]>,
-    cookie: Option<&'a [u8]>,
     country: Option<&'a [u8]>,
     is_opted_out: bool,
     has_traceparent: bool,
@@ -98,7 +95,6 @@ impl<'a> Fields<'a> {
             10 if is("user-agent") => &mut self.user_agent,
             9 if is("forwarded") => &mut self.forwarded,
             15 if is("accept-language") => return keep_first(&mut self.accept_language, value),
-            6 if is("cookie") => return keep_first(&mut self.cookie, value),
             3 if is("dnt") => return self.note_opt_out(value),
             11 if is("traceparent") => {
                 self.has_traceparent = true;
@@ -164,7 +160,6 @@ pub(super) fn parse<'a>(bytes: &'a [u8], from_proxy: &ProxyHeaders) -> Option<(R
         user_agent: fields.user_agent.unwrap_or_default(),
         referer: fields.referer.unwrap_or_default(),
         accept_language: fields.accept_language.unwrap_or_default(),
-        cookie: fields.cookie.unwrap_or_default(),
         is_prefetch: false,
         is_opted_out: fields.is_opted_out,
     };
@@ -214,7 +209,6 @@ mod tests {
             user_agent: b"",
             referer: b"",
             accept_language: b"",
-            cookie: b"",
             is_prefetch: false,
             is_opted_out: false,
         };
@@ -243,9 +237,9 @@ mod tests {
     #[test]
     fn headers_that_are_only_recorded_are_read_and_may_be_repeated() {
         let with = |lines: &str| format!("GET /abc HTTP/1.1\r\nHost: a.example\r\n{lines}\r\n");
-        let head = with("accept-language: de\r\nAccept-Language: en\r\ncookie: a=b\r\nCookie: c=d\r\n");
+        let head = with("accept-language: de\r\nAccept-Language: en\r\n");
         let (Request { head: parsed, country, .. }, _) = read(&head).unwrap();
-        assert_eq!((parsed.accept_language, parsed.cookie, country), (&b"de"[..], &b"a=b"[..], None));
+        assert_eq!((parsed.accept_language, country), (&b"de"[..], None));
         for (lines, is_opted_out) in [
             ("DNT: 1\r\n", true),
             ("dnt: 0\r\nsec-gpc: 1\r\n", true),

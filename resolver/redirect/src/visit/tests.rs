@@ -251,7 +251,6 @@ fn with_headers() -> Request<()> {
         ("user-agent", "curl/8"),
         ("referer", "https://from.example/"),
         ("accept-language", "de-CH"),
-        ("cookie", "a=b"),
         ("sec-gpc", "1"),
     ] {
         request.headers_mut().insert(name, HeaderValue::from_static(value));
@@ -261,7 +260,7 @@ fn with_headers() -> Request<()> {
 
 #[tokio::test]
 async fn every_way_to_a_redirect_records_the_same() {
-    let rules = CaptureRules { cookies: true, opt_out: true, ..CaptureRules::default() };
+    let rules = CaptureRules { opt_out: true, ..CaptureRules::default() };
     let site = Site::start(rules).await;
     let link = site.create("abc123", Details::default()).await;
     assert!(site.is_code("abc123"));
@@ -285,7 +284,6 @@ async fn every_way_to_a_redirect_records_the_same() {
         languages: b"de-CH",
         request: b"",
         target: b"",
-        cookie: b"a=b",
     };
     let blocks = site.take_blocks();
     let events: Vec<Event<'_>> =
@@ -312,8 +310,8 @@ async fn what_the_operator_does_not_record_is_left_out() {
     follow(&site.thread, visitor(CLIENT), &with_headers()).await;
     let blocks = site.take_blocks();
     let event = read_block(&blocks[0]).unwrap().1.next().unwrap().unwrap();
-    let texts = [event.user_agent, event.referrer, event.cookie];
-    assert_eq!((texts, event.is_opted_out), ([&b""[..]; 3], false));
+    let texts = [event.user_agent, event.referrer];
+    assert_eq!((texts, event.is_opted_out), ([&b""[..]; 2], false));
     follow(&site.thread, visitor(CLIENT), &get("/abc123?nostat")).await;
     follow(&site.thread, visitor("198.51.100.7"), &get("/abc123")).await;
     follow(&site.thread, visitor(CLIENT), &get("/nosuch")).await;
