@@ -3,10 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use daemon::{Contact, Recorder};
-use metrics::{
-    Counter, Gauge, Histogram, counter, describe_counter, describe_gauge, describe_histogram, gauge,
-    histogram,
-};
+use metrics::{Counter, Gauge, Histogram, counter, describe_counter, describe_gauge, gauge};
 use numbers::{Epoch, Namespace};
 use tls::Certificate;
 use tokio::{sync::watch, time::Instant};
@@ -54,49 +51,63 @@ pub struct ElectionMetrics {
 impl Metrics {
     /// Registers all metrics, so that the first scrape shows zeros instead of nothing.
     pub fn new(recorder: &Recorder) -> Self {
-        recorder.with(|| {
+        let transactions = |result: &'static str| counter!("issuer_transactions_total", "result" => result);
+        let [applied, refused, unknown] = recorder.with(|| {
             describe();
-            let transactions =
-                |result: &'static str| counter!("issuer_transactions_total", "result" => result);
-            Self {
-                recorder: recorder.clone(),
-                lease_deadline: watch::Sender::new(None),
-                lease_remaining: gauge!("issuer_lease_remaining_seconds"),
-                etcd: Arc::new(Contact::polled("etcd")),
-                leader: gauge!("issuer_leader"),
-                epoch: gauge!("issuer_epoch"),
-                allocations: counter!("issuer_allocations_total"),
-                issued: counter!("issuer_numbers_issued_total"),
-                refusals: counter!("issuer_refusals_total"),
-                applied: transactions("ok"),
-                refused: transactions("conflict"),
-                unknown: transactions("unknown"),
-                leader_changes: counter!("issuer_leader_changes_total"),
-                allocation_seconds: histogram!("issuer_allocation_duration_seconds"),
-                transaction_seconds: histogram!("issuer_transaction_duration_seconds"),
-            }
-        })
+            ["ok", "conflict", "unknown"].map(transactions)
+        });
+        Self {
+            recorder: recorder.clone(),
+            lease_deadline: watch::Sender::new(None),
+            lease_remaining: recorder.gauge(
+                "issuer_lease_remaining_seconds",
+                "How long the leader's lease lasts if etcd does not answer any more; 0 without one.",
+            ),
+            etcd: Arc::new(Contact::polled("etcd")),
+            leader: recorder.gauge(
+                "issuer_leader",
+                "1 while this issuer leads and serves, else 0. Only a leader has gauges of the ledger.",
+            ),
+            epoch: recorder.gauge("issuer_epoch", "The epoch this issuer last served."),
+            allocations: recorder
+                .counter("issuer_allocations_total", "Allocations answered, repeated ones included."),
+            // Of this process alone and without a label: a series that began with its first block
+            // would hide that from `rate`, and one that followed the ledger would repeat what other
+            // leaders have issued.
+            issued: recorder.counter(
+                "issuer_numbers_issued_total",
+                "Numbers that this process has handed out as leader. Add the rates of all issuers.",
+            ),
+            refusals: recorder.counter("issuer_refusals_total", "Calls refused, for any reason."),
+            applied,
+            refused,
+            unknown,
+            leader_changes: recorder
+                .counter("issuer_leader_changes_total", "Leaders seen after the first one."),
+            allocation_seconds: recorder.histogram(
+                "issuer_allocation_duration_seconds",
+                "Time from a call's arrival to the answer with its block.",
+            ),
+            transaction_seconds: recorder.histogram(
+                "issuer_transaction_duration_seconds",
+                "Time from sending a ledger transaction to its outcome.",
+            ),
+        }
     }
 
     /// Registers the election's metrics and returns their handles.
     pub fn election(&self) -> ElectionMetrics {
-        self.recorder.with(|| {
-            describe_counter!(
-                "issuer_election_errors_total",
-                "Failed calls to etcd outside of transactions."
-            );
-            describe_histogram!(
+        let recorder = &self.recorder;
+        ElectionMetrics {
+            errors: recorder
+                .counter("issuer_election_errors_total", "Failed calls to etcd outside of transactions."),
+            keep_alive_seconds: recorder.histogram(
                 "issuer_keep_alive_duration_seconds",
-                metrics::Unit::Seconds,
-                "Time from sending a lease keep-alive to its answer."
-            );
-            ElectionMetrics {
-                errors: counter!("issuer_election_errors_total"),
-                keep_alive_seconds: histogram!("issuer_keep_alive_duration_seconds"),
-                etcd: Arc::clone(&self.etcd),
-                lease_deadline: self.lease_deadline.clone(),
-            }
-        })
+                "Time from sending a lease keep-alive to its answer.",
+            ),
+            etcd: Arc::clone(&self.etcd),
+            lease_deadline: self.lease_deadline.clone(),
+        }
     }
 
     /// Sets whether this issuer serves, and the epoch if it does.
@@ -211,10 +222,6 @@ fn namespace_gauges(namespace: &Namespace) -> [Gauge; 12] {
 
 fn describe() {
     describe_gauge!(
-        "issuer_leader",
-        "1 while this issuer leads and serves, else 0. Only a leader has gauges of the ledger."
-    );
-    describe_gauge!(
         "issuer_certificate_expiry_timestamp_seconds",
         metrics::Unit::Seconds,
         "End of the validity of an own certificate, in seconds since 1970: server, of the listener; etcd, shown to etcd."
@@ -224,33 +231,8 @@ fn describe() {
         metrics::Unit::Seconds,
         "Time since etcd last answered the election, or since the start. It is asked every second, or for the lease."
     );
-    describe_gauge!("issuer_epoch", "The epoch this issuer last served.");
-    describe_counter!("issuer_allocations_total", "Allocations answered, repeated ones included.");
-    describe_counter!("issuer_refusals_total", "Calls refused, for any reason.");
     describe_counter!("issuer_transactions_total", "Ledger transactions by result: ok, conflict, unknown.");
-    describe_histogram!(
-        "issuer_transaction_duration_seconds",
-        metrics::Unit::Seconds,
-        "Time from sending a ledger transaction to its outcome."
-    );
-    // Of this process alone and without a label: a series that began with its first block would
-    // hide that from `rate`, and one that followed the ledger would repeat what other leaders have
-    // issued.
-    describe_counter!(
-        "issuer_numbers_issued_total",
-        "Numbers that this process has handed out as leader. Add the rates of all issuers."
-    );
     describe_gauge!("issuer_namespace_allocated", "Numbers of a namespace ever allocated, by the ledger.");
-    describe_counter!("issuer_leader_changes_total", "Leaders seen after the first one.");
-    describe_gauge!(
-        "issuer_lease_remaining_seconds",
-        "How long the leader's lease lasts if etcd does not answer any more; 0 without one."
-    );
-    describe_histogram!(
-        "issuer_allocation_duration_seconds",
-        metrics::Unit::Seconds,
-        "Time from a call's arrival to the answer with its block."
-    );
     describe_gauge!(
         "issuer_namespace_remaining_ratio",
         "Share of a namespace's numbers that can still be allocated."

@@ -42,10 +42,15 @@ impl DatabaseMetrics {
                 recorder: recorder.clone(),
                 contacts: servers.iter().map(|server| Contact::polled(server.name())).collect(),
                 replica_reads: [reads("answered"), reads("behind"), reads("failed")],
-                schema: gauge!("resolver_schema_version"),
-                schema_expected: gauge!("resolver_schema_version_expected"),
-                slots: unknown(gauge!("resolver_visit_slots_used")),
-                slots_max: unknown(gauge!("resolver_visit_slots_max")),
+                schema: recorder.gauge("resolver_schema_version", "Newest migration that the database has."),
+                schema_expected: recorder
+                    .gauge("resolver_schema_version_expected", "Newest migration that this process knows."),
+                slots: unknown(recorder.gauge(
+                    "resolver_visit_slots_used",
+                    "Slots of processes that have stored visits within five minutes, by the database: the \
+                     same on every page.",
+                )),
+                slots_max: unknown(recorder.gauge("resolver_visit_slots_max", "Slots that there are.")),
             })
         })
     }
@@ -152,11 +157,4 @@ fn describe() {
         Unit::Seconds,
         "Time that a call waited for a connection of a pool."
     );
-    describe_gauge!("resolver_schema_version", "Newest migration that the database has.");
-    describe_gauge!("resolver_schema_version_expected", "Newest migration that this process knows.");
-    describe_gauge!(
-        "resolver_visit_slots_used",
-        "Slots of processes that have stored visits within five minutes, by the database: the same on every page."
-    );
-    describe_gauge!("resolver_visit_slots_max", "Slots that there are.");
 }

@@ -7,32 +7,24 @@ use std::{
 
 use daemon::Recorder;
 use jiff::Timestamp;
-use metrics::{Counter, Gauge, Unit, counter, describe_counter, describe_gauge, gauge};
+use metrics::{Counter, Gauge, counter};
 use spool::{Backlog, DropReason};
 use tokio::time::Instant;
 
 /// Interval over which the rate of recorded visits is measured.
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Metrics of stored visits.
+/// Metrics of stored visits, which [`IngestMetrics::new`] describes.
+#[expect(missing_docs, reason = "each is described where it is created, as the metrics page shows it")]
 pub struct IngestMetrics {
-    /// Visits stored with a row.
     pub rows: Counter,
-    /// Batches stored.
     pub batches: Counter,
-    /// Batches whose COMMIT was not answered.
     pub unknown: Counter,
-    /// Blocks that could not be read.
     pub malformed: Counter,
-    /// Visits that were deleted before they were stored.
     pub deleted: Counter,
-    /// Reads of the spool that failed, or skipped damaged blocks.
     pub spool_errors: Counter,
-    /// 1 if another process stores this spool.
     pub fenced: Gauge,
-    /// 1 while this process has a slot, without which it stores nothing.
     pub registered: Gauge,
-    /// Attempts to register that found no free slot.
     pub slots_missing: Counter,
     waiting: Gauge,
     rows_waiting: Gauge,
@@ -43,7 +35,6 @@ pub struct IngestMetrics {
     last_stored: Gauge,
     /// By reason, in the order of [`DropReason::ALL`], which is that of its values.
     dropped: [Counter; DropReason::ALL.len()],
-    /// Texts that were not kept.
     pub other_texts: Counter,
     rate: Mutex<Rate>,
     /// The number of rows that ClickHouse has not taken, and the time of the first visit among
@@ -60,34 +51,69 @@ struct Rate {
 impl IngestMetrics {
     /// Registers the metrics.
     pub fn new(recorder: &Recorder) -> Arc<Self> {
-        recorder.with(|| {
-            describe();
-            let last_stored = gauge!("resolver_visit_last_stored_timestamp_seconds");
-            // Not known yet, so that it is not on the page.
-            last_stored.set(f64::NAN);
-            Arc::new(Self {
-                rows: counter!("resolver_visits_stored_total"),
-                batches: counter!("resolver_visit_batches_total"),
-                unknown: counter!("resolver_visit_batches_in_doubt_total"),
-                malformed: counter!("resolver_visit_blocks_malformed_total"),
-                deleted: counter!("resolver_visits_deleted_before_stored_total"),
-                spool_errors: counter!("resolver_visit_spool_errors_total"),
-                fenced: gauge!("resolver_visits_fenced"),
-                registered: gauge!("resolver_visits_registered"),
-                slots_missing: counter!("resolver_visit_slots_missing_total"),
-                waiting: gauge!("resolver_visit_blocks_waiting"),
-                rows_waiting: gauge!("resolver_visit_rows_waiting"),
-                rows_oldest: gauge!("resolver_visit_rows_oldest_waiting_seconds"),
-                spool_bytes: gauge!("resolver_visit_spool_bytes"),
-                spool_bytes_max: gauge!("resolver_visit_spool_bytes_max"),
-                oldest: gauge!("resolver_visit_oldest_waiting_seconds"),
-                last_stored,
-                dropped: DropReason::ALL
-                    .map(|reason| counter!("resolver_visits_dropped_total", "reason" => reason.name())),
-                other_texts: counter!("resolver_visit_texts_other_total"),
-                waiting_rows: Mutex::default(),
-                rate: Mutex::new(Rate { since: Instant::now(), recorded: 0, per_second: 0 }),
-            })
+        let last_stored = recorder.gauge(
+            "resolver_visit_last_stored_timestamp_seconds",
+            "Time of the latest visit that this process has stored since its start.",
+        );
+        // Not known yet, so that it is not on the page.
+        last_stored.set(f64::NAN);
+        let dropped =
+            |reason: DropReason| counter!("resolver_visits_dropped_total", "reason" => reason.name());
+        Arc::new(Self {
+            rows: recorder.counter("resolver_visits_stored_total", "Visits stored with a row."),
+            batches: recorder.counter("resolver_visit_batches_total", "Batches of visits stored."),
+            unknown: recorder.counter(
+                "resolver_visit_batches_in_doubt_total",
+                "Batches of visits whose COMMIT was not answered; their outcome was asked for.",
+            ),
+            malformed: recorder
+                .counter("resolver_visit_blocks_malformed_total", "Spooled blocks that could not be read."),
+            deleted: recorder.counter(
+                "resolver_visits_deleted_before_stored_total",
+                "Visits that were deleted while they were still in the spool.",
+            ),
+            spool_errors: recorder.counter(
+                "resolver_visit_spool_errors_total",
+                "Reads of the spool that failed, or skipped damaged blocks.",
+            ),
+            fenced: recorder
+                .gauge("resolver_visits_fenced", "1 if another process stores the spool of this one."),
+            registered: recorder.gauge(
+                "resolver_visits_registered",
+                "1 while this process has one of the 128 slots, without which it stores no visits.",
+            ),
+            slots_missing: recorder.counter(
+                "resolver_visit_slots_missing_total",
+                "Attempts to get a slot that found all of them taken.",
+            ),
+            waiting: recorder
+                .gauge("resolver_visit_blocks_waiting", "Spooled blocks of visits that are not stored yet."),
+            rows_waiting: recorder.gauge(
+                "resolver_visit_rows_waiting",
+                "Visits that are counted, and whose rows are not in ClickHouse yet.",
+            ),
+            rows_oldest: recorder.gauge(
+                "resolver_visit_rows_oldest_waiting_seconds",
+                "Age of the oldest visit that is counted and whose row is not in ClickHouse yet; 0 if none \
+                 waits.",
+            ),
+            spool_bytes: recorder.gauge("resolver_visit_spool_bytes", "Size of the spool of visits."),
+            spool_bytes_max: recorder.gauge(
+                "resolver_visit_spool_bytes_max",
+                "Size at which the spool of visits is full: newer ones are dropped then.",
+            ),
+            oldest: recorder.gauge(
+                "resolver_visit_oldest_waiting_seconds",
+                "Age of the oldest visit that is not stored yet; 0 if all are.",
+            ),
+            last_stored,
+            dropped: recorder.with(|| DropReason::ALL.map(dropped)),
+            other_texts: recorder.counter(
+                "resolver_visit_texts_other_total",
+                "Texts of rows that were not kept, because too many new ones came at once.",
+            ),
+            waiting_rows: Mutex::default(),
+            rate: Mutex::new(Rate { since: Instant::now(), recorded: 0, per_second: 0 }),
         })
     }
 
@@ -144,59 +170,4 @@ fn seconds(micros: i64) -> f64 {
     micros as f64 / 1e6
 }
 
-fn describe() {
-    describe_counter!("resolver_visits_stored_total", "Visits stored with a row.");
-    describe_counter!("resolver_visit_batches_total", "Batches of visits stored.");
-    describe_counter!(
-        "resolver_visit_batches_in_doubt_total",
-        "Batches of visits whose COMMIT was not answered; their outcome was asked for."
-    );
-    describe_counter!("resolver_visit_blocks_malformed_total", "Spooled blocks that could not be read.");
-    describe_counter!(
-        "resolver_visits_deleted_before_stored_total",
-        "Visits that were deleted while they were still in the spool."
-    );
-    describe_counter!(
-        "resolver_visit_spool_errors_total",
-        "Reads of the spool that failed, or skipped damaged blocks."
-    );
-    describe_gauge!("resolver_visit_blocks_waiting", "Spooled blocks of visits that are not stored yet.");
-    describe_gauge!(
-        "resolver_visit_rows_waiting",
-        "Visits that are counted, and whose rows are not in ClickHouse yet."
-    );
-    describe_gauge!(
-        "resolver_visit_rows_oldest_waiting_seconds",
-        Unit::Seconds,
-        "Age of the oldest visit that is counted and whose row is not in ClickHouse yet; 0 if none waits."
-    );
-    describe_gauge!("resolver_visit_spool_bytes", Unit::Bytes, "Size of the spool of visits.");
-    describe_gauge!(
-        "resolver_visit_spool_bytes_max",
-        Unit::Bytes,
-        "Size at which the spool of visits is full: newer ones are dropped then."
-    );
-    describe_gauge!(
-        "resolver_visit_oldest_waiting_seconds",
-        Unit::Seconds,
-        "Age of the oldest visit that is not stored yet; 0 if all are."
-    );
-    describe_gauge!(
-        "resolver_visit_last_stored_timestamp_seconds",
-        Unit::Seconds,
-        "Time of the latest visit that this process has stored since its start."
-    );
-    describe_gauge!(
-        "resolver_visits_registered",
-        "1 while this process has one of the 128 slots, without which it stores no visits."
-    );
-    describe_counter!(
-        "resolver_visit_slots_missing_total",
-        "Attempts to get a slot that found all of them taken."
-    );
-    describe_gauge!("resolver_visits_fenced", "1 if another process stores the spool of this one.");
-    describe_counter!(
-        "resolver_visit_texts_other_total",
-        "Texts of rows that were not kept, because too many new ones came at once."
-    );
-}
+fn describe() {}

@@ -3,10 +3,7 @@
 use std::sync::Arc;
 
 use daemon::Recorder;
-use metrics::{
-    Counter, Histogram, Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram,
-};
-
+use metrics::{Counter, Histogram, Unit, counter, describe_counter, describe_gauge, gauge};
 use tls::Certificate;
 
 use crate::{IssuerClient, Minting};
@@ -28,16 +25,23 @@ pub struct SupplyMetrics {
 impl SupplyMetrics {
     /// Registers all metrics, so that the first scrape shows zeros instead of no series.
     pub fn new(recorder: &Recorder) -> Arc<Self> {
-        recorder.with(|| {
+        let refills_failed = |reason| counter!("resolver_refills_failed_total", "reason" => reason);
+        let [refills_refused, refills_unanswered] = recorder.with(|| {
             describe();
-            Arc::new(Self {
-                recorder: recorder.clone(),
-                blocks_overlapping: counter!("resolver_blocks_overlapping_total"),
-                reclaimed: counter!("resolver_numbers_reclaimed_total"),
-                refills_refused: counter!("resolver_refills_failed_total", "reason" => "refused"),
-                refills_unanswered: counter!("resolver_refills_failed_total", "reason" => "unanswered"),
-                refill_seconds: histogram!("resolver_refill_duration_seconds"),
-            })
+            ["refused", "unanswered"].map(refills_failed)
+        });
+        Arc::new(Self {
+            recorder: recorder.clone(),
+            blocks_overlapping: recorder.counter(
+                "resolver_blocks_overlapping_total",
+                "Blocks refused because they overlapped the register.",
+            ),
+            reclaimed: recorder
+                .counter("resolver_numbers_reclaimed_total", "Unused numbers found in leaked blocks."),
+            refills_refused,
+            refills_unanswered,
+            refill_seconds: recorder
+                .histogram("resolver_refill_duration_seconds", "Time from wanting a block to having it."),
         })
     }
 
@@ -81,18 +85,8 @@ fn describe() {
         "End of the validity of an own certificate, in seconds since 1970: public, of the listener; issuer, shown to issuers."
     );
     describe_counter!(
-        "resolver_blocks_overlapping_total",
-        "Blocks refused because they overlapped the register."
-    );
-    describe_counter!("resolver_numbers_reclaimed_total", "Unused numbers found in leaked blocks.");
-    describe_counter!(
         "resolver_refills_failed_total",
         "Calls to the issuer that failed, by reason: refused; unanswered: no connection, no answer in time, or no leader."
-    );
-    describe_histogram!(
-        "resolver_refill_duration_seconds",
-        Unit::Seconds,
-        "Time from wanting a block to having it."
     );
     describe_gauge!(
         "resolver_supply_seconds",

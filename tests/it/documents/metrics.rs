@@ -17,7 +17,8 @@ pub(super) fn table<'a>(sources: impl Iterator<Item = &'a str> + Clone) -> Strin
     let mut metrics: BTreeMap<String, Metric> = BTreeMap::new();
     for source in sources.clone() {
         for kind in ["counter", "gauge", "histogram"] {
-            for call in source.split(&format!("describe_{kind}!(")).skip(1) {
+            let calls = [format!("describe_{kind}!("), format!(".{kind}(")];
+            for call in calls.iter().flat_map(|call| source.split(call).skip(1)) {
                 let Some((name, meaning)) = described(call) else { continue };
                 metrics.insert(name.to_owned(), Metric { kind, meaning, ..Metric::default() });
             }

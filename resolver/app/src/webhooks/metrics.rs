@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use daemon::{Contact, Recorder};
-use metrics::{Counter, Gauge, Unit, counter, describe_counter, describe_gauge, gauge};
+use metrics::{Counter, Gauge, counter, describe_counter};
 use store::Backlog;
 
 /// The handles of all counters and gauges of webhooks.
@@ -27,19 +27,35 @@ pub struct WebhookMetrics {
 impl WebhookMetrics {
     /// Registers all metrics, so that the first scrape shows zeros rather than nothing.
     pub fn new(recorder: &Recorder) -> Arc<Self> {
-        recorder.with(|| {
-            describe();
-            let attempts = |outcome| counter!("resolver_webhook_attempts_total", "outcome" => outcome);
-            Arc::new(Self {
-                delivered: attempts("delivered"),
-                retried: attempts("retried"),
-                dead: attempts("dead"),
-                dropped: counter!("resolver_webhook_deliveries_dropped_total"),
-                disabled: counter!("resolver_webhooks_disabled_total"),
-                receivers: Contact::on_demand("receivers"),
-                open: gauge!("resolver_webhook_deliveries_open"),
-                overdue: gauge!("resolver_webhook_overdue_seconds"),
-            })
+        let [delivered, retried, dead] = recorder.with(|| {
+            describe_counter!(
+                "resolver_webhook_attempts_total",
+                "Attempts to deliver an event, by outcome: delivered; retried: another one follows; dead: it was the last."
+            );
+            ["delivered", "retried", "dead"]
+                .map(|outcome| counter!("resolver_webhook_attempts_total", "outcome" => outcome))
+        });
+        Arc::new(Self {
+            delivered,
+            retried,
+            dead,
+            dropped: recorder.counter(
+                "resolver_webhook_deliveries_dropped_total",
+                "Deliveries dropped because as many were open for their webhook as there may be.",
+            ),
+            disabled: recorder.counter(
+                "resolver_webhooks_disabled_total",
+                "Webhooks disabled because their receiver was gone or had failed for long.",
+            ),
+            receivers: Contact::on_demand("receivers"),
+            open: recorder.gauge(
+                "resolver_webhook_deliveries_open",
+                "Open deliveries of all webhooks. Every resolver of a database shows the same number.",
+            ),
+            overdue: recorder.gauge(
+                "resolver_webhook_overdue_seconds",
+                "How long the oldest open delivery of an enabled webhook is due.",
+            ),
         })
     }
 
@@ -52,28 +68,4 @@ impl WebhookMetrics {
         self.open.set(open);
         self.overdue.set(overdue);
     }
-}
-
-fn describe() {
-    describe_counter!(
-        "resolver_webhook_attempts_total",
-        "Attempts to deliver an event, by outcome: delivered; retried: another one follows; dead: it was the last."
-    );
-    describe_counter!(
-        "resolver_webhook_deliveries_dropped_total",
-        "Deliveries dropped because as many were open for their webhook as there may be."
-    );
-    describe_counter!(
-        "resolver_webhooks_disabled_total",
-        "Webhooks disabled because their receiver was gone or had failed for long."
-    );
-    describe_gauge!(
-        "resolver_webhook_deliveries_open",
-        "Open deliveries of all webhooks. Every resolver of a database shows the same number."
-    );
-    describe_gauge!(
-        "resolver_webhook_overdue_seconds",
-        Unit::Seconds,
-        "How long the oldest open delivery of an enabled webhook is due."
-    );
 }
