@@ -28,7 +28,7 @@ impl LinkService {
         // Entries have fractions of a second.
         let filter = EntryFilter { until: filter.until.map(whole_second), ..filter.clone() };
         let _turn = self.turns.query(by.id).await?;
-        Ok(self.keys.audit_entries(&filter, PER_PAGE).await?)
+        Ok(self.store.audit_entries(&filter, PER_PAGE).await?)
     }
 
     /// Returns the object of a name: links on the default domain that have the name or had it,

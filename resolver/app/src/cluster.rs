@@ -58,7 +58,7 @@ impl LinkService {
         Box::pin(async move {
             require_operator(by)?;
             let asked = timeout(ANSWER_WITHIN, self.reserver.client.status());
-            let checked = timeout(ANSWER_WITHIN, self.settings.poll_settings(None));
+            let checked = timeout(ANSWER_WITHIN, self.store.poll_settings(None));
             let visits = timeout(ANSWER_WITHIN, self.visits.ping());
             let (asked, checked, visits) = tokio::join!(asked, checked, visits);
             let mintings = self.reserver.mintings.iter();

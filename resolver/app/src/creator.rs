@@ -28,7 +28,7 @@ use daemon::TaskSupervisor;
 use jiff::Timestamp;
 use limits::PermitTimeout;
 use links::{Draft, Idempotency, Link, NewLink, Record, Slug, Tag};
-use store::{Links, Register};
+use store::Store;
 use supply::{Claim, ClaimError, Fate, Minting, Owner, safety_rule::SafetyRule};
 use tokio::{
     runtime,
@@ -128,10 +128,8 @@ pub struct Creator {
 pub struct CreatorConfig {
     /// The supplies of numbers, that of the default keyspace first.
     pub mintings: Vec<Arc<Minting>>,
-    /// The database that stores the links.
-    pub links: Arc<dyn Links>,
-    /// Which numbers are whose.
-    pub register: Arc<dyn Register>,
+    /// The database that stores the links, and which numbers are whose.
+    pub store: Arc<dyn Store>,
     /// This process, as the register names the owner of its blocks.
     pub owner: Owner,
     /// Has the mint, and reads rows whose insert is in doubt.
@@ -151,8 +149,8 @@ impl Creator {
     /// Starts a creator and its batch task on the current runtime.
     pub fn start(supervisor: &TaskSupervisor, config: CreatorConfig) -> Self {
         let (batch, waiting) = mpsc::channel(CREATES_MAX);
-        let (links, metrics) = (Arc::clone(&config.links), Arc::clone(&config.metrics));
-        supervisor.spawn("writer of links", write_batches(links, waiting, metrics));
+        let (store, metrics) = (Arc::clone(&config.store), Arc::clone(&config.metrics));
+        supervisor.spawn("writer of links", write_batches(store, waiting, metrics));
         Self {
             parts: Arc::new(Parts { config, batch }),
             slots: Arc::new(Semaphore::new(CREATES_MAX)),
@@ -348,7 +346,7 @@ impl Parts {
         }
         let outcomes = match claims.first() {
             Some((claim, _)) => {
-                batch::insert(&*self.config.links, &self.config.metrics, &claim.history, &links).await
+                batch::insert(&*self.config.store, &self.config.metrics, &claim.history, &links).await
             }
             None => Vec::new(),
         };

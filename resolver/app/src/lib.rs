@@ -31,7 +31,7 @@ use ::links::Schemes;
 use ::visits::AddressMode;
 use ::webhooks::Policy;
 use futures_util::future::BoxFuture;
-use store::{Catalog, Keys, Links, Register, Settings, Webhooks};
+use store::Store;
 use visit_store::VisitStore;
 
 use ::lookup::{Lookup, domain_cache::DomainCache, passwords::PasswordGuard};
@@ -72,26 +72,16 @@ pub struct LinkService {
     pub reserver: Reserver,
     /// Domains and target rules, cached.
     pub domain_cache: Arc<DomainCache>,
-    /// Links, one by one.
-    pub links: Arc<dyn Links>,
-    /// Lists of links, and tags.
-    pub catalog: Arc<dyn Catalog>,
+    /// Links and all that is stored with them, but for visits.
+    pub store: Arc<dyn Store>,
     /// Visits and their counters.
     pub visits: Arc<dyn VisitStore>,
     /// What this process has recorded of visits and not stored yet; `None` if it records none.
     pub backlog: Option<SpoolGauge>,
-    /// Reservations.
-    pub register: Arc<dyn Register>,
-    /// Target rules, and which domains have links.
-    pub settings: Arc<dyn Settings>,
-    /// API keys and the audit log.
-    pub keys: Arc<dyn Keys>,
     /// Names of API keys, cached.
     pub key_names: KeyNames,
     /// Password hashing and verification, rate-limited.
     pub passwords: Arc<PasswordGuard>,
-    /// Webhooks.
-    pub webhooks: Arc<dyn Webhooks>,
     /// The addresses that webhooks may reach.
     pub webhook_policy: Policy,
     /// Permits that limit the concurrent database calls of each API key.

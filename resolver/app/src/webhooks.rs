@@ -74,7 +74,7 @@ impl LinkService {
         Box::pin(async move {
             require_operator(by)?;
             let _turn = self.turns.query(by.id).await?;
-            Ok(self.shown_webhooks(self.webhooks.webhooks().await?).await?)
+            Ok(self.shown_webhooks(self.store.webhooks().await?).await?)
         })
     }
 
@@ -83,7 +83,7 @@ impl LinkService {
         Box::pin(async move {
             require_operator(by)?;
             let _turn = self.turns.query(by.id).await?;
-            let found = self.webhooks.webhook(webhook_id(id)?).await?;
+            let found = self.store.webhook(webhook_id(id)?).await?;
             self.shown_webhook(found.ok_or_else(|| no_webhook(id))?).await
         })
     }
@@ -118,7 +118,7 @@ impl LinkService {
             let url = url.ok_or(AppError::Internal)?;
             let new = NewWebhook { url, secret: draw_secret()?, subscription, tag, description };
             let _turn = self.turns.write(by.id).await?;
-            let added = self.webhooks.add_webhook(&new, WEBHOOKS_MAX, by.id).await?;
+            let added = self.store.add_webhook(&new, WEBHOOKS_MAX, by.id).await?;
             let added = added.ok_or(AppError::TooManyWebhooks(WEBHOOKS_MAX))?;
             self.domain_cache.show().await;
             self.shown_webhook(added).await
@@ -145,7 +145,7 @@ impl LinkService {
             };
             wrong.finish()?;
             let _turn = self.turns.write(by.id).await?;
-            let edited = self.webhooks.edit_webhook(webhook_id(id)?, &edit, by.id).await?;
+            let edited = self.store.edit_webhook(webhook_id(id)?, &edit, by.id).await?;
             let edited = edited.ok_or_else(|| no_webhook(id))?;
             self.domain_cache.show().await;
             self.shown_webhook(edited).await
@@ -156,7 +156,7 @@ impl LinkService {
     pub async fn remove_webhook(&self, id: &str, by: &Grant) -> Result<(), AppError> {
         require_operator(by)?;
         let _turn = self.turns.write(by.id).await?;
-        let is_gone = self.webhooks.remove_webhook(webhook_id(id)?, by.id).await?;
+        let is_gone = self.store.remove_webhook(webhook_id(id)?, by.id).await?;
         if is_gone { Ok(()) } else { Err(no_webhook(id)) }
     }
 
@@ -166,7 +166,7 @@ impl LinkService {
             require_operator(by)?;
             let _turn = self.turns.write(by.id).await?;
             let secret = draw_secret()?;
-            let store = &self.webhooks;
+            let store = &self.store;
             let rotated = store.rotate_webhook(webhook_id(id)?, &secret, FORMER_FOR, by.id).await?;
             self.shown_webhook(rotated.ok_or_else(|| no_webhook(id))?).await
         })
@@ -177,7 +177,7 @@ impl LinkService {
         Box::pin(async move {
             require_operator(by)?;
             let _turn = self.turns.write(by.id).await?;
-            let (id_found, store) = (webhook_id(id)?, &self.webhooks);
+            let (id_found, store) = (webhook_id(id)?, &self.store);
             let event = WebhookEvent {
                 id: EventId::from_stored(0),
                 kind: PING.to_owned(),
@@ -207,7 +207,7 @@ impl LinkService {
         Box::pin(async move {
             require_operator(by)?;
             let _turn = self.turns.query(by.id).await?;
-            let (found, store) = (webhook_id(id)?, &self.webhooks);
+            let (found, store) = (webhook_id(id)?, &self.store);
             let before = before.map(DeliveryId::from_stored);
             let deliveries = store.deliveries(found, before, PER_PAGE).await?;
             if deliveries.is_empty() && store.webhook(found).await?.is_none() {
@@ -222,7 +222,7 @@ impl LinkService {
         Box::pin(async move {
             require_operator(by)?;
             let _turn = self.turns.write(by.id).await?;
-            let (webhook, store) = (webhook_id(id)?, &self.webhooks);
+            let (webhook, store) = (webhook_id(id)?, &self.store);
             if store.webhook(webhook).await?.is_none() {
                 return Err(no_webhook(id));
             }
@@ -247,7 +247,7 @@ impl LinkService {
         ids.dedup();
         let mut codes = HashMap::new();
         if !ids.is_empty() {
-            for link in self.links.read(&ids, Source::Primary).await?.into_links() {
+            for link in self.store.read(&ids, Source::Primary).await?.into_links() {
                 codes.insert(link.id, self.lookup.name_of(&link));
             }
         }

@@ -130,7 +130,7 @@ pub(super) async fn run(command: ApiKeyCommand) -> Result<String, Error> {
 
 async fn open(database: &DatabaseArgs) -> Result<ApiKeys, Error> {
     let store = ready(database).await?;
-    Ok(ApiKeys::new(store.clone(), store))
+    Ok(ApiKeys::new(store))
 }
 
 fn parse_domain(name: String) -> Result<KeyDomain, Error> {

@@ -180,7 +180,6 @@ impl Parts {
     fn dispatcher(&self, settings: &Settings, shared: &Shared) -> Dispatcher {
         Dispatcher {
             store: self.store.clone(),
-            links: self.store.clone(),
             lookup: Arc::clone(&shared.lookup),
             domain_cache: Arc::clone(&shared.domain_cache),
             sender: Arc::clone(&settings.webhooks),
@@ -283,16 +282,11 @@ impl Parts {
             creator,
             reserver,
             domain_cache: Arc::clone(&shared.domain_cache),
-            links: self.store.clone(),
-            catalog: self.store.clone(),
-            register: self.store.clone(),
-            settings: self.store.clone(),
-            keys: self.store.clone(),
+            store: self.store.clone(),
             visits: Arc::clone(&self.visits),
             backlog: self.backlog.clone(),
             key_names: KeyNames::default(),
             passwords: Arc::clone(&shared.passwords),
-            webhooks: self.store.clone(),
             webhook_policy: settings.webhooks.policy.clone(),
             turns,
             deletions: DeletionPace::default(),
@@ -335,8 +329,7 @@ impl Parts {
     fn start_creator(&self, shared: &Shared, issuing: &Issuing, turns: Arc<KeyPermits>) -> Creator {
         let config = CreatorConfig {
             mintings: issuing.mintings.clone(),
-            links: self.store.clone(),
-            register: self.store.clone(),
+            store: self.store.clone(),
             owner: issuing.owner.clone(),
             lookup: Arc::clone(&shared.lookup),
             turns,
@@ -365,8 +358,7 @@ impl Parts {
     fn reserver(&self, shared: &Shared, issuing: &Issuing) -> Reserver {
         Reserver {
             client: Arc::clone(&issuing.client),
-            register: self.store.clone(),
-            links: self.store.clone(),
+            store: self.store.clone(),
             mint: Arc::clone(&self.mint),
             mintings: issuing.mintings.clone(),
             domain_cache: Arc::clone(&shared.domain_cache),

@@ -50,7 +50,7 @@ impl Parts {
         let verdict = match Verdict::of_row(claim, row, self.config.lookup.rules()) {
             Verdict::AskRegister => {
                 let entry = self.config.owner.entry_name(claim.entry);
-                Verdict::of_register(self.config.register.holds(id, claim.generation.0, &entry).await.ok()?)
+                Verdict::of_register(self.config.store.holds(id, claim.generation.0, &entry).await.ok()?)
             }
             verdict => verdict,
         };

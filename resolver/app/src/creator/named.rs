@@ -37,7 +37,7 @@ impl Parts {
                     return Err(none.into());
                 }
             };
-            let inserted = self.config.links.insert_full(&claim.history, &link, tags, idempotency).await;
+            let inserted = self.config.store.insert_full(&claim.history, &link, tags, idempotency).await;
             drop(turn);
             let outcome = match inserted {
                 Ok(InsertedFull::Stored(at)) => Outcome::Stored(at),
@@ -87,7 +87,7 @@ impl Parts {
         (details.slug, details.mark) = (Some(slug.clone()), Some(mark));
         let mut link = NamedLink { slug, mintable, keyspaces, draft };
         let turn = self.config.turns.take(link.draft.created_by).await?;
-        let inserted = self.config.links.insert_named(&link, tags, idempotency).await;
+        let inserted = self.config.store.insert_named(&link, tags, idempotency).await;
         drop(turn);
         let stored = match inserted {
             Ok(InsertedNamed::Stored(id, at, version)) => Some((id, at, version)),
@@ -201,7 +201,7 @@ impl Parts {
             }
         }
         let entry =
-            self.config.links.find_slug(domain, &link.slug).await.map_err(|_| CreateError::NoStore)?;
+            self.config.store.find_slug(domain, &link.slug).await.map_err(|_| CreateError::NoStore)?;
         let found = match entry {
             Some(id) => self.config.lookup.read_fresh(id).await.map_err(|_| CreateError::NoStore)?,
             None => former,

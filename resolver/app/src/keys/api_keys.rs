@@ -16,14 +16,13 @@ use links::{
     api_key::{ApiKey, ApiKeyId, ApiKeyRecord, Grant, KeyLimits, NewKey, OPERATOR, check_name},
     scope::{Scope, Scopes},
 };
-use store::{Keys, Settings, StoreError};
+use store::{Store, StoreError};
 
 use crate::{AppError, LinkService, authorize::require_operator};
 
 /// The use cases of API keys.
 pub struct ApiKeys {
-    keys: Arc<dyn Keys>,
-    settings: Arc<dyn Settings>,
+    store: Arc<dyn Store>,
     /// The key that acts, or the operator.
     by: ApiKeyId,
 }
@@ -94,8 +93,8 @@ pub enum KeyError {
 
 impl ApiKeys {
     /// Returns the use cases over this database, for its operator.
-    pub fn new(keys: Arc<dyn Keys>, settings: Arc<dyn Settings>) -> Self {
-        Self { keys, settings, by: OPERATOR }
+    pub fn new(store: Arc<dyn Store>) -> Self {
+        Self { store, by: OPERATOR }
     }
 
     /// Creates an API key, and returns its secret.
@@ -119,7 +118,7 @@ impl ApiKeys {
         let keys = self.bounding_keys().await?;
         let (expires_at, limits) = self.within_own(&keys, expires_at, limits);
         let new = NewKey { name, hash: key.hash(), scopes, expires_at, limits };
-        match self.keys.add_api_key(&new, self.by).await? {
+        match self.store.add_api_key(&new, self.by).await? {
             Some(_) => Ok(key),
             None => Err(KeyError::NameTaken),
         }
@@ -127,7 +126,7 @@ impl ApiKeys {
 
     /// Returns all API keys, or none for the operator, whom no key bounds.
     async fn bounding_keys(&self) -> Result<Vec<ApiKeyRecord>, StoreError> {
-        if self.by == OPERATOR { Ok(Vec::new()) } else { self.keys.list_api_keys().await }
+        if self.by == OPERATOR { Ok(Vec::new()) } else { self.store.list_api_keys().await }
     }
 
     /// Cuts the lifetime and the rate of a key to those of the key that acts.
@@ -157,14 +156,14 @@ impl ApiKeys {
             Some(KeyDomain::Default) => Ok(Some(DomainId::DEFAULT)),
             // `--limit domains` does not apply: the command is the operator's, and pages offer
             // domains that exist.
-            Some(KeyDomain::Named(name)) => self.settings.add_domain(&name, u32::MAX, self.by).await,
+            Some(KeyDomain::Named(name)) => self.store.add_domain(&name, u32::MAX, self.by).await,
         }
     }
 
     /// Returns all API keys in the order of their creation.
     pub async fn list(&self) -> Result<Vec<ListedKey>, StoreError> {
-        let records = self.keys.list_api_keys().await?;
-        let domains = self.settings.poll_settings(None).await?.settings.unwrap_or_default().domains;
+        let records = self.store.list_api_keys().await?;
+        let domains = self.store.poll_settings(None).await?.settings.unwrap_or_default().domains;
         let named = domains.into_iter().filter_map(|domain| Some((domain.id, domain.authority?.to_string())));
         let names: HashMap<DomainId, String> = named.collect();
         let listed = |record: ApiKeyRecord| {
@@ -189,7 +188,7 @@ impl ApiKeys {
             }
         }
         let key = ApiKey::draw().map_err(KeyError::Random)?;
-        match self.keys.rotate_api_key(name, &key.hash(), keep_old_for, self.by).await? {
+        match self.store.rotate_api_key(name, &key.hash(), keep_old_for, self.by).await? {
             true => Ok(key),
             false => Err(KeyError::NoKey),
         }
@@ -205,7 +204,7 @@ impl ApiKeys {
         if self.by != OPERATOR && self.is_last_operator(name).await? {
             return Err(KeyError::LastOperator);
         }
-        match self.keys.revoke_api_key(name, self.by).await? {
+        match self.store.revoke_api_key(name, self.by).await? {
             true => Ok(()),
             false => Err(KeyError::NoKey),
         }
@@ -220,7 +219,7 @@ impl ApiKeys {
                 && key.scopes.allow(Scope::Admin)
                 && !key.limits.hide()
         };
-        let keys = self.keys.list_api_keys().await?;
+        let keys = self.store.list_api_keys().await?;
         Ok(!keys.iter().any(|key| key.name != name && is_operator(key)))
     }
 }
@@ -229,14 +228,13 @@ impl LinkService {
     /// Returns the use cases for an API key.
     pub fn api_keys(&self, by: &Grant) -> Result<ApiKeys, AppError> {
         require_operator(by)?;
-        let (keys, settings) = (Arc::clone(&self.keys), Arc::clone(&self.settings));
-        Ok(ApiKeys { keys, settings, by: by.id })
+        Ok(ApiKeys { store: Arc::clone(&self.store), by: by.id })
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use store::{Store as _, sqlite::SqliteStore};
+    use store::{Keys as _, sqlite::SqliteStore};
     use tempfile::TempDir;
 
     use super::*;
@@ -263,7 +261,7 @@ mod tests {
     #[tokio::test]
     async fn no_key_gets_a_secret_that_does_more_than_itself() {
         let (_folder, store) = store().await;
-        let operator = ApiKeys::new(store.clone(), store.clone());
+        let operator = ApiKeys::new(store.clone());
         let bounded = |name: &str, days: u64, calls: Option<u32>| CreateKey {
             expires_in: Some(Duration::from_secs(days * 86_400)),
             calls_per_minute: calls,
@@ -277,7 +275,7 @@ mod tests {
         operator.create(bounded("unlimited", 5, Some(0))).await.unwrap();
 
         let by = store.find_api_key(&own.hash()).await.unwrap().unwrap().id;
-        let within = ApiKeys { by, ..ApiKeys::new(store.clone(), store.clone()) };
+        let within = ApiKeys { by, ..ApiKeys::new(store.clone()) };
         for name in ["own", "weaker"] {
             within.rotate(name, Duration::ZERO).await.unwrap();
         }
@@ -296,14 +294,14 @@ mod tests {
     #[tokio::test]
     async fn the_last_administrators_key_does_not_revoke_itself() {
         let (_folder, store) = store().await;
-        let operator = ApiKeys::new(store.clone(), store.clone());
+        let operator = ApiKeys::new(store.clone());
         let admin = |name: &str| CreateKey { domain: None, own_links_only: false, ..wish(name) };
         let own = operator.create(admin("own")).await.unwrap();
         operator.create(wish("limited")).await.unwrap();
         let reader = CreateKey { scopes: Scopes::only(Scope::Read), ..admin("reader") };
         operator.create(reader).await.unwrap();
         let by = store.find_api_key(&own.hash()).await.unwrap().unwrap().id;
-        let keys = ApiKeys { by, ..ApiKeys::new(store.clone(), store.clone()) };
+        let keys = ApiKeys { by, ..ApiKeys::new(store.clone()) };
         assert!(matches!(keys.revoke("own").await, Err(KeyError::LastOperator)));
         keys.revoke("limited").await.unwrap();
         operator.create(admin("other")).await.unwrap();
@@ -314,7 +312,7 @@ mod tests {
     #[tokio::test]
     async fn a_key_is_found_by_its_last_secret_until_it_is_revoked() {
         let (_folder, store) = store().await;
-        let api_keys = ApiKeys::new(store.clone(), store.clone());
+        let api_keys = ApiKeys::new(store.clone());
 
         let first = api_keys.create(wish("ci")).await.unwrap();
         let grant = store.find_api_key(&first.hash()).await.unwrap().unwrap();

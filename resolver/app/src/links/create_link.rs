@@ -286,7 +286,7 @@ impl LinkService {
             }
             if record.link.version() > 0 {
                 let _turn = self.turns.write(by.id).await?;
-                record.tags = self.catalog.tags_of(record.link.id).await?;
+                record.tags = self.store.tags_of(record.link.id).await?;
             }
             Ok(record)
         })

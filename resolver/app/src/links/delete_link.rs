@@ -18,7 +18,7 @@ impl LinkService {
                 let link = self.find_link(&target.name, by).await?;
                 let precondition = target.precondition(&link);
                 let turn = self.turns.write(by.id).await?;
-                let deleted = self.links.delete(link.id, &precondition, by.id).await?;
+                let deleted = self.store.delete(link.id, &precondition, by.id).await?;
                 drop(turn);
                 self.lookup.changed(link.id);
                 match deleted {

@@ -35,7 +35,7 @@ impl LinkService {
             let shows_all = all && require_operator(by).is_ok();
             let of = by.limits.own_links_only.then_some(by.id);
             let _turn = self.turns.query(by.id).await?;
-            let used = if shows_all { Vec::new() } else { self.settings.domains_with_links(of).await? };
+            let used = if shows_all { Vec::new() } else { self.store.domains_with_links(of).await? };
             let entries = self.domain_cache.entries();
             let is_shown = |domain: &Domain| match (by.limits.domain, of) {
                 _ if shows_all => true,
@@ -79,7 +79,7 @@ impl LinkService {
             return Ok(true);
         }
         let _turn = self.turns.query(by.id).await?;
-        Ok(self.settings.domains_with_links(Some(by.id)).await?.contains(&id))
+        Ok(self.store.domains_with_links(Some(by.id)).await?.contains(&id))
     }
 
     /// Edits the fallback targets of a domain, where visitors are redirected if no link matches.
@@ -145,7 +145,7 @@ impl LinkService {
                 return Err(in_use("it is the one that --public-url names."));
             }
             let _turn = self.turns.write(by.id).await?;
-            match self.settings.remove_domain(id, by.id).await? {
+            match self.store.remove_domain(id, by.id).await? {
                 DomainRemoved::Done => {
                     self.domain_cache.show().await;
                     Ok(())
@@ -177,7 +177,7 @@ impl LinkService {
             return Err(taken(new));
         }
         let _turn = self.turns.write(by.id).await?;
-        match self.settings.edit_domain(id, edit, by.id).await? {
+        match self.store.edit_domain(id, edit, by.id).await? {
             DomainEdited::Done(domain) => {
                 domain_cache.show().await;
                 Ok(*domain)

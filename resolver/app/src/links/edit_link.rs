@@ -96,7 +96,7 @@ impl LinkService {
         by: &Grant,
     ) -> Result<Result<Record, Refusal>, AppError> {
         let turn = self.turns.write(by.id).await?;
-        let edited = self.links.edit(link, edit, by.id).await?;
+        let edited = self.store.edit(link, edit, by.id).await?;
         drop(turn);
         self.lookup.changed(link);
         Ok(edited)

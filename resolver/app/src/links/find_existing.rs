@@ -52,7 +52,7 @@ impl LinkService {
             of.created_by = Some(by.id);
         }
         let _turn = self.turns.query(by.id).await?;
-        let found = self.catalog.links_of_url(&draft.long_url, &of, COMPARED_MAX).await?;
+        let found = self.store.links_of_url(&draft.long_url, &of, COMPARED_MAX).await?;
         let answers = |Record { link, tags }: &Record| {
             by.may_be_given(link)
                 && !link.is_blocked()
@@ -87,7 +87,7 @@ impl LinkService {
         let fresh = self.lookup.read_fresh(link.id).await.map_err(|_| AppError::Unavailable)?;
         let Some(link) = fresh.filter(answers) else { return Ok(None) };
         let _turn = self.turns.write(by.id).await?;
-        let has = self.catalog.tags_of(link.id).await?;
+        let has = self.store.tags_of(link.id).await?;
         let is_same = has_limits(draft, &link) && has_tags(tags, &has);
         Ok(is_same.then(|| Record { link: Link::clone(&link), tags: has }))
     }

@@ -22,7 +22,7 @@ impl LinkService {
             require(by, Scope::Read)?;
             let link = self.find_link(name, by).await?;
             let _turn = self.turns.write(by.id).await?;
-            Ok(Record { tags: self.catalog.tags_of(link.id).await?, link: Link::clone(&link) })
+            Ok(Record { tags: self.store.tags_of(link.id).await?, link: Link::clone(&link) })
         })
     }
 
@@ -50,7 +50,7 @@ impl LinkService {
             let of = by.limits.own_links_only.then_some(by.id);
             let code = self.lookup.id_of(&name.code);
             for spelling in slug_spellings(&name.code) {
-                if let Some(found) = self.links.find_deleted(domain, &spelling, code, of).await? {
+                if let Some(found) = self.store.find_deleted(domain, &spelling, code, of).await? {
                     return Some(found).filter(|link| by.sees(link)).ok_or_else(missing);
                 }
             }
@@ -82,7 +82,7 @@ impl LinkService {
     /// be reported as failed because a name is missing.
     pub async fn names(&self, records: &[Record]) -> Names {
         let links = records.iter().map(|record| &record.link);
-        self.key_names.of_links(&*self.keys, links).await.unwrap_or_else(|error| {
+        self.key_names.of_links(&*self.store, links).await.unwrap_or_else(|error| {
             tracing::warn!(error = &error as &dyn std::error::Error, "look up names of API keys");
             Names::default()
         })

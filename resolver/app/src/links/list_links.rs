@@ -123,14 +123,14 @@ impl LinkService {
                 filter.search_domains = self.domains_like(text);
             }
             let Some(sorted_here) = sorted_here else {
-                let outline = self.catalog.outline(&filter, code).await?;
+                let outline = self.store.outline(&filter, code).await?;
                 return Ok(listed(filter, outline));
             };
             (filter.page, filter.per_page) = (1, Some(PER_PAGE_MAX));
             // The sorts below are stable, so links with the same value stay in the order of
             // creation.
             filter.order = OrderBy { field: OrderField::DateCreated, descending: false };
-            let mut outline = self.catalog.outline(&filter, code).await?;
+            let mut outline = self.store.outline(&filter, code).await?;
             if outline.total > PER_PAGE_MAX {
                 let expected =
                     format!("sorts at most {PER_PAGE_MAX} links: choose another order, or filter the list");
@@ -174,7 +174,7 @@ impl LinkService {
     pub async fn weigh(&self, entries: &[Outlined], by: &Grant) -> Result<Vec<Outlined>, AppError> {
         let ids: Vec<LinkId> = entries.iter().map(|entry| entry.id).collect();
         let _turn = self.turns.query(by.id).await?;
-        Ok(self.catalog.outlines_of(&ids).await?)
+        Ok(self.store.outlines_of(&ids).await?)
     }
 
     /// Reads the links of a piece. Links that were deleted, restored or moved since the page was
@@ -188,7 +188,7 @@ impl LinkService {
         Box::pin(async move {
             let ids: Vec<LinkId> = entries.iter().map(|entry| entry.id).collect();
             let _turn = self.turns.query(by.id).await?;
-            let mut records = self.catalog.records(&ids).await?;
+            let mut records = self.store.records(&ids).await?;
             let is_listed = |record: &Record| {
                 let is_there = listed.filter.domain.is_none_or(|domain| domain == record.link.domain());
                 is_there && by.sees(&record.link) && record.link.is_deleted() == listed.filter.deleted
@@ -218,7 +218,7 @@ impl LinkService {
         }
         if let Some(name) = api_key_name {
             let _turn = self.turns.write(by.id).await?;
-            let keys = self.keys.list_api_keys().await?;
+            let keys = self.store.list_api_keys().await?;
             let named: Vec<_> = keys.iter().filter(|key| key.name == name).map(|key| key.id).collect();
             // As in Shlink, a limited key cannot filter by other keys.
             if !by.limits.hides_links() || named.contains(&by.id) {

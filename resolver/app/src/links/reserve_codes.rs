@@ -51,7 +51,7 @@ impl LinkService {
             let _turn = self.turns.query(by.id).await?;
             // Concurrent calls do not see each other's codes, so a key may exceed its limits once
             // for each of its permits.
-            require_room(self.register.count_reserved(by.id).await?, count, self.policy.reserved_max)?;
+            require_room(self.store.count_reserved(by.id).await?, count, self.policy.reserved_max)?;
             let reservation = self.reserver.reserve(by.id, minting, count).await?;
             self.with_codes(reservation).await
         })
@@ -62,7 +62,7 @@ impl LinkService {
         require(by, Scope::Reserve)?;
         let of = (!sees_all(by)).then_some(by.id);
         let _turn = self.turns.query(by.id).await?;
-        Ok(self.register.reservations(of).await?)
+        Ok(self.store.reservations(of).await?)
     }
 
     /// Returns a reservation with its codes.
@@ -120,7 +120,7 @@ impl LinkService {
     async fn find_reservation(&self, id: &str, by: &Grant) -> Result<Reservation, AppError> {
         let missing = || AppError::NoReservation(id.to_owned());
         let parsed = ReservationId::parse(id).ok_or_else(missing)?;
-        let found = self.register.reservation(&parsed).await?;
+        let found = self.store.reservation(&parsed).await?;
         found.filter(|one| one.created_by == by.id || sees_all(by)).ok_or_else(missing)
     }
 }

@@ -19,7 +19,7 @@ impl LinkService {
             let keyspaces = self.lookup.mint.keyspaces();
             let _turn = self.turns.write(by.id).await?;
             let precondition = Precondition::of(&link);
-            let restored = self.links.restore(link.id, &precondition, keyspaces, by.id).await?;
+            let restored = self.store.restore(link.id, &precondition, keyspaces, by.id).await?;
             self.lookup.changed(link.id);
             match restored {
                 Ok(record) => {

@@ -43,7 +43,7 @@ impl LinkService {
             }
             let order = TagOrder::parse(order_by);
             let turn = self.turns.query(by.id).await?;
-            let mut tags = self.catalog.tags(search, TAGS_MAX, &visible(by)).await?;
+            let mut tags = self.store.tags(search, TAGS_MAX, &visible(by)).await?;
             drop(turn);
             let visits = if order.needs_visits() {
                 let names: Vec<Tag> = tags.iter().map(|tag| tag.tag.clone()).collect();
@@ -60,7 +60,7 @@ impl LinkService {
     pub async fn tag_names(&self, most: usize, by: &Grant) -> Result<Vec<Tag>, AppError> {
         require(by, Scope::Read)?;
         let _turn = self.turns.query(by.id).await?;
-        Ok(self.catalog.tag_names(most, &visible(by)).await?)
+        Ok(self.store.tag_names(most, &visible(by)).await?)
     }
 
     /// Checks that a visible link has the tag.
@@ -68,7 +68,7 @@ impl LinkService {
         let missing = || AppError::NoTag(name.to_owned());
         let tag = Tag::exactly(name).map_err(|_| missing())?;
         let _turn = self.turns.query(by.id).await?;
-        if self.catalog.has_tag(&tag, &visible(by)).await? { Ok(()) } else { Err(missing()) }
+        if self.store.has_tag(&tag, &visible(by)).await? { Ok(()) } else { Err(missing()) }
     }
 
     /// Renames a tag on all links.
@@ -91,7 +91,7 @@ impl LinkService {
             wrong.finish()?;
             let (Some(old), Some(new)) = (old, new) else { return Err(AppError::Internal) };
             let _turn = self.turns.write(by.id).await?;
-            match self.catalog.rename_tag(&old, &new, by.id).await? {
+            match self.store.rename_tag(&old, &new, by.id).await? {
                 Renamed::Done => Ok(()),
                 Renamed::Absent => Err(AppError::NoTag(old.to_string())),
                 Renamed::Taken => Err(AppError::TagConflict { old: old.to_string(), new: new.to_string() }),
@@ -109,7 +109,7 @@ impl LinkService {
         may_change_tags(by, "delete")?;
         let tags: Vec<Tag> = names.filter_map(|name| Tag::exactly(name).ok()).collect();
         let _turn = self.turns.write(by.id).await?;
-        self.catalog.delete_tags(&tags, by.id).await?;
+        self.store.delete_tags(&tags, by.id).await?;
         Ok(())
     }
 }

@@ -8,14 +8,14 @@ impl LinkService {
     /// Returns all rules.
     pub async fn target_rules(&self, by: &Grant) -> Result<Vec<TargetRule>, AppError> {
         require_operator(by)?;
-        Ok(self.settings.poll_settings(None).await?.settings.unwrap_or_default().targets)
+        Ok(self.store.poll_settings(None).await?.settings.unwrap_or_default().targets)
     }
 
     /// Adds a rule, or changes what its pattern allows.
     pub async fn set_target_rule(&self, rule: &TargetRule, by: &Grant) -> Result<(), AppError> {
         require_operator(by)?;
         let _turn = self.turns.write(by.id).await?;
-        self.settings.set_target(rule, by.id).await?;
+        self.store.set_target(rule, by.id).await?;
         self.domain_cache.show().await;
         Ok(())
     }
@@ -26,7 +26,7 @@ impl LinkService {
         let missing = || AppError::NoTarget(pattern.to_owned());
         let rule = TargetRule::parse(pattern, false).map_err(|_| missing())?;
         let _turn = self.turns.write(by.id).await?;
-        if !self.settings.remove_target(rule.pattern(), by.id).await? {
+        if !self.store.remove_target(rule.pattern(), by.id).await? {
             return Err(missing());
         }
         self.domain_cache.show().await;

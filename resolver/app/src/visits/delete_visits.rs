@@ -62,9 +62,9 @@ impl LinkService {
             let _turn = self.turns.write(by.id).await?;
             let deletion = async { self.visits.delete(Subject::Link(link.id), self.next_id()).await };
             let counted = self.deletions.run(deletion).await?;
-            let imported = self.catalog.take_imported_visits(link.id).await?;
+            let imported = self.store.take_imported_visits(link.id).await?;
             let deleted = counted.saturating_add(imported);
-            self.keys.add_audit_entry(by.id, &NewEntry::of_link_visits(&link, deleted)).await?;
+            self.store.add_audit_entry(by.id, &NewEntry::of_link_visits(&link, deleted)).await?;
             Ok(deleted)
         })
     }
@@ -84,7 +84,7 @@ impl LinkService {
             let _turn = self.turns.write(by.id).await?;
             let deletion = async { self.visits.delete(Subject::Orphans(None, None), self.next_id()).await };
             let deleted = self.deletions.run(deletion).await?;
-            self.keys.add_audit_entry(by.id, &NewEntry::of_orphan_visits(deleted)).await?;
+            self.store.add_audit_entry(by.id, &NewEntry::of_orphan_visits(deleted)).await?;
             Ok(deleted)
         })
     }
@@ -109,7 +109,7 @@ impl LinkService {
             let id = id.ok_or(AppError::TooManyErasures(Erasure::MOST))?;
             let erased = self.await_erasure(id).await?;
             let entry = NewEntry::of_erasure(network.cut().to_string(), erased.deleted, erased.is_done);
-            self.keys.add_audit_entry(by.id, &entry).await?;
+            self.store.add_audit_entry(by.id, &entry).await?;
             Ok(erased)
         })
     }

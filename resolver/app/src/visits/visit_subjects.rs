@@ -109,7 +109,7 @@ impl LinkService {
             ..Filter::default()
         };
         let _turn = self.turns.query(by.id).await?;
-        let outline = self.catalog.outline(&filter, None).await?;
+        let outline = self.store.outline(&filter, None).await?;
         if outline.total > OWN_LINKS_MAX {
             return Err(AppError::TooManyOwnLinks(OWN_LINKS_MAX));
         }
@@ -119,7 +119,7 @@ impl LinkService {
     async fn tag_id(&self, tag: &str, by: &Grant) -> Result<Option<i64>, AppError> {
         let Ok(tag) = Tag::exactly(tag) else { return Ok(None) };
         let _turn = self.turns.query(by.id).await?;
-        Ok(self.catalog.tag_id(&tag).await?)
+        Ok(self.store.tag_id(&tag).await?)
     }
 }
 

@@ -61,7 +61,7 @@ impl LinkService {
     async fn read_totals(&self, ids: &[LinkId]) -> Result<HashMap<LinkId, VisitTotals>, AppError> {
         let mut totals = HashMap::new();
         for ids in ids.chunks(BATCH_MAX) {
-            totals.extend(self.catalog.visit_totals(ids).await?);
+            totals.extend(self.store.visit_totals(ids).await?);
         }
         Ok(totals)
     }
@@ -95,7 +95,7 @@ impl LinkService {
             let _turn = self.turns.query(by.id).await?;
             let mut totals = HashMap::new();
             for tags in tags.chunks(BATCH_MAX) {
-                totals.extend(self.catalog.tag_visit_totals(tags, &visible(by)).await?);
+                totals.extend(self.store.tag_visit_totals(tags, &visible(by)).await?);
             }
             Ok(totals)
         })

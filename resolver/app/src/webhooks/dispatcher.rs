@@ -12,7 +12,7 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use links::webhook::{Webhook, WebhookId, host};
-use store::{AfterAttempt, ClaimedDelivery, Links, StoreError, Webhooks};
+use store::{AfterAttempt, ClaimedDelivery, Store, StoreError};
 use tokio::{
     task::{self, JoinSet},
     time::{Instant, sleep, timeout},
@@ -51,9 +51,7 @@ pub const STOP_WITHIN: Duration = Duration::from_secs(5);
 /// The task that turns events into deliveries and attempts them.
 pub struct Dispatcher {
     /// The database.
-    pub store: Arc<dyn Webhooks>,
-    /// Reads the links of visits.
-    pub links: Arc<dyn Links>,
+    pub store: Arc<dyn Store>,
     /// Knows the codes of links.
     pub lookup: Arc<Lookup>,
     /// Knows the domains, whether there are webhooks, and the time.

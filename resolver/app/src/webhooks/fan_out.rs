@@ -78,7 +78,7 @@ impl Dispatcher {
         if ids.is_empty() {
             return Ok(HashMap::new());
         }
-        let links = self.links.read(&ids, Source::Primary).await?.into_links();
+        let links = self.store.read(&ids, Source::Primary).await?.into_links();
         Ok(links.iter().filter_map(|link| Some((link.id, self.lookup.name_of(link)?))).collect())
     }
 }

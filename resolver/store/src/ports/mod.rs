@@ -2,7 +2,8 @@
 //! and [`Store`], which is all of them.
 //!
 //! 1. The code that opens a database hands out its parts: `Arc<dyn Store>` coerces to
-//!    `Arc<dyn Links>` and to the others. A use case names only the ports that it needs.
+//!    `Arc<dyn Links>` and to the others. Use cases share the `Store`; code below them names only
+//!    the ports that it needs.
 //! 2. Most methods are written here, for every database: they run an operation of `sql` in a
 //!    transaction ([`Database::run`]). A database has its own of those in which it differs.
 //! 3. What decides is not here: rules are functions of the crate `links`, which an operation

@@ -53,8 +53,8 @@ impl Reserver {
     /// it is read. So is the row of an insert in doubt; if it is absent, it may still arrive.
     async fn store_batch(&self, links: &[NewLink]) -> Vec<Filled> {
         // Any history will do: no other holder has these numbers in any history of the database.
-        let Ok(history) = self.register.epoch().await else { return vec![Filled::Failed; links.len()] };
-        let (inserted, absent) = match self.links.insert(&history, links).await {
+        let Ok(history) = self.store.epoch().await else { return vec![Filled::Failed; links.len()] };
+        let (inserted, absent) = match self.store.insert(&history, links).await {
             Ok(inserted) => (inserted, Filled::Conflict),
             Err(InsertError::Failed(error)) => {
                 tracing::warn!(
@@ -72,7 +72,7 @@ impl Reserver {
             Some(Vec::new())
         } else {
             // An answer of a replica while the primary is down decides nothing.
-            let read = self.links.read(&ids, Source::Primary).await;
+            let read = self.store.read(&ids, Source::Primary).await;
             read.ok().filter(|read| read.complete).map(|read| read.links)
         };
         let look = |link: &NewLink| match &rows {

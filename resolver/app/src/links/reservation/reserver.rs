@@ -8,7 +8,7 @@ use links::{
     reservation::{Reservation, ReservationId},
 };
 use numbers::{Block, Span};
-use store::{BlockEntry, Links, Register, Registration};
+use store::{BlockEntry, Registration, Store};
 use tokio::{task::spawn_blocking, time::timeout};
 
 use supply::{IssuerClient, Minting, Refused, ReservationHolder, SupplyMetrics, safety_rule::SafetyRule};
@@ -33,9 +33,7 @@ pub struct Reserver {
     /// The client of the issuer.
     pub client: Arc<IssuerClient>,
     /// The database that stores reservations and links.
-    pub register: Arc<dyn Register>,
-    /// Where links go that are filled in.
-    pub links: Arc<dyn Links>,
+    pub store: Arc<dyn Store>,
     /// The bijection from numbers to codes.
     pub mint: Arc<Mint>,
     /// The supplies of numbers of the keyspaces that mint, that of the default keyspace first.
@@ -69,7 +67,7 @@ impl Reserver {
         // Before the numbers are reserved, because from then on other calls can fill them.
         self.lookup.wait_until_shown(LinkId::new(minting.index, 0)).await;
         let id = ReservationId::draw().map_err(|_| AppError::Unavailable)?;
-        let created_at = self.register.add_reservation(&id, minting.index, key).await?;
+        let created_at = self.store.add_reservation(&id, minting.index, key).await?;
         let spans = if count > minting.capacity {
             Ok(Err(AppError::Exhausted))
         } else {
@@ -104,7 +102,7 @@ impl Reserver {
         let (mut spans, mut missing, mut seq) = (Vec::new(), count, 0);
         while missing > 0 && seq < BLOCKS_MAX {
             seq += 1;
-            let store_epoch = self.register.epoch().await?.to_string();
+            let store_epoch = self.store.epoch().await?.to_string();
             let allocated = self.client.set_aside(&holder, minting, seq, missing, store_epoch).await?;
             let block = allocated.ok_or(AppError::Unavailable)?;
             let entry = BlockEntry {
@@ -146,16 +144,16 @@ impl Reserver {
         block: Block,
         entry: BlockEntry,
     ) -> Result<Vec<Span>, AppError> {
-        let registered = self.register.register_block(&entry).await?;
+        let registered = self.store.register_block(&entry).await?;
         if registered == Registration::Registered {
-            let free = self.register.unused(entry.keyspace, block.span).await?;
+            let free = self.store.unused(entry.keyspace, block.span).await?;
             if free != [block.span] {
-                self.register.release_block(&entry, &free).await?;
+                self.store.release_block(&entry, &free).await?;
             }
             return Ok(free);
         }
         self.supply_metrics.blocks_overlapping.increment(1);
-        let end = self.register.registered_end(entry.keyspace).await?;
+        let end = self.store.registered_end(entry.keyspace).await?;
         tracing::error!(
             start = block.span.start(),
             len = block.span.len(),
@@ -175,7 +173,7 @@ impl Reserver {
     }
 
     async fn close(&self, id: &ReservationId, minting: &Minting) -> Result<(), AppError> {
-        self.register.close_reservation(id).await?;
+        self.store.close_reservation(id).await?;
         self.register(id, minting, false).await?;
         Ok(())
     }
@@ -222,7 +220,7 @@ impl Reserver {
     pub async fn filled(&self, reservation: &Reservation) -> Result<u64, AppError> {
         let mut filled = 0;
         for span in &reservation.spans {
-            let unused = self.register.unused(reservation.keyspace, *span).await?;
+            let unused = self.store.unused(reservation.keyspace, *span).await?;
             filled += span.len() - unused.iter().map(|gap| gap.len()).sum::<u64>();
         }
         Ok(filled)

@@ -54,7 +54,7 @@ impl LinkService {
 
     /// Reads links, but not by the way of redirects, which these would hold up.
     async fn read_links(&self, ids: &[LinkId]) -> Result<Vec<Link>, AppError> {
-        if ids.is_empty() { Ok(Vec::new()) } else { Ok(self.catalog.plain_links(ids).await?) }
+        if ids.is_empty() { Ok(Vec::new()) } else { Ok(self.store.plain_links(ids).await?) }
     }
 
     fn visited(&self, link: &Link) -> VisitedLink {

@@ -30,9 +30,9 @@ impl LiveSource for LinkService {
 
     async fn links(&self, ids: &[LinkId]) -> Result<Vec<LiveLink>, AppError> {
         let mut records = Vec::new();
-        for piece in links::pieces(&self.catalog.outlines_of(ids).await?) {
+        for piece in links::pieces(&self.store.outlines_of(ids).await?) {
             let ids: Vec<LinkId> = piece.iter().map(|outlined| outlined.id).collect();
-            let mut read = self.catalog.records(&ids).await?;
+            let mut read = self.store.records(&ids).await?;
             read.iter_mut().for_each(shorten);
             records.append(&mut read);
         }
