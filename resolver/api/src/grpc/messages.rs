@@ -10,7 +10,7 @@ use app::{
     list_links::ListLinks,
 };
 use jiff::Timestamp;
-use links::{Record, TAGS_MAX, TagsMode};
+use links::{Filter, Record, TAGS_MAX, TagsMode};
 use prost::Message as _;
 use proto::links::v1::{CreateLinkRequest, EditLinkRequest, Link, ListLinksRequest, Takedown};
 use tonic::Status;
@@ -80,14 +80,18 @@ pub(super) fn edit_command(request: EditLinkRequest) -> Result<(Target, LinkFiel
 /// Converts a request for a page of links.
 pub(super) fn list_command(request: ListLinksRequest) -> ListLinks {
     let tags = request.tags.into_iter().take(TAGS_MAX + 1).map(|tag| tag.trim().to_owned());
-    ListLinks {
-        page: Some(request.page).filter(|page| *page > 0),
+    let filter = Filter {
+        page: request.page,
         per_page: Some(request.items_per_page).filter(|count| *count > 0),
         search: text(request.search),
+        tags_mode: if request.all_tags { TagsMode::All } else { TagsMode::Any },
+        ..Filter::default()
+    };
+    ListLinks {
+        filter,
         domain: text(request.domain),
         order_by: text(request.order_by),
         tags: tags.collect(),
-        tags_mode: if request.all_tags { TagsMode::All } else { TagsMode::Any },
         ..ListLinks::default()
     }
 }

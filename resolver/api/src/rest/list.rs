@@ -13,7 +13,7 @@ use app::{
 };
 use codes::LinkId;
 use dto::Flag;
-use links::{Outlined, PER_PAGE_MAX, Record};
+use links::{Filter, LongUrl, Outlined, PER_PAGE_MAX, Record};
 use store::VisitTotals;
 
 use super::{
@@ -131,26 +131,30 @@ fn request(api: &Api, query: dto::LinkListQuery, mut wrong: FieldErrors) -> (Lis
     });
     let (Flag(deleted), Flag(exclude_past), Flag(exclude_spent)) =
         (query.deleted, query.exclude_past_valid_until, query.exclude_max_visits_reached);
-    let request = ListLinks {
-        page,
+    let filter = Filter {
+        page: page.unwrap_or_default(),
         per_page,
         search: query.search_term,
-        long_url: query.long_url,
-        domain: query.domain,
-        api_key_name: query.api_key_name,
-        tags: query.tags,
+        long_url: query.long_url.map(LongUrl::from_stored),
         tags_mode: query.tags_mode.into(),
-        exclude_tags: query.exclude_tags,
         exclude_tags_mode: query.exclude_tags_mode.into(),
         since,
         until,
         deleted,
         exclude_past,
         exclude_spent,
-        order_by: query.order_by,
-        visits_in: None,
         // Clients walk the whole list by the number of pages.
         count_max: None,
+        ..Filter::default()
+    };
+    let request = ListLinks {
+        filter,
+        domain: query.domain,
+        api_key_name: query.api_key_name,
+        tags: query.tags,
+        exclude_tags: query.exclude_tags,
+        order_by: query.order_by,
+        visits_in: None,
     };
     (request, wrong)
 }

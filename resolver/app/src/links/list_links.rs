@@ -10,7 +10,7 @@ use codes::LinkId;
 use jiff::{SignedDuration, Timestamp, civil::Date, tz::TimeZone};
 use links::{
     Domain, DomainId, Filter, LongUrl, OrderBy, OrderField, Outline, Outlined, PER_PAGE, PER_PAGE_MAX,
-    Record, TAGS_MAX, Tag, TagsMode, api_key::Grant, nfc, scope::Scope,
+    Record, TAGS_MAX, Tag, api_key::Grant, nfc, scope::Scope,
 };
 use store::VisitTotals;
 use visit_store::Days;
@@ -24,44 +24,22 @@ const ORDERS: &str = "expected dateCreated, shortCode, longUrl, title, visits, n
 /// A request for a page of links.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ListLinks {
-    /// The number of the page, from 1.
-    pub page: Option<u64>,
-    /// The number of links on a page; [`PER_PAGE`] by default, and at most [`PER_PAGE_MAX`].
-    pub per_page: Option<u64>,
-    /// A text in the long URL, title, code, tags or domain.
-    pub search: Option<String>,
-    /// The exact long URL.
-    pub long_url: Option<String>,
+    /// The criteria that need no name looked up. The first page is also 0; without a number of
+    /// links a page has [`PER_PAGE`] of them, and at most [`PER_PAGE_MAX`].
+    pub filter: Filter,
     /// The links' domain.
     pub domain: Option<String>,
     /// The name of the API keys that created the links.
     pub api_key_name: Option<String>,
     /// Tags that the links have.
     pub tags: Vec<String>,
-    /// Whether a link needs all of the tags, or any of them.
-    pub tags_mode: TagsMode,
     /// Tags that the links must not have.
     pub exclude_tags: Vec<String>,
-    /// Whether a link is excluded by having all of these tags, or any of them.
-    pub exclude_tags_mode: TagsMode,
-    /// The earliest creation time.
-    pub since: Option<Timestamp>,
-    /// The latest creation time.
-    pub until: Option<Timestamp>,
-    /// Whether deleted links are listed instead of the others.
-    pub deleted: bool,
-    /// Whether links whose end has passed are left out.
-    pub exclude_past: bool,
-    /// Whether links with an exhausted visit limit are left out.
-    pub exclude_spent: bool,
     /// A field, optionally followed by `-ASC` or `-DESC`.
     pub order_by: Option<String>,
     /// The first and the last day of the visits that count in the order by visits; `None` for all
     /// visits. The key needs the scope `visits`.
     pub visits_in: Option<VisitDays>,
-    /// The number of links at which the total stops; `None` for the store's maximum. A page for
-    /// people needs no exact total of a long list, and most of the time goes into counting.
-    pub count_max: Option<u64>,
 }
 
 /// Days, counted in UTC as the counters of visits are.
@@ -270,9 +248,10 @@ fn filter(request: ListLinks, mut wrong: FieldErrors) -> Result<(Filter, Option<
             wrong.note::<()>(name, Err(format!("expected at most {TAGS_MAX} tags")));
         }
     }
-    let single = [&request.search, &request.long_url, &request.domain, &request.api_key_name];
+    let single = [&request.filter.search, &request.domain, &request.api_key_name];
     let texts = single.into_iter().flatten().chain(&request.tags).chain(&request.exclude_tags);
-    if texts.into_iter().any(|text| text.contains('\0')) {
+    let long_url = request.filter.long_url.as_ref().map(LongUrl::as_str);
+    if texts.map(String::as_str).chain(long_url).any(|text| text.contains('\0')) {
         wrong.note::<()>("(the query)", Err("must not contain NUL".to_owned()));
     }
     wrong.finish_by_name()?;
@@ -282,24 +261,15 @@ fn filter(request: ListLinks, mut wrong: FieldErrors) -> Result<(Filter, Option<
         names.iter().map(tag).collect::<BTreeSet<Tag>>().into_iter().collect()
     };
     let filter = Filter {
-        long_url: request.long_url.map(LongUrl::from_stored),
         tags: tags(&request.tags),
-        tags_mode: request.tags_mode,
         exclude_tags: tags(&request.exclude_tags),
-        exclude_tags_mode: request.exclude_tags_mode,
-        since: request.since,
         // Links are stored with fractions of a second but shown without, so the whole second is
         // included.
-        until: request.until.map(whole_second),
-        deleted: request.deleted,
-        exclude_past: request.exclude_past,
-        exclude_spent: request.exclude_spent,
+        until: request.filter.until.map(whole_second),
         order,
-        page: request.page.unwrap_or(1),
-        per_page: Some(request.per_page.unwrap_or(PER_PAGE).min(PER_PAGE_MAX)),
-        count_max: request.count_max,
-        search: request.search,
-        ..Filter::default()
+        page: request.filter.page.max(1),
+        per_page: Some(request.filter.per_page.unwrap_or(PER_PAGE).min(PER_PAGE_MAX)),
+        ..request.filter
     };
     Ok((filter, sorted_here))
 }

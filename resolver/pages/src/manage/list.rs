@@ -7,7 +7,7 @@ use app::{
 use askama::Template;
 use hyper::StatusCode;
 use jiff::{Timestamp, tz::TimeZone};
-use links::{Record, Tag, scope::Scope};
+use links::{Filter, Record, Tag, scope::Scope};
 use web::Answer;
 
 use super::{
@@ -93,20 +93,24 @@ pub(super) fn read_query(context: &Context<'_>, query: &Form, wrong: &mut FieldE
     let (now, zone) = (api.domain_cache.now(), &api.time_zone);
     let created = read_period(query, "created", wrong).bounds(now, zone);
     let hides_ended = query.is_on("ended");
-    ListLinks {
-        page: page.and_then(|read| wrong.note("page", read)),
+    let filter = Filter {
+        page: page.and_then(|read| wrong.note("page", read)).unwrap_or_default(),
         per_page: Some(per_page(query)),
         search: query.owned("search"),
-        domain: query.owned("domain"),
-        tags: query.owned("tag").into_iter().collect(),
         since: created.start,
         until: created.end,
         exclude_past: hides_ended,
         exclude_spent: hides_ended,
         deleted: query.get("deleted") == Some("true"),
+        count_max: Some(COUNTED_MAX),
+        ..Filter::default()
+    };
+    ListLinks {
+        filter,
+        domain: query.owned("domain"),
+        tags: query.owned("tag").into_iter().collect(),
         order_by: query.owned("order"),
         visits_in: visit_days(read_period(query, "visits", wrong), now, zone),
-        count_max: Some(COUNTED_MAX),
         ..ListLinks::default()
     }
 }
@@ -139,7 +143,7 @@ pub(super) async fn answer(
     let (query, by, service) = (context.query, context.by, context.links);
     let mut wrong = FieldErrors::default();
     let list = read_query(context, query, &mut wrong);
-    let (is_trash, days) = (list.deleted, list.visits_in);
+    let (is_trash, days) = (list.filter.deleted, list.visits_in);
     let listed = service.list_links(list, wrong, by).await?;
     let paged = match page_of(listed.total, listed.page, listed.per_page, listed.entries.len() as u64, query)
     {

@@ -1,7 +1,7 @@
 //! A sheet of QR codes to print: one for each link on a page of the list. The query is that of the
 //! list.
 
-use app::{FieldErrors, list_links::ListLinks};
+use app::FieldErrors;
 use askama::Template;
 use hyper::StatusCode;
 use links::Record;
@@ -35,8 +35,9 @@ pub(super) async fn show(context: &Context<'_>) -> Result<Answer, PageError> {
     // Nothing is printed for the trash, whose links lead nowhere.
     let query = Form::parse(context.query.without(&["deleted"]).as_bytes());
     let mut wrong = FieldErrors::default();
+    let mut list = read_query(context, &query, &mut wrong);
     // Sheets are numbered, so all links are counted.
-    let list = ListLinks { count_max: None, ..read_query(context, &query, &mut wrong) };
+    list.filter.count_max = None;
     let listed = links.list_links(list, wrong, by).await?;
     let mut records = Vec::with_capacity(listed.entries.len());
     for piece in links::pieces(&listed.entries) {
