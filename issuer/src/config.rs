@@ -191,7 +191,6 @@ impl Config {
     }
 }
 
-/// Returns the error for a flag's value.
 fn wrong(flag: &'static str, value: String, reason: &str) -> Result<(), Error> {
     Err(Error::Config { flag, value, reason: reason.to_owned() })
 }

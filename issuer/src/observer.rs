@@ -130,7 +130,6 @@ impl Observer {
         self.notes().supplies.insert(holder, supplies);
     }
 
-    /// Notes that a leaked block was allocated again.
     pub(crate) fn note_reclaimed(&self, namespace: &Namespace, numbers: u64) {
         self.notes().note_reclaimed(namespace, numbers);
     }

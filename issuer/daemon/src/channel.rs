@@ -27,7 +27,6 @@ pub async fn connect(uri: &Uri, tls: Option<&ClientTls>) -> io::Result<Stream> {
     }
 }
 
-/// Returns the host and the port of an address.
 fn target(uri: &Uri) -> (&str, u16) {
     let usual = if uri.scheme_str() == Some("https") { 443 } else { 80 };
     (uri.host().unwrap_or_default().trim_matches(['[', ']']), uri.port_u16().unwrap_or(usual))

@@ -20,7 +20,6 @@ pub(super) struct BlockRequest<'a> {
     pub(super) store: StoreEpoch,
 }
 
-/// Numbers for a block.
 struct TakenSpan {
     span: Span,
     /// The generation that they were leaked under; `None` if they are surely unused.

@@ -52,7 +52,6 @@ impl Unsaved {
         }
     }
 
-    /// Records that a holder is forgotten.
     pub(super) fn forgotten(&mut self, holder: &HolderId) {
         self.0.retain(|(_, unsaved)| unsaved != holder);
     }

@@ -32,7 +32,6 @@ impl From<Malformed> for Status {
     }
 }
 
-/// Returns a field's value, if it is in its range.
 fn within(field: &str, value: u64, range: RangeInclusive<u64>, expected: &str) -> Result<u64, Malformed> {
     let is_valid = range.contains(&value);
     is_valid.then_some(value).ok_or_else(|| Malformed(format!("{field}: expected {expected}, got {value}")))

@@ -48,7 +48,6 @@ impl DeviceKind {
         }
     }
 
-    /// Returns the kind of device that a person's user agent names.
     pub(crate) fn of(user_agent: &[u8]) -> Self {
         WORDS.found_in(user_agent).min().map_or(Self::Unknown, |(_, kind)| kind)
     }

@@ -79,7 +79,6 @@ impl Calls {
         Share::of("client", per_minute, spent).map(Some)
     }
 
-    /// Takes a call from a key's budget.
     pub(crate) fn spend_of_key(&self, grant: &Grant) -> Result<Option<Share>, Refused> {
         let per_minute = grant.limits.calls_per_minute.unwrap_or(self.limits.per_key);
         if per_minute == 0 {

@@ -140,7 +140,6 @@ fn joined(ended: Result<Result<(), transport::Error>, JoinError>) -> Result<(), 
     ended.map_err(ServeError::Panicked)?.map_err(ServeError::Transport)
 }
 
-/// The service of the links API.
 #[derive(Clone)]
 struct Service {
     api: Arc<Api>,

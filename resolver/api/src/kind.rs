@@ -148,17 +148,14 @@ static KINDS: [(Kind, u16, Code, &str, &str); 37] = [
 ];
 
 impl Kind {
-    /// Returns all kinds.
     pub(crate) fn all() -> impl Iterator<Item = Self> {
         KINDS.iter().map(|(kind, ..)| *kind)
     }
 
-    /// Returns the HTTP status.
     pub(crate) fn status(self) -> StatusCode {
         StatusCode::from_u16(KINDS[self as usize].1).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
     }
 
-    /// Returns the status of gRPC.
     pub(crate) fn code(self) -> Code {
         KINDS[self as usize].2
     }
@@ -184,7 +181,6 @@ impl Kind {
         schema["oneOf"][self as usize]["description"].as_str().unwrap_or_default().replace('\n', " ")
     }
 
-    /// Returns the kind of an error of the application.
     pub(crate) fn of(error: &AppError) -> Self {
         match error {
             AppError::Invalid(_) => Self::InvalidData,

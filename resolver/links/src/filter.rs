@@ -6,7 +6,6 @@ use jiff::Timestamp;
 use super::{DomainId, LongUrl, Record, Slug, Tag};
 use crate::api_key::ApiKeyId;
 
-/// Maximum number of links in a piece.
 const PIECE_LINKS: usize = 256;
 /// Maximum size of a piece in bytes, unless it consists of one larger link.
 const PIECE_BYTES: u64 = 256 * 1024;

@@ -18,7 +18,6 @@ const DEFAULT: [&str; 4] = ["http", "https", "mailto", "tel"];
 /// Schemes that are never allowed.
 const NEVER: [&str; 9] =
     ["javascript", "data", "file", "vbscript", "blob", "about", "filesystem", "view-source", "jar"];
-/// Maximum number of allowed schemes.
 const SCHEMES_MAX: usize = 100;
 /// Maximum length of a scheme, in bytes.
 const MAX_LEN: usize = 64;

@@ -21,7 +21,6 @@ fn percent(part: &u64, whole: &u64) -> String {
     format!("{}.{:02} %", hundredths / 100, hundredths % 100)
 }
 
-/// Formats how long a supply lasts.
 fn lasts(seconds: &f64, t: &Locale) -> String {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a positive number of hours")]
     match seconds / 3600.0 {

@@ -22,7 +22,6 @@ use crate::{
 /// The cookie, without and with HTTPS. With the prefix, no other host can set it (RFC 6265bis).
 const COOKIE: &str = "shortmint_session";
 const SECURE_COOKIE: &str = "__Host-shortmint_session";
-/// How long a session lasts.
 const LASTS: Duration = Duration::from_secs(12 * 3600);
 /// Length of a token, in bytes before and after it is written as text.
 const TOKEN_BYTES: usize = 32;

@@ -70,7 +70,6 @@ pub fn link_column(name: &str) -> Option<&'static str> {
 /// Each JSON document is one link.
 pub(super) const SHAPE: Shape = Shape { path: &[], beside: None };
 
-/// Reads a link from a JSON object.
 pub(super) fn of_json(item: &Item) -> Result<Row, RowError> {
     let place = item.place;
     let mut fields = Map::new();
@@ -94,7 +93,6 @@ pub(super) fn of_json(item: &Item) -> Result<Row, RowError> {
     })
 }
 
-/// Reads a link from a table row.
 pub(super) fn of_table(item: &Item) -> Result<Row, RowError> {
     let read = |(name, value): (&String, &Value)| {
         let text = value.as_str().map(|text| Value::from(revealed(text)));

@@ -31,7 +31,6 @@ pub fn write_csv(row: &Row, to: impl Write) -> io::Result<()> {
     write_record(cells.iter().map(String::as_str), to)
 }
 
-/// Returns the names of the columns.
 fn columns() -> impl Iterator<Item = &'static str> {
     LAYOUT.columns.iter().take(WRITTEN).map(|(name, _)| *name)
 }

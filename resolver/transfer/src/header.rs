@@ -12,7 +12,6 @@ use serde_json::json;
 
 use super::{item::Item, row::RowError, table::clip};
 
-/// The name of the format.
 const FORMAT: &str = "shortmint-links";
 /// The version that is written, and the only one that is read.
 const VERSION: u64 = 1;

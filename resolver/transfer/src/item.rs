@@ -46,7 +46,6 @@ impl Item {
         RowError::item(self.place, format_args!("{field}: {problem}"))
     }
 
-    /// Reads a string field.
     pub(super) fn text(&self, field: &'static str) -> Result<Option<String>, RowError> {
         match self.find(field)? {
             None => Ok(None),
@@ -87,7 +86,6 @@ impl Item {
         flag.map(Some).ok_or_else(|| self.wrong(field, "true or false"))
     }
 
-    /// Reads a timestamp field.
     pub(super) fn time(&self, field: &'static str) -> Result<Option<Timestamp>, RowError> {
         let Some(text) = self.text(field)? else { return Ok(None) };
         read_time(&text, &self.zone).map(Some).map_err(|error| self.broken(field, error))

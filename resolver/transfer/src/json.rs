@@ -80,7 +80,6 @@ impl<R: Read> Read for Bounded<'_, R> {
     }
 }
 
-/// The state of the reading.
 struct Reading<'a> {
     /// The bytes that the present item may still take.
     left: &'a Cell<u64>,

@@ -11,7 +11,6 @@ use super::{
     row::{LeftOut, Row, RowError},
 };
 
-/// The location of the links in a response.
 pub(super) const SHAPE: Shape = Shape { path: &["data"], beside: None };
 
 /// Reads a link from an item of a response. A banned link is an error, because an import must not

@@ -65,7 +65,6 @@ pub enum RecordError {
     Read(#[from] io::Error),
 }
 
-/// What ends a cell.
 enum End {
     Separator,
     Line,
@@ -148,7 +147,6 @@ impl<R: BufRead> Records<R> {
         }
     }
 
-    /// Reads a cell.
     fn cell(&mut self, to: &mut Record) -> Result<End, RecordError> {
         // A tab may be the separator.
         let is_space = |byte: u8, separator: u8| byte == b' ' || byte == b'\t' && separator != b'\t';

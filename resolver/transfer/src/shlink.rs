@@ -18,7 +18,6 @@ use super::{
     table::Layout,
 };
 
-/// The location of the links in a response.
 pub(super) const SHAPE: Shape = Shape { path: &["shortUrls", "data"], beside: None };
 
 /// The columns of the web client's table.
@@ -38,7 +37,6 @@ pub(super) const LAYOUT: Layout = Layout {
     unnamed: None,
 };
 
-/// Reads a link from an item of a response.
 pub(super) fn of_json(item: &Item) -> Result<Row, RowError> {
     let mut left_out = Vec::new();
     // Version 4 replaced version 3's device URLs by redirect rules.

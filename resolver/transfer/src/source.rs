@@ -25,7 +25,6 @@ use super::{
     yourls,
 };
 
-/// The size of the read buffer, in bytes.
 const BUFFER_BYTES: usize = 64 * 1024;
 
 codes::named_values! {
@@ -59,7 +58,6 @@ impl fmt::Display for Source {
     }
 }
 
-/// A function that converts an item to a row.
 type Reading = fn(&Item) -> Result<Row, RowError>;
 
 impl Source {

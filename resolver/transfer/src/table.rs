@@ -20,7 +20,6 @@ const NOT_UTF_8: &str = "the text is not in UTF-8: save the table as \"CSV UTF-8
 /// The canonical names of a table's columns; `None` for an unknown column.
 type Columns = Vec<Option<&'static str>>;
 
-/// The column layout of a kind of table.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Layout {
     /// The columns, each with its aliases.

@@ -20,10 +20,8 @@ use super::{
 /// MySQL's zero date, for a time that was never set.
 const NO_TIME: &str = "0000-00-00 00:00:00";
 
-/// The location of the links in a response.
 pub(super) const SHAPE: Shape = Shape { path: &["links"], beside: Some("stats") };
 
-/// The columns of a table.
 pub(super) const LAYOUT: Layout = Layout {
     columns: &[
         ("keyword", &["source"]),
@@ -38,7 +36,6 @@ pub(super) const LAYOUT: Layout = Layout {
     unnamed: Some(&["keyword", "url", "title", "timestamp", "ip", "clicks"]),
 };
 
-/// Reads a link from an item of a response.
 pub(super) fn of_json(item: &Item) -> Result<Row, RowError> {
     item.needed("shorturl")?;
     let (domain, code) = item.short_url("shorturl")?.map(|short| (short.domain, short.code)).unzip();
@@ -46,7 +43,6 @@ pub(super) fn of_json(item: &Item) -> Result<Row, RowError> {
     row(item, domain, code)
 }
 
-/// Reads a link from a table row.
 pub(super) fn of_table(item: &Item) -> Result<Row, RowError> {
     let keyword = item.needed("keyword")?.trim_matches('/').to_owned();
     if keyword.is_empty() {

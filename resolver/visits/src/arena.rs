@@ -5,7 +5,6 @@ use crate::{
     event::{EVENT_MAX, Event, Malformed},
 };
 
-/// Bytes of an arena.
 const ARENA_BYTES: usize = 64 * 1024;
 /// The format of a block; a later one has another number.
 const FORMAT: u8 = 1;

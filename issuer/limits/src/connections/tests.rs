@@ -44,7 +44,6 @@ impl Site {
         (TcpStream::connect(self.address).await.unwrap(), self.accept().await)
     }
 
-    /// Connects and greets.
     async fn greeted(&self) -> Ends {
         let (mut far, mut near) = self.connect().await;
         far.write_all(&[b'x'; 24]).await.unwrap();

@@ -17,19 +17,16 @@ use tonic::Status;
 
 use crate::Api;
 
-/// Returns the name of a link.
 pub(super) fn name(short_code: String, domain: Option<String>) -> LinkName {
     LinkName { code: short_code, domain: text(domain) }
 }
 
-/// Returns the idempotency key of a create.
 pub(super) fn idempotency(request: &CreateLinkRequest) -> Result<Option<IdempotencyKey>, AppError> {
     let Some(key) = &request.idempotency_key else { return Ok(None) };
     let canonical = CreateLinkRequest { password: None, idempotency_key: None, ..request.clone() };
     IdempotencyKey::new(key.as_bytes(), canonical.encode_to_vec()).map(Some)
 }
 
-/// Converts a create.
 pub(super) fn create_command(request: CreateLinkRequest) -> Result<CreateLink, Status> {
     let fields = LinkFields {
         long_url: Some(Some(request.long_url)),
@@ -77,7 +74,6 @@ pub(super) fn edit_command(request: EditLinkRequest) -> Result<(Target, LinkFiel
     Ok((Target { name, versions: request.version.map(|version| vec![version]) }, edit))
 }
 
-/// Converts a request for a page of links.
 pub(super) fn list_command(request: ListLinksRequest) -> ListLinks {
     let tags = request.tags.into_iter().take(TAGS_MAX + 1).map(|tag| tag.trim().to_owned());
     let filter = Filter {

@@ -20,7 +20,6 @@ impl From<AuthError> for Status {
     }
 }
 
-/// Returns the status of an application error.
 pub(super) fn of_app(error: &AppError) -> Status {
     let message = match error {
         // A gRPC message has a version where an HTTP request has an ETag.

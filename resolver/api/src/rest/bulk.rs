@@ -52,9 +52,7 @@ use crate::{Api, authenticate::is_still_granted, calls::Refused};
 use limits::{Account, Pace, TooSlow, budgets::BULK_CALLS};
 use web::{Body, BrokenOff, Piece};
 
-/// The path of the call.
 pub(super) const PATH: &str = "/rest/v3/short-urls/bulk";
-/// Maximum number of items of one call.
 const ITEMS_MAX: usize = 100_000;
 /// Maximum number of batches of one call that are under way.
 const BATCHES: usize = 4;
@@ -74,7 +72,6 @@ const DISCARDED: usize = 64 * 1024 * 1024;
 const GRACE: Duration = Duration::from_secs(10);
 /// The least rate after that, without white space: ten links a second are enough.
 const BYTES_PER_SECOND: u32 = 1_024;
-/// The time that a call may take.
 const CALL_TIME: Duration = Duration::from_secs(600);
 const NDJSON: &str = "application/x-ndjson";
 
@@ -354,7 +351,6 @@ fn len_of(result: &BatchResult) -> usize {
     written(result).len()
 }
 
-/// Writes a result as JSON.
 fn written(result: &BatchResult) -> Vec<u8> {
     // A struct of texts always serializes.
     serde_json::to_vec(result).unwrap_or_default()

@@ -39,7 +39,6 @@ pub(super) struct Call {
     pub(super) parameter: String,
     /// The last parameter of the path, which is the same if there is one only.
     pub(super) last_parameter: String,
-    /// The address of the client.
     pub(super) client: IpAddr,
     /// The memory account of the body.
     held: Option<Held>,
@@ -134,12 +133,10 @@ impl Call {
         Ok(grant)
     }
 
-    /// Returns the parameter of the path.
     pub(super) fn parameter(&self) -> String {
         percent_decode_str(&self.parameter).decode_utf8_lossy().into_owned()
     }
 
-    /// Returns the last parameter of the path.
     pub(super) fn last_parameter(&self) -> String {
         percent_decode_str(&self.last_parameter).decode_utf8_lossy().into_owned()
     }
@@ -185,7 +182,6 @@ impl Call {
         Ok(Target { name: self.link()?, versions })
     }
 
-    /// Returns the problem of an unknown path.
     pub(super) fn no_route(&self) -> Problem {
         Problem::NoRoute { method: self.method.clone(), url: format!("{}{}", self.api.public_url, self.uri) }
     }

@@ -3,7 +3,6 @@
 
 pub(super) use crate::kind::Kind;
 
-/// What a call is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Topic {
     Links,
@@ -51,13 +50,11 @@ pub(super) const TOPICS: [(Topic, &str, &str); 9] = [
 ];
 
 impl Topic {
-    /// Returns the name in the document.
     pub(super) fn name(self) -> &'static str {
         TOPICS[self as usize].1
     }
 }
 
-/// A header of requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Header {
     IfMatch,

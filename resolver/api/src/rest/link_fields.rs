@@ -31,7 +31,6 @@ impl Fields for dto::LinkFields {
     }
 }
 
-/// Reads the body of a create.
 pub(super) fn read_create(api: &Api, body: &[u8]) -> Result<(CreateLink, FieldErrors), Problem> {
     let (mut fields, mut wrong) = read_fields::<dto::LinkFields>(body)?;
     if !std::mem::take(&mut fields.short_code).is_absent() {
@@ -69,7 +68,6 @@ pub(super) fn read_edit(api: &Api, body: &[u8]) -> Result<(LinkFields, FieldErro
     Ok((edit, wrong))
 }
 
-/// Converts the fields of a create.
 pub(super) fn create_command(api: &Api, mut fields: dto::LinkFields, wrong: &mut FieldErrors) -> CreateLink {
     let text = |field: &mut Patch<String>| std::mem::take(field).value();
     CreateLink {

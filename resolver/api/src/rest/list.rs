@@ -57,7 +57,6 @@ async fn list(call: &Call, by: &Grant) -> Result<Answer, Problem> {
     Ok(json(&dto::ShortUrlPage { short_urls: dto::Page { data, pagination } }))
 }
 
-/// Reads how often links were visited.
 async fn visits_of(
     api: &Api,
     records: &[Record],
@@ -116,7 +115,6 @@ impl Fields for dto::LinkListQuery {
     }
 }
 
-/// Converts a query to a request of the application.
 fn request(api: &Api, query: dto::LinkListQuery, mut wrong: FieldErrors) -> (ListLinks, FieldErrors) {
     let mut time = |name, text: Option<String>| {
         let read = text.map(|text| read_time(&text, &api.time_zone)).transpose();

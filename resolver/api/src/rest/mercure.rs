@@ -93,7 +93,6 @@ async fn secret(live: &LiveVisits) -> Result<&app::live::TokenSecret, Problem> {
     })
 }
 
-/// Why the hub refuses a request.
 #[derive(Debug)]
 enum HubError {
     /// A status and its reason.
@@ -145,7 +144,6 @@ async fn answer_hub(api: &Arc<Api>, client: IpAddr, request: Request<Incoming>) 
     finish(api, answer.unwrap_or_else(|_| Problem::INTERNAL.into_answer()), is_cross_origin)
 }
 
-/// A request to the hub.
 struct Hub {
     api: Arc<Api>,
     client: IpAddr,

@@ -75,7 +75,6 @@ pub fn router(has_single_step: bool) -> Router {
     Router::new(routes(has_single_step))
 }
 
-/// Returns the calls of the API.
 fn routes(has_single_step: bool) -> Vec<Route> {
     let groups = [
         health::routes(),

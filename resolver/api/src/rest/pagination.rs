@@ -3,7 +3,6 @@
 use app::FieldErrors;
 use dto::Pagination;
 
-/// The requested page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Paging {
     /// The page, from 1.
@@ -24,7 +23,6 @@ impl Paging {
         Self { page, per_page }
     }
 
-    /// Returns the items of the page.
     pub(super) fn of<T>(self, items: Vec<T>) -> Vec<T> {
         let Some(per_page) = self.per_page else { return items };
         let most = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);

@@ -15,7 +15,6 @@ use limits::ExceededShare;
 use crate::{authenticate::AuthError, calls::Refused, kind::Kind};
 use web::{Answer, answer, hold_back, retry_later};
 
-/// The reason why a call failed.
 #[derive(Debug)]
 pub(crate) enum Problem {
     /// A use case refused the call, or failed.
@@ -78,7 +77,6 @@ impl Problem {
     /// A defect of this program.
     pub(super) const INTERNAL: Self = Self::App(AppError::Internal);
 
-    /// Returns the problem of one wrong field.
     pub(super) fn invalid(field: &str, expected: impl Into<String>) -> Self {
         Self::App(AppError::invalid(field, expected))
     }
@@ -104,7 +102,6 @@ impl Problem {
         if is_full || status == StatusCode::SERVICE_UNAVAILABLE { retry_later(answer) } else { answer }
     }
 
-    /// Returns the status and the body.
     pub(super) fn shown(&self) -> (StatusCode, Value) {
         let (title, kind, status) = self.kind().facts();
         // Members of their own are in front of the common ones, as in Shlink. `expected` is an
@@ -122,7 +119,6 @@ impl Problem {
         (status, body)
     }
 
-    /// Returns the kind of the problem.
     pub(super) fn kind(&self) -> Kind {
         match self {
             Self::App(error) | Self::Auth(AuthError::App(error)) => Kind::of(error),

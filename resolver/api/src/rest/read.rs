@@ -26,7 +26,6 @@ pub(super) trait Fields: DeserializeOwned + Default + JsonSchema {
         described(&schema["properties"][field]).to_owned()
     }
 
-    /// Returns whether the type has a field of this name.
     fn has(name: &str) -> bool {
         let schema = Self::json_schema(&mut SchemaGenerator::default());
         schema.get("properties").is_some_and(|fields| fields.get(name).is_some())
@@ -38,7 +37,6 @@ pub(super) trait Fields: DeserializeOwned + Default + JsonSchema {
     }
 }
 
-/// Describes the values of a schema.
 fn described(schema: &Value) -> &'static str {
     let is_any = schema["type"].is_null() && schema["enum"].is_null() && schema["anyOf"].is_array();
     let inner = if is_any { &schema["anyOf"][0] } else { schema };

@@ -26,7 +26,6 @@ pub(super) const LINKS: &str = "/rest/v3/short-urls";
 /// The answer of a handler, which may take time.
 pub(super) type Answering<'a> = Pin<Box<dyn Future<Output = Result<Answer, Problem>> + Send + 'a>>;
 
-/// The function that answers a call.
 #[derive(Clone, Copy)]
 pub(super) enum Handler {
     /// Answers without an API key.
@@ -54,7 +53,6 @@ pub(super) struct Route {
     /// The path, with at most two parameters in braces. A link's slug may have several segments.
     pub(super) path: &'static str,
     pub(super) handler: Handler,
-    /// Maximum length of the body.
     pub(super) body_bytes: usize,
     /// Parameters that the document does not name.
     undocumented: &'static [&'static str],
@@ -125,13 +123,11 @@ impl Route {
         }
     }
 
-    /// Sets the maximum length of the body.
     pub(super) fn body_bytes(mut self, bytes: usize) -> Self {
         self.body_bytes = bytes;
         self
     }
 
-    /// Returns the scope that the call's key needs.
     pub(super) fn scope(&self) -> Option<Scope> {
         match self.handler {
             Handler::Open(_) => None,
@@ -141,13 +137,11 @@ impl Route {
         }
     }
 
-    /// Puts the call into the document.
     pub(super) fn document(mut self, id: &'static str, topic: Topic, summary: &'static str) -> Self {
         (self.id, self.topic, self.summary) = (Some(id), topic, summary);
         self
     }
 
-    /// Adds a description to the summary.
     pub(super) fn text(mut self, description: impl Into<String>) -> Self {
         self.description = description.into();
         self
@@ -159,7 +153,6 @@ impl Route {
         self
     }
 
-    /// Adds the parameters of a query.
     pub(super) fn query<Q: JsonSchema>(mut self) -> Self {
         self.queries.push((Q::schema_name(), Q::json_schema));
         self
@@ -185,7 +178,6 @@ impl Route {
         self
     }
 
-    /// Adds a header of the request.
     pub(super) fn header(mut self, header: Header) -> Self {
         self.headers.push(header);
         self

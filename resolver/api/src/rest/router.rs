@@ -64,7 +64,6 @@ impl Router {
         Self { routes, paths }
     }
 
-    /// Finds the route of a call.
     pub(super) fn find(&self, method: &Method, path: &str) -> Option<Found> {
         let paths = self.paths.get(method)?;
         let look = |path: &str| {

@@ -18,7 +18,6 @@ use visits::{
 
 use super::{prelude::*, query::Query, visits::EXCLUDE_BOTS};
 
-/// Microseconds in a second.
 const SECOND: i64 = 1_000_000;
 
 pub(super) fn routes() -> Vec<Route> {
@@ -50,7 +49,6 @@ async fn show(call: &Call, by: &Grant) -> Result<Answer, Problem> {
     Ok(json(&shown(&stats, &zone)))
 }
 
-/// Converts a query to a request of the application.
 fn request(query: StatsQuery, zone: &TimeZone, people_only: bool, wrong: &mut FieldErrors) -> StatsRequest {
     let expected_zone = |_| "expected the name of a time zone, such as Europe/Berlin".to_owned();
     let named = query.time_zone.as_deref().map(TimeZone::get).transpose();

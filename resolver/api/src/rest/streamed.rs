@@ -86,7 +86,6 @@ impl JsonList {
         Self { text: format!(r#"{{"{name}":{{"data":["#).into_bytes(), count: 0 }
     }
 
-    /// Writes an item.
     pub(super) fn push(&mut self, item: &impl Serialize) -> Result<(), BrokenOff> {
         if self.count > 0 {
             self.text.push(b',');

@@ -6,12 +6,10 @@ use visits::{OrphanKind, PlaceText};
 
 use super::json::atom;
 
-/// Returns totals as answers show them.
 pub(super) fn summary(totals: VisitTotals) -> dto::VisitsSummary {
     dto::VisitsSummary::new(totals.total, totals.bots)
 }
 
-/// Returns a visit as answers show it.
 pub(super) fn shown(visit: &VisitView) -> dto::Visit<'_> {
     dto::Visit {
         referer: &visit.referrer,

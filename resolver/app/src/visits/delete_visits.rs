@@ -139,7 +139,6 @@ impl LinkService {
     }
 }
 
-/// Describes the addresses whose visits can be erased.
 fn expected_address() -> String {
     format!(
         "expected an IP address, or a network such as 192.0.2.0/24 or 2001:db8::/48, of at least /{} (IPv4) or /{} (IPv6)",

@@ -99,7 +99,6 @@ impl From<Refusal> for Problem {
     }
 }
 
-/// An open stream.
 struct Stream {
     api: Arc<Api>,
     dialect: Dialect,

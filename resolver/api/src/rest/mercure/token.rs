@@ -22,7 +22,6 @@ use sha2::Sha256;
 const TOKEN_BYTES: usize = 1_024;
 const ALGORITHM: &str = "HS256";
 
-/// Why a token is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum TokenError {
     /// It is not three parts of base64, or too long.
@@ -48,7 +47,6 @@ struct Header {
     crit: Option<serde_json::Value>,
 }
 
-/// The claims of a token.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Claims {
     iss: String,
@@ -88,13 +86,11 @@ impl Claims {
         (ApiKeyId(self.shortmint_key), SecretNumber(self.shortmint_secret))
     }
 
-    /// Returns when the token expires.
     pub(super) fn expires_at(&self) -> Timestamp {
         Timestamp::from_second(self.exp).unwrap_or(Timestamp::MIN)
     }
 }
 
-/// Writes and signs a token.
 pub(super) fn sign(secret: &TokenSecret, claims: &Claims) -> String {
     let header = Header { typ: "JWT".to_owned(), alg: ALGORITHM.to_owned(), crit: None };
     sign_parts(secret, &encoded(&header), &encoded(claims))

@@ -11,7 +11,6 @@ const ALL: &str = "*";
 /// Maximum number of topics of a request.
 pub(super) const TOPICS_MAX: usize = 100;
 
-/// Why the topics of a request are refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum TopicsError {
     /// There is none.

@@ -26,7 +26,6 @@ pub(super) fn add(
     of_call.into_iter().map(reference).collect()
 }
 
-/// Returns the names of the parameters of a path.
 pub(super) fn names_in(path: &str) -> impl Iterator<Item = &str> {
     path.split('/').filter_map(|segment| segment.strip_prefix('{')?.strip_suffix('}'))
 }

@@ -51,7 +51,6 @@ fn schema(kind: Kind) -> Value {
     })
 }
 
-/// Returns the schemas of all kinds, by name.
 pub(super) fn schemas() -> Map<String, Value> {
     Kind::all().map(|kind| (format!("{kind:?}"), schema(kind))).collect()
 }

@@ -36,7 +36,6 @@ const ROWS_MIN: usize = 16;
 /// Maximum number of days in one read: planning a query takes longer for each of them.
 const DAYS_MAX: i32 = 31;
 
-/// Which visits a list has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Selection {
     pub(super) range: TimeRange,

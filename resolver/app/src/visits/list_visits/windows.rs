@@ -13,7 +13,6 @@ const DENSE: u64 = 16_384;
 /// The shortest part of a quarter hour, in microseconds.
 const SHORTEST: i64 = 10_000;
 
-/// The windows of one list.
 #[derive(Debug, Default)]
 pub(super) struct Windows {
     /// Listed visits by quarter hour, without those that have none.

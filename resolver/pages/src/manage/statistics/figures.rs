@@ -39,7 +39,6 @@ impl Change {
     }
 }
 
-/// Says how exact an estimate is.
 pub(super) fn exactness(estimate: &Estimate, t: &Locale) -> String {
     if estimate.is_exact {
         return t.text("stats-exact");
