@@ -72,20 +72,12 @@ pub(crate) async fn authenticate(
 }
 
 /// Checks the API key of a person who signs in, within the same limits as that of a call.
-///
-/// # Errors
-/// Returns [`AuthError`] if the key is missing or wrong, if there were too many attempts, or if the
-/// key cannot be looked up.
 pub async fn sign_in(api: &Arc<Api>, client: IpAddr, key: &[u8]) -> Result<Grant, AuthError> {
     authenticate(api, client, Some(key)).await.map(|(grant, _)| grant)
 }
 
 /// Returns the grant of a session's key, and counts the request as a call of the key; `None` if the
 /// session has ended.
-///
-/// # Errors
-/// Returns [`AuthError`] if the client or the key has made too many calls, or if the session cannot
-/// be looked up.
 pub async fn find_session(
     api: &Arc<Api>,
     client: IpAddr,
@@ -125,9 +117,6 @@ fn settled(api: &Api, mut grant: Grant) -> Grant {
 }
 
 /// Returns whether a key is still what it was when a call with it began. For calls that take long.
-///
-/// # Errors
-/// Returns [`StoreError`] if the store does not answer.
 pub async fn is_still_granted(api: &Api, by: &Grant) -> Result<bool, StoreError> {
     Ok(find_grant(api, by.id, by.secret).await?.is_some_and(|grant| grant == *by))
 }

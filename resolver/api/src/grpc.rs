@@ -73,9 +73,6 @@ pub enum ServeError {
 
 /// Serves until `stop` is cancelled, and then lets the calls under way end within a deadline. The
 /// future is in a box, so that it is compiled here once.
-///
-/// # Errors
-/// Returns a [`ServeError`] if the reflection service cannot be built, or the listener fails.
 pub fn serve(
     listener: TcpListener,
     api: Arc<Api>,

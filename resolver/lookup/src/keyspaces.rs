@@ -22,9 +22,6 @@ pub struct Adopted {
 /// than the time of the adoption. It is later than that even if numbers of a keyspace are
 /// registered. An older copy of the database may have lacked the keyspace. Another process may then
 /// have minted in it until it noticed, and have adopted it again just now.
-///
-/// # Errors
-/// Returns [`StoreError`] if the store does not adopt the keyspaces.
 pub async fn adopt_keyspaces(
     settings: &dyn Settings,
     mine: &[Keyspace],

@@ -82,10 +82,7 @@ impl Reader {
     }
 
     /// Removes segments all of whose blocks have numbers before this one. The last segment stays:
-    /// its name keeps the numbers ascending.
-    ///
-    /// # Errors
-    /// Returns [`SpoolError::Io`] if a segment cannot be removed; it is removed by a later call.
+    /// its name keeps the numbers ascending. One that cannot be removed is removed by a later call.
     pub fn release(&mut self, before: u64) -> Result<(), SpoolError> {
         self.note_stored(before);
         loop {

@@ -11,11 +11,7 @@ use crate::Api;
 /// The maximum size of a list in bytes. Clients accept messages of 4 MiB by default.
 const MESSAGE_BYTES: u64 = 3 * 1024 * 1024;
 
-/// Reads a page of links, with the reservation for its memory.
-///
-/// # Errors
-/// Returns [`AppError::Invalid`] if the page is too long for one message, and an error if the key's
-/// share of memory is used up or the store fails.
+/// Reads a page of links that fits into one message, with the reservation for its memory.
 pub(super) async fn list(
     api: &Api,
     request: ListLinks,

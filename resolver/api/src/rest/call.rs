@@ -141,11 +141,7 @@ impl Call {
         percent_decode_str(&self.last_parameter).decode_utf8_lossy().into_owned()
     }
 
-    /// Reads the fields of the body.
-    ///
-    /// # Errors
-    /// Returns [`Problem::MalformedBody`] if the body is no JSON object. Wrong fields are in the
-    /// second value.
+    /// Reads the fields of the body. Wrong ones are in the second value.
     pub(super) fn fields<T: Fields>(&self) -> Result<(T, FieldErrors), Problem> {
         read_fields(&self.body)
     }

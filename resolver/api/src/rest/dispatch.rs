@@ -22,10 +22,7 @@ use web::Answer;
 
 impl Call {
     /// Checks the key and its scope, then reads the body, and checks the key again if that took
-    /// long.
-    ///
-    /// # Errors
-    /// Returns the problem that the call is refused with. Its body is left unread.
+    /// long. The body of a call that is refused is left unread.
     pub(super) async fn admit(&mut self, route: &Route, mut body: Incoming) -> Result<(), Problem> {
         if body.is_end_stream() {
             return Ok(());

@@ -35,9 +35,6 @@ impl Query {
 
     /// Refuses a parameter that the call does not have, so that a misspelled filter is not taken
     /// for none. (Shlink ignores it.)
-    ///
-    /// # Errors
-    /// Returns the problem with the first unknown name, and with the known one that is like it.
     pub(super) fn check_names(&self, known: &[String]) -> Result<(), Problem> {
         let is_known = |name: &str| {
             let list = name_of_list(name).map(|list| format!("{list}[]"));

@@ -73,11 +73,7 @@ impl Splitter {
         Self { held: Vec::new(), seen: 0, place: Place::Start, form: Form::Lines }
     }
 
-    /// Adds a piece. Items that it completes go to `items`.
-    ///
-    /// # Errors
-    /// Returns an error if the body is malformed. Items before the error are in `items`; none
-    /// follow.
+    /// Adds a piece. Items that it completes go to `items`, also those in front of an error.
     pub(super) fn push(&mut self, piece: &[u8], items: &mut Vec<Bytes>) -> Result<(), SplitError> {
         self.held.extend_from_slice(piece);
         let mut start = 0;

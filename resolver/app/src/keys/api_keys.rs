@@ -97,11 +97,7 @@ impl ApiKeys {
         Self { store, by: OPERATOR }
     }
 
-    /// Creates an API key, and returns its secret.
-    ///
-    /// # Errors
-    /// Returns [`KeyError::Name`] or [`KeyError::NameTaken`] if the key cannot have this name. In
-    /// the second case the domain has been added.
+    /// Creates an API key, and returns its secret. Its domain is added even if its name is taken.
     pub async fn create(&self, wish: CreateKey) -> Result<ApiKey, KeyError> {
         let CreateKey { name, scopes, expires_in, calls_per_minute, .. } = wish;
         check_name(&name)?;
@@ -175,10 +171,6 @@ impl ApiKeys {
 
     /// Replaces the secret of an API key, and returns the new one. The old secret stays valid for
     /// `keep_old_for`.
-    ///
-    /// # Errors
-    /// Returns [`KeyError::NoKey`] if no key has this name, or it is revoked, and
-    /// [`KeyError::BeyondOwn`] if the new secret would do more than the key that acts.
     pub async fn rotate(&self, name: &str, keep_old_for: Duration) -> Result<ApiKey, KeyError> {
         let keys = self.bounding_keys().await?;
         if let Some(rotated) = keys.iter().find(|key| key.name == name) {
@@ -194,12 +186,8 @@ impl ApiKeys {
         }
     }
 
-    /// Revokes an API key.
-    ///
-    /// # Errors
-    /// Returns [`KeyError::NoKey`] if no key has this name, or it is revoked already, and
-    /// [`KeyError::LastOperator`] if a key revokes itself and none is left that could make others.
-    /// The operator of the database may revoke the last one, and create another.
+    /// Revokes an API key. The operator of the database may revoke the last one that could make
+    /// others, and create another.
     pub async fn revoke(&self, name: &str) -> Result<(), KeyError> {
         if self.by != OPERATOR && self.is_last_operator(name).await? {
             return Err(KeyError::LastOperator);

@@ -91,10 +91,6 @@ impl LinkService {
 
     /// Erases the visits of an address or a network, and returns how many rows are gone so far. For
     /// operators only.
-    ///
-    /// # Errors
-    /// Returns [`AppError::AddressesNotKept`] if there is nothing to find them by, and
-    /// [`AppError::TooManyErasures`] if no more are kept.
     pub fn erase_visits<'a>(&'a self, address: Option<&'a str>, by: &'a Grant) -> Answer<'a, Erased> {
         Box::pin(async move {
             require_operator(by)?;

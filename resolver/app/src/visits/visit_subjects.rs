@@ -89,10 +89,7 @@ impl LinkService {
         Ok(self.domain_cache.find(name).await?.and_then(|asked| seen(Some(asked), by)))
     }
 
-    /// Returns the links that a key has created and sees.
-    ///
-    /// # Errors
-    /// Returns [`AppError::TooManyOwnLinks`] if there are more than [`OWN_LINKS_MAX`].
+    /// Returns the links that a key has created and sees: at most [`OWN_LINKS_MAX`].
     pub(crate) async fn own_links(
         &self,
         domain: Option<DomainId>,

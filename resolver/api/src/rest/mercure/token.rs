@@ -113,11 +113,7 @@ fn mac(secret: &TokenSecret, signed: &str) -> Hmac<Sha256> {
     mac
 }
 
-/// Reads a token that is valid at `now`.
-///
-/// # Errors
-/// Returns [`TokenError`] if it was not signed with the secret, is for something else, or has
-/// expired.
+/// Reads a token that was signed with the secret and is valid at `now`.
 pub(super) fn verify(secret: &TokenSecret, token: &str, now: Timestamp) -> Result<Claims, TokenError> {
     let malformed = || TokenError::Malformed;
     let (signed, signature) =

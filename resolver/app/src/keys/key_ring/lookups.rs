@@ -59,9 +59,6 @@ impl<H: Hash + Eq + Clone + Send + Sync + 'static> Lookups<H> {
 
     /// Runs a query when no other call queries the same hash and there are few queries of
     /// unfamiliar hashes. Skips it if another call's answer has been cached in the meantime.
-    ///
-    /// # Errors
-    /// Returns [`StoreError::TimedOut`] if other calls take too long, or the error of the query.
     pub(super) async fn in_turn(
         &self,
         hash: &H,
