@@ -29,23 +29,19 @@ pub struct Metrics {
     applied: Counter,
     refused: Counter,
     unknown: Counter,
-    /// Counter of leaders seen after the first one.
-    pub leader_changes: Counter,
+    pub(crate) leader_changes: Counter,
     allocation_seconds: Histogram,
-    /// Histogram of the time from sending a transaction to its outcome.
-    pub transaction_seconds: Histogram,
+    pub(crate) transaction_seconds: Histogram,
 }
 
 /// Metric handles of the election.
 pub struct ElectionMetrics {
-    /// Counter of failed calls to etcd outside of transactions.
-    pub errors: Counter,
-    /// Histogram of the time from sending a lease keep-alive to its answer.
-    pub keep_alive_seconds: Histogram,
+    pub(crate) errors: Counter,
+    pub(crate) keep_alive_seconds: Histogram,
     /// When etcd last answered the election, which asks it every second, or renews the lease.
-    pub etcd: Arc<Contact>,
+    pub(crate) etcd: Arc<Contact>,
     /// Time at which the lease expires if no more keep-alives are answered; `None` without a lease.
-    pub lease_deadline: watch::Sender<Option<Instant>>,
+    pub(crate) lease_deadline: watch::Sender<Option<Instant>>,
 }
 
 impl Metrics {

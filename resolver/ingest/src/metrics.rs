@@ -15,17 +15,16 @@ use tokio::time::Instant;
 const SECOND: Duration = Duration::from_secs(1);
 
 /// Metrics of stored visits, which [`IngestMetrics::new`] describes.
-#[expect(missing_docs, reason = "each is described where it is created, as the metrics page shows it")]
 pub struct IngestMetrics {
-    pub rows: Counter,
-    pub batches: Counter,
-    pub unknown: Counter,
-    pub malformed: Counter,
-    pub deleted: Counter,
-    pub spool_errors: Counter,
-    pub fenced: Gauge,
-    pub registered: Gauge,
-    pub slots_missing: Counter,
+    pub(crate) rows: Counter,
+    pub(crate) batches: Counter,
+    pub(crate) unknown: Counter,
+    pub(crate) malformed: Counter,
+    pub(crate) deleted: Counter,
+    pub(crate) spool_errors: Counter,
+    pub(crate) fenced: Gauge,
+    pub(crate) registered: Gauge,
+    pub(crate) slots_missing: Counter,
     waiting: Gauge,
     rows_waiting: Gauge,
     rows_oldest: Gauge,
@@ -35,7 +34,7 @@ pub struct IngestMetrics {
     last_stored: Gauge,
     /// By reason, in the order of [`DropReason::ALL`], which is that of its values.
     dropped: [Counter; DropReason::ALL.len()],
-    pub other_texts: Counter,
+    pub(crate) other_texts: Counter,
     rate: Mutex<Rate>,
     /// The number of rows that ClickHouse has not taken, and the time of the first visit among
     /// them, in microseconds since 1970.
@@ -169,5 +168,3 @@ fn gauge_value(count: u64) -> f64 {
 fn seconds(micros: i64) -> f64 {
     micros as f64 / 1e6
 }
-
-fn describe() {}

@@ -8,18 +8,15 @@ use tls::Certificate;
 
 use crate::{IssuerClient, Minting};
 
-/// The handles of the supply's metrics.
+/// The handles of the supply's metrics, which [`SupplyMetrics::new`] describes.
 pub struct SupplyMetrics {
     recorder: Recorder,
     /// Counts blocks that overlapped the register.
     pub blocks_overlapping: Counter,
-    /// Counts unused numbers found in leaked blocks.
-    pub reclaimed: Counter,
-    /// Counts calls to the issuer that were refused.
-    pub refills_refused: Counter,
+    pub(crate) reclaimed: Counter,
+    pub(crate) refills_refused: Counter,
     refills_unanswered: Counter,
-    /// The time in seconds from the request for a block until its numbers are in the buffer.
-    pub refill_seconds: Histogram,
+    pub(crate) refill_seconds: Histogram,
 }
 
 impl SupplyMetrics {

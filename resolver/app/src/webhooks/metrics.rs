@@ -6,18 +6,13 @@ use daemon::{Contact, Recorder};
 use metrics::{Counter, Gauge, counter, describe_counter};
 use store::Backlog;
 
-/// The handles of all counters and gauges of webhooks.
+/// The handles of all counters and gauges of webhooks, which [`WebhookMetrics::new`] describes.
 pub struct WebhookMetrics {
-    /// Attempts after which the receiver has the event.
-    pub delivered: Counter,
-    /// Attempts that another one follows.
-    pub retried: Counter,
-    /// Attempts that were the last of a dead delivery.
-    pub dead: Counter,
-    /// Deliveries that were dropped, because too many were open.
-    pub dropped: Counter,
-    /// Webhooks that were disabled after an attempt.
-    pub disabled: Counter,
+    pub(super) delivered: Counter,
+    pub(super) retried: Counter,
+    pub(super) dead: Counter,
+    pub(super) dropped: Counter,
+    pub(super) disabled: Counter,
     /// When a receiver last took an event.
     pub receivers: Contact,
     open: Gauge,
