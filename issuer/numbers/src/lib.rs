@@ -4,9 +4,11 @@
 //! Pure values: no I/O, no waiting, no clock. The allocation of numbers is not in this crate.
 
 mod block;
+mod invalid;
 mod names;
 mod tokens;
 
 pub use block::{Block, Span, SpanError};
-pub use names::{HolderId, Instance, LedgerId, NameError, Namespace, StoreEpoch};
+pub use invalid::Invalid;
+pub use names::{HolderId, Instance, LedgerId, Namespace, StoreEpoch};
 pub use tokens::{Batch, Epoch, Generation, Incarnation, Mark, Millis, Revision, Seq, Ticket};

@@ -4,17 +4,7 @@ use std::{fmt, sync::Arc};
 
 use serde::{Deserialize, Serialize, Serializer};
 
-/// A name that failed validation.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{field}: expected {expected}, got {got:?}")]
-pub struct NameError {
-    /// The field that held the name.
-    pub field: &'static str,
-    /// A description of the valid form.
-    pub expected: &'static str,
-    /// The rejected name, cut to its first 80 characters.
-    pub got: String,
-}
+use crate::Invalid;
 
 /// Defines a validated string newtype. The text is reference-counted, because a name is copied into
 /// every block, record and transaction.
@@ -26,16 +16,16 @@ macro_rules! name {
         pub struct $name(Arc<str>);
 
         impl $name {
-            /// Validates and wraps a name. Returns [`NameError`] if the name is empty, too long or
-            /// has a character that is not allowed.
-            pub fn new(name: impl Into<String>) -> Result<Self, NameError> {
+            /// Validates and wraps a name, which must not be empty, too long or have a character
+            /// that is not allowed.
+            pub fn new(name: impl Into<String>) -> Result<Self, Invalid> {
                 let name = name.into();
                 let allowed: fn(u8) -> bool = $allowed;
                 if !name.is_empty() && name.len() <= $max && name.bytes().all(allowed) {
                     return Ok(Self(name.into()));
                 }
-                let got = name.chars().take(80).collect();
-                Err(NameError { field: $field, expected: $expected, got })
+                let got: String = name.chars().take(80).collect();
+                Err(format!("{}: expected {}, got {got:?}", $field, $expected).into())
             }
 
             /// Returns the name as text.
@@ -45,9 +35,9 @@ macro_rules! name {
         }
 
         impl TryFrom<String> for $name {
-            type Error = NameError;
+            type Error = Invalid;
 
-            fn try_from(name: String) -> Result<Self, NameError> {
+            fn try_from(name: String) -> Result<Self, Invalid> {
                 Self::new(name)
             }
         }

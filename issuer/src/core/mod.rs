@@ -49,9 +49,7 @@ pub use event::{Effect, Event};
 pub use guard::Guard;
 pub use limits::Limits;
 pub use machine::Core;
-pub use request::{
-    Answer, HolderReport, Leader, NamespaceReport, Refusal, Request, Returned, ReturnedError, StatusReport,
-};
+pub use request::{Answer, HolderReport, Leader, NamespaceReport, Refusal, Request, Returned, StatusReport};
 pub use scarcity::scarce_beat_ms;
 pub use state::{ByStart, State};
 pub use txn::{HeadRead, Key, MAX_TXN_WRITES, Record, Snapshot, Txn, TxnOutcome, Write};

@@ -1,7 +1,7 @@
 //! The requests of callers, the core's answers, and the reasons for a refusal.
 
 use numbers::{
-    Block, Epoch, Generation, HolderId, Incarnation, Instance, LedgerId, Mark, Namespace, Seq, Span,
+    Block, Epoch, Generation, HolderId, Incarnation, Instance, Invalid, LedgerId, Mark, Namespace, Seq, Span,
     StoreEpoch,
 };
 
@@ -93,42 +93,29 @@ pub struct Returned {
     pub registered_end: Option<u64>,
 }
 
-/// The error for a returned block whose account is inconsistent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ReturnedError {
-    /// The parts do not add up to the block's length.
-    #[error("blocks.used: expected used + burned + unused = len ({len}), got {sum}")]
-    Sum {
-        /// Length of the block.
-        len: u64,
-        /// Sum of the parts; `u64::MAX` if it overflows.
-        sum: u64,
-    },
-    /// `registered_end` is larger than 2^48.
-    #[error("blocks.registered_end: expected at most 2^48, got {0}")]
-    RegisteredEnd(u64),
-    /// An unused range is outside the block, or not after the one before it.
-    #[error("blocks.unused: expected ascending, disjoint ranges inside the block")]
-    Ranges,
-}
+const OUTSIDE: Invalid =
+    Invalid::because("blocks.unused: expected ascending, disjoint ranges inside the block");
 
 impl Returned {
     /// Checks that the account covers the block exactly.
-    pub fn check(&self) -> Result<(), ReturnedError> {
+    pub fn check(&self) -> Result<(), Invalid> {
         if let Some(end) = self.registered_end.filter(|end| *end > Span::LIMIT) {
-            return Err(ReturnedError::RegisteredEnd(end));
+            return Err(format!("blocks.registered_end: expected at most 2^48, got {end}").into());
         }
         let mut from = self.block.span.start();
         for span in &self.unused {
             if span.start() < from || !self.block.span.contains(*span) {
-                return Err(ReturnedError::Ranges);
+                return Err(OUTSIDE);
             }
             from = span.end();
         }
         let unused: u64 = self.unused.iter().map(|span| span.len()).sum();
         let sum = self.used.saturating_add(self.burned).saturating_add(unused);
         let len = self.block.span.len();
-        if sum == len { Ok(()) } else { Err(ReturnedError::Sum { len, sum }) }
+        if sum == len {
+            return Ok(());
+        }
+        Err(format!("blocks.used: expected used + burned + unused = len ({len}), got {sum}").into())
     }
 }
 

@@ -3,7 +3,7 @@
 //! Numbers in keys are zero-padded, so that keys sort as the numbers do. Values are JSON, because
 //! there are few of them and an operator can read them with the store's own tools.
 
-use numbers::{HolderId, NameError, Namespace};
+use numbers::{HolderId, Invalid, Namespace};
 use serde::{Serialize, de::DeserializeOwned};
 
 use super::LedgerError;
@@ -73,7 +73,7 @@ fn parse<T: DeserializeOwned>(key: &str, value: &[u8]) -> Result<T, LedgerError>
     serde_json::from_slice(value).map_err(wrong)
 }
 
-fn named<T>(key: &str, name: Result<T, NameError>) -> Result<T, LedgerError> {
+fn named<T>(key: &str, name: Result<T, Invalid>) -> Result<T, LedgerError> {
     name.map_err(|error| LedgerError::Record(format!("key {key:?} has a malformed name: {error}")))
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use numbers::Namespace;
+use numbers::{Invalid, Namespace};
 
 use super::{
     alphabet::{ALPHABET, BASE, position},
@@ -31,43 +31,23 @@ pub struct Keyspace {
 
 /// The suffix, after the class, that marks a hand-picked keyspace.
 const HAND_PICKED: &str = ":hand-picked";
-
-/// An invalid keyspace, or an invalid list of keyspaces.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum KeyspaceError {
-    /// The text does not have the form of a keyspace.
-    #[error("expected NAME=LENGTH:CLASS or NAME=LENGTH:CLASS:hand-picked, for example web=6:A-Z, got {0:?}")]
-    Form(String),
-    /// The name is not a valid [`Namespace`].
-    #[error(transparent)]
-    Name(#[from] numbers::NameError),
-    /// The length is not from 1 to 8.
-    #[error("length of {0}: expected 1 to 8, got {1:?}")]
-    Length(Namespace, String),
-    /// The class is empty or malformed, or has a character outside the alphabet.
-    #[error("class {0:?}: expected ranges and characters of 0-9, A-Z and a-z, for example A-Z or 0-9a-f")]
-    Class(String),
-    /// Two keyspaces have a name or a code in common.
-    #[error("keyspaces {0} and {1} share a name or codes: expected disjoint keyspaces")]
-    Overlap(Namespace, Namespace),
-    /// The list has too many keyspaces.
-    #[error("expected 1 to {KEYSPACES_MAX} keyspaces, got {0}")]
-    Count(usize),
-}
+const FORM: &str = "NAME=LENGTH:CLASS or NAME=LENGTH:CLASS:hand-picked";
+const CLASS: &str = "ranges and characters of 0-9, A-Z and a-z";
 
 /// The maximum number of keyspaces in one deployment. Each has two blocks in hand, and `head` in
 /// the ledger lists them all.
 const KEYSPACES_MAX: usize = 64;
 
 /// Parses a list of disjoint keyspaces such as `web=6:A-Z,mobile=6:a-z`.
-pub fn parse_keyspaces(text: &str) -> Result<Vec<Keyspace>, KeyspaceError> {
+pub fn parse_keyspaces(text: &str) -> Result<Vec<Keyspace>, Invalid> {
     let keyspaces = text.split(',').map(Keyspace::parse).collect::<Result<Vec<_>, _>>()?;
     if keyspaces.len() > KEYSPACES_MAX {
-        return Err(KeyspaceError::Count(keyspaces.len()));
+        return Err(format!("expected 1 to {KEYSPACES_MAX} keyspaces, got {}", keyspaces.len()).into());
     }
     for (index, one) in keyspaces.iter().enumerate() {
         if let Some(other) = keyspaces[..index].iter().find(|other| one.overlaps(other)) {
-            return Err(KeyspaceError::Overlap(other.name.clone(), one.name.clone()));
+            let both = format!("keyspaces {} and {}", other.name, one.name);
+            return Err(format!("{both} share a name or codes: expected disjoint keyspaces").into());
         }
     }
     Ok(keyspaces)
@@ -75,13 +55,13 @@ pub fn parse_keyspaces(text: &str) -> Result<Vec<Keyspace>, KeyspaceError> {
 
 impl Keyspace {
     /// Parses a keyspace such as `web=6:A-Z` or `manual=6:0-9:hand-picked`.
-    pub fn parse(text: &str) -> Result<Self, KeyspaceError> {
-        let form = || KeyspaceError::Form(text.to_owned());
+    pub fn parse(text: &str) -> Result<Self, Invalid> {
+        let form = || Invalid::from(format!("expected {FORM}, for example web=6:A-Z, got {text:?}"));
         let (name, rest) = text.trim().split_once('=').ok_or_else(form)?;
         let (len, class) = rest.split_once(':').ok_or_else(form)?;
         let name = Namespace::new(name)?;
         let parsed = len.parse().ok().filter(|len| (1..=Code::MAX_LEN).contains(len));
-        let len = parsed.ok_or_else(|| KeyspaceError::Length(name.clone(), len.to_owned()))?;
+        let len = parsed.ok_or_else(|| format!("length of {name}: expected 1 to 8, got {len:?}"))?;
         let (class, hand_picked) =
             class.strip_suffix(HAND_PICKED).map_or((class, false), |class| (class, true));
         Ok(Self { name, len, class: Class::parse(class)?, hand_picked })
@@ -137,8 +117,8 @@ impl fmt::Display for Keyspace {
 
 impl Class {
     /// Parses ranges and single characters: `A-Z`, `0-9a-f`, `xyz`.
-    pub fn parse(text: &str) -> Result<Self, KeyspaceError> {
-        let wrong = || KeyspaceError::Class(text.to_owned());
+    pub fn parse(text: &str) -> Result<Self, Invalid> {
+        let wrong = || Invalid::from(format!("class {text:?}: expected {CLASS}, for example A-Z or 0-9a-f"));
         let mut members = Vec::new();
         let mut rest = text.as_bytes();
         while let [from, tail @ ..] = rest {
@@ -207,7 +187,8 @@ mod tests {
             assert!(parse_keyspaces(text).is_err(), "{text:?}");
         }
         for text in ["a=6:A-Z,a=5:A-Z", "a=6:A-M,b=6:M-Z", "a=6:0-9A-Za-z,b=6:x"] {
-            assert!(matches!(parse_keyspaces(text), Err(KeyspaceError::Overlap(..))), "{text:?}");
+            let refused = parse_keyspaces(text).unwrap_err().to_string();
+            assert!(refused.contains("share a name or codes"), "{text:?}: {refused}");
         }
         assert!(parse_keyspaces("a=6:A-M,b=6:N-Z,c=5:A-Z").is_ok());
     }

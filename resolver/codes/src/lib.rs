@@ -18,6 +18,6 @@ mod value_types;
 pub use adoption::{AdoptionError, check_slugs, plan_adoption};
 pub use code::{Code, CodeError, is_reserved};
 pub use code_key::{CodeKey, CodeKeyError};
-pub use keyspace::{Class, Keyspace, KeyspaceError, parse_keyspaces};
+pub use keyspace::{Class, Keyspace, parse_keyspaces};
 pub use minting::{Contradiction, IndexError, KeyspaceIndex, LinkId, Mint, Minted};
 pub use random::random_code;

@@ -15,7 +15,6 @@ mod filter;
 mod forward;
 mod idempotency;
 mod import;
-mod invalid;
 mod lifecycle;
 mod limits;
 mod link;
@@ -56,7 +55,6 @@ pub use filter::{Filter, OrderBy, OrderField, Outline, Outlined, Page, TagsMode,
 pub use forward::forward_query;
 pub use idempotency::{EarlierRequest, Idempotency, quoted};
 pub use import::{IMPORTED_VISITS_MAX, ImportCode, ImportItem, PickedCode};
-pub use invalid::Invalid;
 pub use lifecycle::Refusal;
 pub use limits::{
     CODE_LEN_MAX, DESCRIPTION_BYTES, PER_PAGE, PER_PAGE_MAX, STRAY_TARGET_BYTES, TITLE_BYTES, granted_visits,
@@ -64,6 +62,7 @@ pub use limits::{
 pub use link::{Draft, Link, NewLink};
 pub use location::{location, location_with_query};
 pub use long_url::{LongUrl, LongUrlError};
+pub use numbers::Invalid;
 pub use password::PasswordHash;
 pub use placeholder::{fill_placeholders, has_safe_placeholders};
 pub use record::{Edit, Precondition, Record, Relocation};

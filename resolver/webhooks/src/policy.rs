@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use ipnet::IpNet;
 
-use crate::address::special_range;
+use crate::{address::special_range, webhook_url::UrlError};
 
 /// What webhooks may reach besides public addresses over TLS. The default is nothing.
 #[derive(Clone, Debug, Default)]
@@ -15,16 +15,11 @@ pub struct Policy {
     pub allow_http: bool,
 }
 
-/// Why webhooks may not reach an address, for their owner.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub(crate) struct RefusedAddress(String);
-
 impl Policy {
     /// Checks that each address of a host is public or in an allowed network. One refused address
     /// refuses the host, because a name that mixes public and private addresses is an attack or a
     /// mistake.
-    pub(crate) fn check(&self, addresses: &[SocketAddr]) -> Result<(), RefusedAddress> {
+    pub(crate) fn check(&self, addresses: &[SocketAddr]) -> Result<(), UrlError> {
         let range = |address: &SocketAddr| Some((address.ip(), self.refused_range(address)?));
         let refused: Vec<(IpAddr, &str)> = addresses.iter().filter_map(range).collect();
         let Some((address, range)) = refused.first() else { return Ok(()) };
@@ -35,7 +30,7 @@ impl Policy {
                  mistake in the host's DNS records"
             ),
         };
-        Err(RefusedAddress(format!("{address} is not a public address ({range}){hint}")))
+        Err(UrlError(format!("{address} is not a public address ({range}){hint}")))
     }
 
     /// Returns the purpose of the range of an address that webhooks may not reach.

@@ -32,7 +32,7 @@ pub struct WebhookUrl {
 /// Why a URL was refused, for its owner.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct UrlError(String);
+pub struct UrlError(pub(crate) String);
 
 /// The reason of a refusal of http, which the operator has not allowed.
 pub(crate) const PLAIN_TEXT: &str =
@@ -73,9 +73,7 @@ impl WebhookUrl {
             return Err(malformed("expected a host"));
         };
         if let Some(address) = literal(&host) {
-            policy
-                .check(&[SocketAddr::new(address, port)])
-                .map_err(|refused| UrlError(refused.to_string()))?;
+            policy.check(&[SocketAddr::new(address, port)])?;
         }
         check_agreement(&url)?;
         Ok(Self { text: url.as_str().into(), host: host.to_owned(), port, is_plain_text })

@@ -162,7 +162,7 @@ impl Hub {
         }
         let (by, open_for, token) = self.authorize(live).await?;
         let topics = topics::read(parameters(self.head.uri.query(), "topic"))
-            .map_err(|error| refused(StatusCode::BAD_REQUEST, &error.to_string()))?;
+            .map_err(|reason| HubError::Refused(StatusCode::BAD_REQUEST, reason))?;
         if *method == Method::HEAD {
             return Ok(server_sent_events::head());
         }
@@ -262,7 +262,7 @@ mod tests {
     fn refusals_are_held_back_and_have_their_status() {
         for (error, status) in [
             (HubError::Refused(StatusCode::METHOD_NOT_ALLOWED, String::new()), 405),
-            (HubError::unauthorized(token::TokenError::Expired), 401),
+            (HubError::unauthorized(token::EXPIRED), 401),
             (HubError::Call(Problem::App(AppError::Unavailable)), 503),
         ] {
             let answer = error.into_answer();

@@ -14,7 +14,10 @@ use app::live::TokenSecret;
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD as BASE64};
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use jiff::Timestamp;
-use links::api_key::{ApiKeyId, Grant, SecretNumber};
+use links::{
+    Invalid,
+    api_key::{ApiKeyId, Grant, SecretNumber},
+};
 use serde::{Deserialize, Serialize};
 use sha2::Sha256;
 
@@ -22,21 +25,11 @@ use sha2::Sha256;
 const TOKEN_BYTES: usize = 1_024;
 const ALGORITHM: &str = "HS256";
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum TokenError {
-    /// It is not three parts of base64, or too long.
-    #[error("malformed token: it has to be three parts in base64, separated by dots")]
-    Malformed,
-    /// The signature is not ours.
-    #[error("this service has not signed the token")]
-    Signature,
-    /// The header or the claims are not those of a token for the hub.
-    #[error("the token is not for this hub")]
-    Foreign,
-    /// It is not valid any more.
-    #[error("the token has expired: ask for another one")]
-    Expired,
-}
+const MALFORMED: Invalid =
+    Invalid::because("malformed token: it has to be three parts in base64, separated by dots");
+const NOT_SIGNED: Invalid = Invalid::because("this service has not signed the token");
+const FOREIGN: Invalid = Invalid::because("the token is not for this hub");
+pub(super) const EXPIRED: Invalid = Invalid::because("the token has expired: ask for another one");
 
 #[derive(Serialize, Deserialize)]
 struct Header {
@@ -114,24 +107,23 @@ fn mac(secret: &TokenSecret, signed: &str) -> Hmac<Sha256> {
 }
 
 /// Reads a token that was signed with the secret and is valid at `now`.
-pub(super) fn verify(secret: &TokenSecret, token: &str, now: Timestamp) -> Result<Claims, TokenError> {
-    let malformed = || TokenError::Malformed;
+pub(super) fn verify(secret: &TokenSecret, token: &str, now: Timestamp) -> Result<Claims, Invalid> {
     let (signed, signature) =
-        token.rsplit_once('.').filter(|_| token.len() <= TOKEN_BYTES).ok_or_else(malformed)?;
-    let (header, claims) = signed.split_once('.').ok_or_else(malformed)?;
-    let signature = BASE64.decode(signature).map_err(|_| TokenError::Malformed)?;
-    mac(secret, signed).verify_slice(&signature).map_err(|_| TokenError::Signature)?;
+        token.rsplit_once('.').filter(|_| token.len() <= TOKEN_BYTES).ok_or(MALFORMED)?;
+    let (header, claims) = signed.split_once('.').ok_or(MALFORMED)?;
+    let signature = BASE64.decode(signature).map_err(|_| MALFORMED)?;
+    mac(secret, signed).verify_slice(&signature).map_err(|_| NOT_SIGNED)?;
     let header: Header = decoded(header)?;
     if header.alg != ALGORITHM || header.crit.is_some() {
-        return Err(TokenError::Foreign);
+        return Err(FOREIGN);
     }
     let claims: Claims = decoded(claims)?;
-    if claims.expires_at() <= now { Err(TokenError::Expired) } else { Ok(claims) }
+    if claims.expires_at() <= now { Err(EXPIRED) } else { Ok(claims) }
 }
 
-fn decoded<T: for<'de> Deserialize<'de>>(part: &str) -> Result<T, TokenError> {
-    let bytes = BASE64.decode(part).map_err(|_| TokenError::Malformed)?;
-    serde_json::from_slice(&bytes).map_err(|_| TokenError::Foreign)
+fn decoded<T: for<'de> Deserialize<'de>>(part: &str) -> Result<T, Invalid> {
+    let bytes = BASE64.decode(part).map_err(|_| MALFORMED)?;
+    serde_json::from_slice(&bytes).map_err(|_| FOREIGN)
 }
 
 #[cfg(test)]
@@ -170,13 +162,13 @@ mod tests {
         let read = verify(&secret(1), &token, at(1_999)).unwrap();
         let key = (ApiKeyId(7), SecretNumber(3));
         assert_eq!((read.key(), read.expires_at(), &read), (key, at(2_000), &claims()));
-        assert_eq!(verify(&secret(1), &token, at(2_000)), Err(TokenError::Expired));
+        assert_eq!(verify(&secret(1), &token, at(2_000)), Err(EXPIRED));
     }
 
     #[test]
     fn a_token_that_was_not_signed_with_the_secret_is_refused() {
         let token = sign(&secret(1), &claims());
-        assert_eq!(verify(&secret(2), &token, at(1_000)), Err(TokenError::Signature));
+        assert_eq!(verify(&secret(2), &token, at(1_000)), Err(NOT_SIGNED));
         let (signed, signature) = token.rsplit_once('.').unwrap();
         let (head, _) = signed.split_once('.').unwrap();
         let other = part(&serde_json::to_value(Claims { shortmint_key: 8, ..claims() }).unwrap());
@@ -186,7 +178,7 @@ mod tests {
             format!("{}.{other}.", header("none")),
             format!("{}.{other}.{signature}", header("none")),
         ] {
-            assert_eq!(verify(&secret(1), &forged, at(1_000)), Err(TokenError::Signature), "{forged}");
+            assert_eq!(verify(&secret(1), &forged, at(1_000)), Err(NOT_SIGNED), "{forged}");
         }
     }
 
@@ -196,7 +188,7 @@ mod tests {
         let critical = part(&json!({ "typ": "JWT", "alg": ALGORITHM, "crit": ["b64"] }));
         for header in [header("none"), header("hs256"), header("RS256"), critical, part(&json!({}))] {
             let token = sign_parts(&secret(1), &header, &claims);
-            assert_eq!(verify(&secret(1), &token, at(1_000)), Err(TokenError::Foreign), "{header}");
+            assert_eq!(verify(&secret(1), &token, at(1_000)), Err(FOREIGN), "{header}");
         }
         assert!(verify(&secret(1), &sign_parts(&secret(1), &header(ALGORITHM), &claims), at(1_000)).is_ok());
     }
@@ -208,7 +200,7 @@ mod tests {
         let text = json!({ "exp": 2_000, "iat": 1, "iss": "x", "mercure": { "subscribe": [] }, "shortmint_key": "7", "shortmint_secret": 1 });
         for claims in [foreign, text, json!({ "mercure": { "subscribe": ["*"] } }), json!(7)] {
             let token = sign_parts(&secret(1), &header(ALGORITHM), &part(&claims));
-            assert_eq!(verify(&secret(1), &token, at(1_000)), Err(TokenError::Foreign), "{claims}");
+            assert_eq!(verify(&secret(1), &token, at(1_000)), Err(FOREIGN), "{claims}");
         }
     }
 
@@ -217,8 +209,8 @@ mod tests {
         let token = sign(&secret(1), &claims());
         let long = format!("{}.{token}", "a".repeat(TOKEN_BYTES));
         for text in ["", "a", "a.b", "a.b.!", &format!("{token}="), &long] {
-            assert_eq!(verify(&secret(1), text, at(1_000)), Err(TokenError::Malformed), "{text}");
+            assert_eq!(verify(&secret(1), text, at(1_000)), Err(MALFORMED), "{text}");
         }
-        assert_eq!(verify(&secret(1), &format!("x.{token}"), at(1_000)), Err(TokenError::Signature));
+        assert_eq!(verify(&secret(1), &format!("x.{token}"), at(1_000)), Err(NOT_SIGNED));
     }
 }

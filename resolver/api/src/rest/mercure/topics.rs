@@ -11,29 +11,19 @@ const ALL: &str = "*";
 /// Maximum number of topics of a request.
 pub(super) const TOPICS_MAX: usize = 100;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum TopicsError {
-    /// There is none.
-    #[error("the parameter topic is missing")]
-    None,
-    /// There are too many.
-    #[error("too many parameters topic: at most {TOPICS_MAX}")]
-    TooMany,
-}
-
 /// Reads the topics of a request. A topic without updates here is no error: another hub may have
 /// them.
-pub(super) fn read(selectors: impl Iterator<Item = String>) -> Result<Topics, TopicsError> {
+pub(super) fn read(selectors: impl Iterator<Item = String>) -> Result<Topics, String> {
     let mut topics = Topics { links: false, names: BTreeSet::new(), orphans: false };
     let mut count = 0;
     for selector in selectors {
         count += 1;
         if count > TOPICS_MAX {
-            return Err(TopicsError::TooMany);
+            return Err(format!("too many parameters topic: at most {TOPICS_MAX}"));
         }
         add(&mut topics, &selector);
     }
-    if count == 0 { Err(TopicsError::None) } else { Ok(topics) }
+    if count == 0 { Err("the parameter topic is missing".to_owned()) } else { Ok(topics) }
 }
 
 fn add(topics: &mut Topics, selector: &str) {
@@ -56,7 +46,7 @@ fn add(topics: &mut Topics, selector: &str) {
 mod tests {
     use super::*;
 
-    fn topics(selectors: &[&str]) -> Result<Topics, TopicsError> {
+    fn topics(selectors: &[&str]) -> Result<Topics, String> {
         read(selectors.iter().map(|selector| (*selector).to_owned()))
     }
 
@@ -84,8 +74,9 @@ mod tests {
 
     #[test]
     fn a_request_has_some_topics_and_not_too_many() {
-        assert_eq!(topics(&[]), Err(TopicsError::None));
+        assert_eq!(topics(&[]), Err("the parameter topic is missing".to_owned()));
         assert!(topics(&["*"; TOPICS_MAX]).is_ok());
-        assert_eq!(topics(&["*"; TOPICS_MAX + 1]), Err(TopicsError::TooMany));
+        let refused = topics(&["*"; TOPICS_MAX + 1]).unwrap_err();
+        assert!(refused.contains("too many"), "{refused}");
     }
 }

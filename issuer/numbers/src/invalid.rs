@@ -5,11 +5,11 @@ use std::borrow::Cow;
 /// Why a value was refused: what was expected, for people.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct Invalid(pub(crate) Cow<'static, str>);
+pub struct Invalid(Cow<'static, str>);
 
 impl Invalid {
     /// Makes a refusal of a text that is the same for every value.
-    pub(crate) const fn because(reason: &'static str) -> Self {
+    pub const fn because(reason: &'static str) -> Self {
         Self(Cow::Borrowed(reason))
     }
 }
