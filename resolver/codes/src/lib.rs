@@ -15,7 +15,7 @@ mod permutation;
 mod random;
 mod value_types;
 
-pub use adoption::{AdoptionError, check_slugs, plan_adoption};
+pub use adoption::{check_slugs, plan_adoption};
 pub use code::{Code, CodeError, is_reserved};
 pub use code_key::{CodeKey, CodeKeyError};
 pub use keyspace::{Class, Keyspace, parse_keyspaces};

@@ -29,8 +29,15 @@ pub(crate) struct Database {
 pub(crate) type Mark = (Option<SystemTime>, u64);
 
 pub(crate) fn mark(file: io::Result<Metadata>) -> Result<Mark, GeoIpError> {
-    let file = file.map_err(GeoIpError::Io)?;
-    if file.is_file() { Ok((file.modified().ok(), file.len())) } else { Err(GeoIpError::NotAFile) }
+    let file = file.map_err(unreadable)?;
+    if !file.is_file() {
+        return Err(GeoIpError("not a regular file".to_owned()));
+    }
+    Ok((file.modified().ok(), file.len()))
+}
+
+fn unreadable(error: io::Error) -> GeoIpError {
+    GeoIpError(format!("the file cannot be read: {error}"))
 }
 
 impl Database {
@@ -38,22 +45,27 @@ impl Database {
     pub(crate) fn open(path: &Path) -> Result<Self, GeoIpError> {
         // Opening a pipe would wait for its writer.
         mark(fs::metadata(path))?;
-        let file = File::open(path).map_err(GeoIpError::Io)?;
+        let file = File::open(path).map_err(unreadable)?;
         // The mark of the open file, taken before it is read: a later write to the file then shows
         // as a change.
         let mark = mark(file.metadata())?;
-        let len = usize::try_from(mark.1).ok().filter(|_| mark.1 <= FILE_MAX).ok_or(GeoIpError::TooLarge)?;
+        let too_large = || GeoIpError(format!("the file has more than {} MiB", FILE_MAX >> 20));
+        let len = usize::try_from(mark.1).ok().filter(|_| mark.1 <= FILE_MAX).ok_or_else(too_large)?;
         let mut content = Vec::with_capacity(len);
-        file.take(FILE_MAX).read_to_end(&mut content).map_err(GeoIpError::Io)?;
+        file.take(FILE_MAX).read_to_end(&mut content).map_err(unreadable)?;
         Self::from_content(content, mark)
     }
 
     fn from_content(content: Vec<u8>, mark: Mark) -> Result<Self, GeoIpError> {
-        let reader = Reader::from_source(content).map_err(GeoIpError::Malformed)?;
+        let reader = Reader::from_source(content)
+            .map_err(|error| GeoIpError(format!("not a database in MaxMind DB format: {error}")))?;
         let kind = &reader.metadata().database_type;
         let mut words = kind.split(|letter: char| !letter.is_ascii_alphanumeric());
         if !words.any(|word| TYPES.iter().any(|known| word.eq_ignore_ascii_case(known))) {
-            return Err(GeoIpError::OtherType(kind.chars().take(TYPE_SHOWN).collect()));
+            let kind: String = kind.chars().take(TYPE_SHOWN).collect();
+            return Err(GeoIpError(format!(
+                "a database of the type {kind:?} has no countries or cities: use one such as GeoLite2-City"
+            )));
         }
         Ok(Self { reader, mark })
     }
@@ -72,7 +84,6 @@ mod tests {
     use super::*;
     use crate::{
         CountryCode,
-        GeoIpError::{Io, Malformed, NotAFile, OtherType},
         fixtures::{put, read},
     };
 
@@ -161,16 +172,20 @@ mod tests {
     fn files_of_anything_else_are_refused() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("places");
-        assert!(matches!(Database::open(&path), Err(Io(_))));
+        let check = |path: &Path, expected: &str| {
+            let GeoIpError(reason) = Database::open(path).unwrap_err();
+            assert!(reason.starts_with(expected), "{reason}");
+        };
+        check(&path, "the file cannot be read");
         for content in [&b""[..], &read("city.mmdb")[..900]] {
             put(&path, content);
-            assert!(matches!(Database::open(&path), Err(Malformed(_))));
+            check(&path, "not a database in MaxMind DB format");
         }
         put(&path, &read("asn.mmdb"));
-        assert!(matches!(Database::open(&path), Err(OtherType(kind)) if kind == "Test-ASN"));
+        check(&path, "a database of the type \"Test-ASN\" has no countries");
         File::create(&path).unwrap().set_len(FILE_MAX + 1).unwrap();
-        assert_eq!(Database::open(&path).unwrap_err().to_string(), "the file has more than 512 MiB");
-        assert!(matches!(Database::open(folder.path()), Err(NotAFile)));
+        check(&path, "the file has more than 512 MiB");
+        check(folder.path(), "not a regular file");
     }
 
     #[test]

@@ -52,7 +52,9 @@ impl DatabaseFile {
             sleep(CHECK_INTERVAL).await;
             let file = Arc::clone(&self);
             let result = spawn_blocking(move || file.reload_if_changed()).await;
-            let result = result.unwrap_or(Err(GeoIpError::Stopped));
+            // The thread has panicked, or the process is stopping.
+            let stopped = |_| Err(GeoIpError("the read of the file was interrupted".to_owned()));
+            let result = result.unwrap_or_else(stopped);
             let path = self.path.display();
             match &result {
                 _ if !is_worth_logging(&mut last_error, &result) => {}
@@ -77,10 +79,7 @@ mod tests {
     use std::{fs::File, time::SystemTime};
 
     use super::*;
-    use crate::{
-        GeoIpError::{Io, Stopped, TooLarge},
-        fixtures::{put, read},
-    };
+    use crate::fixtures::{put, read};
 
     fn city(file: &DatabaseFile) -> Option<Box<str>> {
         file.database().place("192.0.2.1".parse().unwrap()).unwrap().city
@@ -103,14 +102,17 @@ mod tests {
         File::options().write(true).open(&path).unwrap().set_modified(SystemTime::UNIX_EPOCH).unwrap();
         assert!(file.reload_if_changed().unwrap() && !file.reload_if_changed().unwrap());
         fs::remove_file(&path).unwrap();
-        assert!(matches!(file.reload_if_changed(), Err(Io(_))));
+        let GeoIpError(reason) = file.reload_if_changed().unwrap_err();
+        assert!(reason.starts_with("the file cannot be read"), "{reason}");
         assert_eq!(city(&file).as_deref(), Some("Berlin"));
     }
 
     #[test]
     fn an_error_is_told_once_until_it_changes_or_ends() {
         let mut last_error = None;
-        let result = [Ok(false), Err(Stopped), Err(Stopped), Err(TooLarge), Ok(false), Ok(false), Ok(true)];
+        let failed = |reason: &str| Err(GeoIpError(reason.to_owned()));
+        let (one, again, other) = (failed("stopped"), failed("stopped"), failed("too large"));
+        let result = [Ok(false), one, again, other, Ok(false), Ok(false), Ok(true)];
         let logged = result.map(|result| is_worth_logging(&mut last_error, &result));
         assert_eq!(logged, [false, true, false, true, true, false, true]);
     }

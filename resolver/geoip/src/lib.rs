@@ -9,7 +9,6 @@
 
 mod country_code;
 mod database;
-mod error;
 mod file;
 #[cfg(test)]
 mod fixtures;
@@ -22,8 +21,12 @@ use daemon::TaskSupervisor;
 use file::DatabaseFile;
 
 pub use country_code::CountryCode;
-pub use error::GeoIpError;
 pub use place::{Coordinates, Place};
+
+/// The reason why a database cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct GeoIpError(String);
 
 /// The configured GeoIP files. Databases of cities often have one file per address family.
 #[derive(Clone, Debug, Default)]

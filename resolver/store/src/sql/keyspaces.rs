@@ -1,7 +1,7 @@
 //! Keyspaces of a deployment, and their ranges of ids.
 
-use codes::{AdoptionError, Keyspace, KeyspaceIndex, LinkId, check_slugs, plan_adoption};
-use numbers::Span;
+use codes::{Keyspace, KeyspaceIndex, LinkId, check_slugs, plan_adoption};
+use numbers::{Invalid, Span};
 
 use super::{Row, Sql, Value, note_change};
 use crate::{Result, StoreError};
@@ -36,12 +36,13 @@ pub(crate) async fn adopt_keyspaces(
 ) -> Result<Vec<(KeyspaceIndex, Keyspace)>> {
     sql.query(&sql.dialect().lock_table("keyspace"), &[]).await?;
     let mut known = keyspaces(sql).await?;
-    let new = plan_adoption(&known, mine)?;
+    let refused = |error: Invalid| StoreError::Keyspace(error.to_string());
+    let new = plan_adoption(&known, mine).map_err(refused)?;
     if !new.is_empty() {
         let slugs = "SELECT slug FROM slug WHERE domain_id = 0 AND length(slug) <= 8";
         let slugs = sql.query(slugs, &[]).await?;
         let slugs = slugs.iter().map(|row| Ok(row.text(0)?.to_owned()));
-        check_slugs(&slugs.collect::<Result<Vec<_>>>()?, &new)?;
+        check_slugs(&slugs.collect::<Result<Vec<_>>>()?, &new).map_err(refused)?;
         note_change(sql).await?;
     }
     let now = sql.dialect().now();
@@ -53,15 +54,6 @@ pub(crate) async fn adopt_keyspaces(
     }
     known.extend(new);
     Ok(known)
-}
-
-impl From<AdoptionError> for StoreError {
-    fn from(error: AdoptionError) -> Self {
-        match error {
-            AdoptionError::Overlap(..) | AdoptionError::Slugs { .. } => Self::Keyspace(error.to_string()),
-            AdoptionError::Index(error) => corrupt(&error),
-        }
-    }
 }
 
 fn corrupt(error: &dyn std::fmt::Display) -> StoreError {
