@@ -21,8 +21,8 @@ pub fn plan_adoption(
         }
         if let Some(other) = known.find(|other| other.overlaps(keyspace)) {
             let reason = format!(
-                "keyspace {keyspace} shares its name or codes with {other}, which this database has had before: \
-                 expected the same definition, or another name and other codes"
+                "keyspace {keyspace} shares its name or codes with {other}, which this database has had \
+                 before: expected the same definition, or another name and other codes"
             );
             return Err(reason.into());
         }
@@ -41,8 +41,8 @@ pub fn check_slugs(slugs: &[String], new: &[(KeyspaceIndex, Keyspace)]) -> Resul
         let some: Vec<String> = slugs.iter().filter(is_code).take(NAMED_MAX).cloned().collect();
         if !some.is_empty() {
             let reason = format!(
-                "keyspace {keyspace} has codes that are custom slugs of links, such as {}: expected other codes, \
-                 or these links to be deleted, or unblocked if they are deleted already",
+                "keyspace {keyspace} has codes that are custom slugs of links, such as {}: expected other \
+                 codes, or these links to be deleted, or unblocked if they are deleted already",
                 some.join(", ")
             );
             return Err(reason.into());
