@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 /// Why a value was refused: what was expected, for people.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[error("{0}")]
 pub struct Invalid(Cow<'static, str>);
 

@@ -19,5 +19,5 @@ pub use adoption::{check_slugs, plan_adoption};
 pub use code::{Code, CodeError, is_reserved};
 pub use code_key::{CodeKey, CodeKeyError};
 pub use keyspace::{Class, Keyspace, parse_keyspaces};
-pub use minting::{Contradiction, IndexError, KeyspaceIndex, LinkId, Mint, Minted};
+pub use minting::{IndexError, KeyspaceIndex, LinkId, Mint, Minted};
 pub use random::random_code;

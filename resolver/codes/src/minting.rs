@@ -5,7 +5,7 @@ use std::{
     sync::{RwLock, RwLockReadGuard},
 };
 
-use numbers::{Namespace, Span};
+use numbers::{Invalid, Namespace, Span};
 
 use super::{
     code::Code, code_key::CodeKey, digest::candidates, keyspace::Keyspace, permutation::Permutation,
@@ -38,29 +38,6 @@ pub struct Minted {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("keyspace index: expected 1 to 32767, got {0}")]
 pub struct IndexError(i64);
-
-/// A difference between a keyspace in use by this process and the database's record of it.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, thiserror::Error)]
-pub enum Contradiction {
-    /// The keyspace is missing from the database.
-    #[error("keyspace {keyspace} has index {} here, and is not in the database any more", .index.get())]
-    Absent {
-        /// The index in this process.
-        index: KeyspaceIndex,
-        /// The keyspace in this process.
-        keyspace: Keyspace,
-    },
-    /// The database has another keyspace under the same index.
-    #[error("index {} is keyspace {keyspace} here, and {stored} in the database", .index.get())]
-    Another {
-        /// The index in this process.
-        index: KeyspaceIndex,
-        /// The keyspace in this process.
-        keyspace: Keyspace,
-        /// The keyspace in the database.
-        stored: Keyspace,
-    },
-}
 
 impl KeyspaceIndex {
     /// Validates and wraps an index: link ids stay positive.
@@ -161,16 +138,19 @@ impl Mint {
     /// Compares the keyspaces in use with all keyspaces in the database. Keyspaces are never
     /// removed from a database or changed. So a difference means that the keyspace was adopted in a
     /// history that has ended, and an older copy of the database has taken over.
-    pub fn compare(&self, stored: &[(KeyspaceIndex, Keyspace)]) -> Result<(), Contradiction> {
-        for minter in self.minters().iter() {
-            let (index, keyspace) = (minter.index, minter.keyspace.clone());
-            match stored.iter().find(|(other, _)| *other == index) {
-                Some((_, same)) if *same == keyspace => {}
+    pub fn compare(&self, stored: &[(KeyspaceIndex, Keyspace)]) -> Result<(), Invalid> {
+        for Minter { index, keyspace, .. } in self.minters().iter() {
+            let at = index.get();
+            let difference = match stored.iter().find(|(other, _)| other == index) {
+                Some((_, same)) if same == keyspace => continue,
                 Some((_, other)) => {
-                    return Err(Contradiction::Another { index, keyspace, stored: other.clone() });
+                    format!("index {at} is keyspace {keyspace} here, and {other} in the database")
                 }
-                None => return Err(Contradiction::Absent { index, keyspace }),
-            }
+                None => {
+                    format!("keyspace {keyspace} has index {at} here, and is not in the database any more")
+                }
+            };
+            return Err(difference.into());
         }
         Ok(())
     }
@@ -348,12 +328,13 @@ mod tests {
         let stored = |text: &str| Keyspace::parse(text).unwrap();
         let more = [(index, keyspace.clone()), (other, stored("y=3:0-9"))];
         assert_eq!(mint.compare(&more), Ok(()), "a new keyspace contradicts nothing");
-        let absent = Contradiction::Absent { index, keyspace: keyspace.clone() };
-        assert_eq!(mint.compare(&[]), Err(absent.clone()));
-        assert_eq!(mint.compare(&[(other, keyspace.clone())]), Err(absent), "ids hold the index");
+        let absent = "keyspace x=3:a-z has index 3 here, and is not in the database any more";
+        let difference = |stored: &[_]| mint.compare(stored).unwrap_err().to_string();
+        assert_eq!(difference(&[]), absent);
+        assert_eq!(difference(&[(other, keyspace.clone())]), absent, "ids hold the index");
         for text in ["y=3:0-9", "x=3:a-y", "x=4:a-z", "x=3:a-z:hand-picked"] {
-            let another = Contradiction::Another { index, keyspace: keyspace.clone(), stored: stored(text) };
-            assert_eq!(mint.compare(&[(index, stored(text))]), Err(another));
+            let another = format!("index 3 is keyspace x=3:a-z here, and {text} in the database");
+            assert_eq!(difference(&[(index, stored(text))]), another);
         }
     }
 

@@ -26,8 +26,7 @@ mod returns;
 
 use std::{collections::VecDeque, mem};
 
-use codes::Contradiction;
-use numbers::{Block, Generation, Incarnation, Millis, Seq};
+use numbers::{Block, Generation, Incarnation, Invalid, Millis, Seq};
 
 use crate::{
     buffer::EntryId,
@@ -132,7 +131,7 @@ pub enum StopReason {
         database: String,
     },
     /// The database contradicts the keyspaces of this process. The shell finds that out.
-    Keyspaces(Contradiction),
+    Keyspaces(Invalid),
 }
 
 /// The registration in force.

@@ -34,11 +34,11 @@ use std::{
     time::Duration,
 };
 
-use codes::Contradiction;
 use daemon::TaskSupervisor;
 use jiff::Timestamp;
 use links::{
-    Authority, Domain, DomainId, LongUrl, Protocol, REMOVED, Slug, StoredObject as _, requested_authority,
+    Authority, Domain, DomainId, Invalid, LongUrl, Protocol, REMOVED, Slug, StoredObject as _,
+    requested_authority,
 };
 use store::{Settings, SettingsPoll, SettingsVersion, SharedSettings, StoreError};
 use supply::{Closing, StopReason};
@@ -108,7 +108,7 @@ pub struct DomainCache {
     first_seen: Mutex<HashMap<DomainId, (Option<Authority>, Instant)>>,
     /// How the database contradicts the keyspaces of this process. Once set, the settings are not
     /// read again.
-    contradiction: OnceLock<Contradiction>,
+    contradiction: OnceLock<Invalid>,
 }
 
 /// The parts that a [`DomainCache`] works with.

@@ -51,13 +51,13 @@ use std::{
     time::Duration,
 };
 
-use codes::{Code, Contradiction, Keyspace, KeyspaceIndex, LinkId, Mint};
+use codes::{Code, Keyspace, KeyspaceIndex, LinkId, Mint};
 use daemon::TaskSupervisor;
 use links::{
     DomainId, Link, LongUrl, Slug,
     targets::{Gate, Targets},
 };
-use numbers::Namespace;
+use numbers::{Invalid, Namespace};
 use store::Links;
 use supply::safety_rule::SafetyRules;
 use tokio::{
@@ -180,10 +180,9 @@ impl Lookup {
         self.read(id, Name::Code(code), known).await
     }
 
-    /// Adopts the keyspaces that are new to this process, if the database still has the known ones.
-    /// Returns [`Contradiction`] if the database contradicts the keyspaces by which this process
-    /// mints and reads codes. None is adopted then.
-    pub fn adopt(&self, keyspaces: &[(KeyspaceIndex, Keyspace)]) -> Result<(), Contradiction> {
+    /// Adopts the keyspaces that are new to this process, or none if the database contradicts the
+    /// known ones, by which this process mints and reads codes.
+    pub fn adopt(&self, keyspaces: &[(KeyspaceIndex, Keyspace)]) -> Result<(), Invalid> {
         self.mint.compare(keyspaces)?;
         let is_new = |index: &KeyspaceIndex| self.mint.len_of(*index).is_none();
         let new: Vec<_> = keyspaces.iter().map(|(index, _)| *index).filter(is_new).collect();
