@@ -15,7 +15,7 @@ mod witness;
 
 pub(crate) use error::Result;
 pub use error::{InsertError, StoreError};
-pub use operation::{Database, Done, Lane, Operation};
+pub use operation::{Database, Done, Lane, Operation, Work};
 pub use outcomes::{
     Advanced, Change, DomainEdited, DomainRemoved, Exported, Imported, Indexed, Inserted, InsertedFull,
     InsertedNamed, Reading, Registration, Renamed, Schema, SettingsPoll, SettingsVersion, SharedSettings,

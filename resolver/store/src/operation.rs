@@ -15,7 +15,7 @@ use std::{any::Any, sync::Arc};
 use async_trait::async_trait;
 use futures_util::future::BoxFuture;
 
-use crate::{Result, Witness, sql::Sql};
+use crate::{Result, StoreError, Witness, sql::Sql};
 
 /// A database behind the ports.
 #[async_trait]
@@ -47,34 +47,47 @@ pub enum Lane {
     Authenticate,
 }
 
-/// An operation with its arguments.
-pub struct Operation(Box<dyn Run>);
+/// An operation with its arguments, whose errors are `E`.
+pub struct Operation<E = StoreError>(Box<dyn Run<E>>);
 
 /// The result of an operation.
 pub struct Done(Box<dyn Any + Send>);
 
 /// The function of an operation whose arguments are `A`.
-pub(crate) type Work<A, T> = for<'a> fn(&'a mut (dyn Sql + 'a), &'a A) -> BoxFuture<'a, Result<T>>;
+pub type Work<A, T, E = StoreError> =
+    for<'a> fn(&'a mut (dyn Sql + 'a), &'a A) -> BoxFuture<'a, Result<T, E>>;
 
-struct Call<A, T> {
+struct Call<A, T, E> {
     args: A,
-    work: Work<A, T>,
+    work: Work<A, T, E>,
 }
 
-trait Run: Send + Sync {
-    fn run<'a>(&'a self, sql: &'a mut (dyn Sql + 'a)) -> BoxFuture<'a, Result<Done>>;
+trait Run<E>: Send + Sync {
+    fn run<'a>(&'a self, sql: &'a mut (dyn Sql + 'a)) -> BoxFuture<'a, Result<Done, E>>;
 }
 
-impl<A: Send + Sync, T: Send + 'static> Run for Call<A, T> {
-    fn run<'a>(&'a self, sql: &'a mut (dyn Sql + 'a)) -> BoxFuture<'a, Result<Done>> {
+impl<A: Send + Sync, T: Send + 'static, E> Run<E> for Call<A, T, E> {
+    fn run<'a>(&'a self, sql: &'a mut (dyn Sql + 'a)) -> BoxFuture<'a, Result<Done, E>> {
         Box::pin(async move { Ok(Done(Box::new((self.work)(sql, &self.args).await?))) })
     }
 }
 
-impl Operation {
-    /// Runs the operation in a transaction, which the caller commits.
-    pub(crate) async fn run(&self, sql: &mut dyn Sql) -> Result<Done> {
+impl<E: 'static> Operation<E> {
+    /// Makes an operation of its arguments and its function.
+    pub fn new<A: Send + Sync + 'static, T: Send + 'static>(args: A, work: Work<A, T, E>) -> Self {
+        Self(Box::new(Call { args, work }))
+    }
+
+    /// Runs the operation on a connection. The caller commits a transaction.
+    pub async fn run(&self, sql: &mut dyn Sql) -> Result<Done, E> {
         self.0.run(sql).await
+    }
+}
+
+impl Done {
+    /// Returns the result, in the type of the operation's function.
+    pub fn take<T: 'static>(self) -> T {
+        *self.0.downcast::<T>().expect("an operation gives the type of its function")
     }
 }
 
@@ -85,6 +98,5 @@ pub(crate) async fn run<A: Send + Sync + 'static, T: Send + 'static>(
     args: A,
     work: Work<A, T>,
 ) -> Result<T> {
-    let Done(done) = database.run(lane, Operation(Box::new(Call { args, work }))).await?;
-    Ok(*done.downcast::<T>().expect("an operation gives the type of its function"))
+    Ok(database.run(lane, Operation::new(args, work)).await?.take())
 }

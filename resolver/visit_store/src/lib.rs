@@ -13,7 +13,8 @@ mod values;
 
 pub use clickhouse::{ClickhouseAddress, ClickhouseVisits};
 pub use error::{Result, VisitStoreError, WriteError};
-pub use port::{MERGED, TokenSecret, VisitReader, VisitStore};
+pub(crate) use port::MERGED;
+pub use port::{Lane, TokenSecret, VisitDatabase, VisitReader, VisitStore};
 pub use postgres::PostgresVisits;
 pub use rows_record::RowsRecord;
 pub use sqlite::SqliteVisits;

@@ -1,15 +1,15 @@
 //! Visits by link of one batch, in the bytes that wait to be added to the links.
 
 use codes::LinkId;
-use store::{Dialect, StoreError, Value};
+use store::{Dialect, Sql, StoreError, Value};
 
-use crate::{LinkVisits, Result, sql::VisitSql, sqlite::next_number};
+use crate::{LinkVisits, Result, sqlite::next_number};
 
 /// Bytes of an entry: four numbers of eight bytes.
 const ENTRY: usize = 32;
 
 /// Stores visits by link, which are added to the links later.
-pub(crate) async fn insert_links(sql: &mut dyn VisitSql, links: &[LinkVisits]) -> Result<()> {
+pub(crate) async fn insert_links(sql: &mut dyn Sql, links: &[LinkVisits]) -> Result<()> {
     if links.is_empty() {
         return Ok(());
     }

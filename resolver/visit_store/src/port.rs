@@ -4,33 +4,80 @@ use std::collections::HashMap;
 
 use async_trait::async_trait;
 use codes::LinkId;
-use store::{VisitTotals, postgres::PoolCount};
+use store::{Done, Operation, VisitTotals, Work, postgres::PoolCount};
 use visits::{AddressSecret, Day, DaySecret, Slot, Subject, TextKey, VisitId, VisitRow};
 
+use self::Lane::{List, Read, Transaction, Write};
 use crate::{
     Batch, Changes, Columns, DayCounters, Days, DeletionStep, Erased, Erasure, ErasureId, Producer, Result,
-    RowQuery, RowsRecord, SpoolId, Standing, StoredText, TextRef, WriteError,
+    RowQuery, RowsRecord, SpoolId, Standing, StoredText, TextRef, VisitStoreError, WriteError,
+    sql::{changes, counters, deletion, erasures, producers, rows, secrets},
 };
+
+/// What an operation needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lane {
+    /// Reads counters, texts and changes.
+    Read,
+    /// Reads rows, which may take long. No page of counters waits for it.
+    List,
+    /// Writes. Each statement is right by itself.
+    Write,
+    /// Writes in a transaction.
+    Transaction,
+}
+
+/// A database of visits. It runs the operations that Postgres and SQLite share (`sql/`).
+#[async_trait]
+pub trait VisitDatabase: Send + Sync + 'static {
+    /// Runs an operation.
+    async fn run(&self, lane: Lane, operation: Operation<VisitStoreError>) -> Result<Done>;
+}
+
+async fn run<A: Send + Sync + 'static, T: Send + 'static>(
+    database: &(impl VisitDatabase + ?Sized),
+    lane: Lane,
+    args: A,
+    work: Work<A, T, VisitStoreError>,
+) -> Result<T> {
+    Ok(database.run(lane, Operation::new(args, work)).await?.take())
+}
 
 /// What lists and statistics read of a store of visits.
 #[async_trait]
-pub trait VisitReader: Send + Sync + 'static {
+pub trait VisitReader: VisitDatabase {
     /// Returns the counters of a subject, a value for each day with visits, in the order of days.
     /// Columns that were not asked for are empty.
-    async fn days(&self, subject: Subject, days: Days, columns: Columns) -> Result<Vec<DayCounters>>;
+    async fn days(&self, subject: Subject, days: Days, columns: Columns) -> Result<Vec<DayCounters>> {
+        run(self, Read, (subject, days, columns), |sql, (subject, days, columns)| {
+            Box::pin(counters::days(sql, *subject, *days, *columns))
+        })
+        .await
+    }
 
     /// Returns the same counters in as few values as possible, each of one day or more. A value of
     /// more than one day has no counts by quarter hour.
-    async fn spans(&self, subject: Subject, days: Days, columns: Columns) -> Result<Vec<DayCounters>>;
+    async fn spans(&self, subject: Subject, days: Days, columns: Columns) -> Result<Vec<DayCounters>> {
+        run(self, Read, (subject, days, columns), |sql, (subject, days, columns)| {
+            Box::pin(counters::spans(sql, *subject, *days, *columns))
+        })
+        .await
+    }
 
     /// Returns rows, the latest first.
-    async fn rows(&self, query: &RowQuery) -> Result<Vec<VisitRow>>;
+    async fn rows(&self, query: &RowQuery) -> Result<Vec<VisitRow>> {
+        run(self, List, *query, |sql, query| Box::pin(rows::rows(sql, query))).await
+    }
 
     /// Returns the number of rows of a query, whatever its `skip` and `most`.
-    async fn count_rows(&self, query: &RowQuery) -> Result<u64>;
+    async fn count_rows(&self, query: &RowQuery) -> Result<u64> {
+        run(self, List, *query, |sql, query| Box::pin(rows::count(sql, query))).await
+    }
 
     /// Returns the first day that rows are kept of; `None` if no row was ever removed for its age.
-    async fn rows_from(&self) -> Result<Option<Day>>;
+    async fn rows_from(&self) -> Result<Option<Day>> {
+        run(self, Read, (), |sql, ()| Box::pin(rows::rows_from(sql))).await
+    }
 }
 
 /// A store of visits: rows, their texts, and counters.
@@ -63,14 +110,24 @@ pub trait VisitStore: VisitReader {
     ///
     /// Returns [`NoSlot`](crate::VisitStoreError::NoSlot) if all slots belong to spools that stored
     /// recently.
-    async fn register(&self, spool: SpoolId, holder: &str) -> Result<Producer>;
+    async fn register(&self, spool: SpoolId, holder: &str) -> Result<Producer> {
+        let args = (spool, holder.to_owned());
+        run(self, Transaction, args, |sql, (spool, holder)| {
+            Box::pin(producers::register(sql, *spool, holder))
+        })
+        .await
+    }
 
     /// Returns the stored position of a producer, if it still has its slot and incarnation, and
     /// notes that it lives.
-    async fn standing(&self, producer: &Producer) -> Result<Standing>;
+    async fn standing(&self, producer: &Producer) -> Result<Standing> {
+        run(self, Write, *producer, |sql, producer| Box::pin(producers::standing(sql, producer))).await
+    }
 
     /// Gives the slot back: the spool is empty, and its process ends.
-    async fn release(&self, producer: &Producer) -> Result<()>;
+    async fn release(&self, producer: &Producer) -> Result<()> {
+        run(self, Write, *producer, |sql, producer| Box::pin(producers::release(sql, producer))).await
+    }
 
     /// Stores a batch and moves the producer's position from `batch.from` to `batch.to`, in one
     /// transaction. `known` is the version of the changes that the batch respects.
@@ -90,25 +147,38 @@ pub trait VisitStore: VisitReader {
     }
 
     /// Returns the changes after a version that batches have to respect.
-    async fn changes(&self, after: i64) -> Result<Changes>;
+    async fn changes(&self, after: i64) -> Result<Changes> {
+        run(self, Read, after, |sql, after| Box::pin(changes::changes(sql, *after))).await
+    }
 
     /// Returns the tags whose counters include these links, by link. Links without one are left
     /// out.
-    async fn tags_of(&self, links: &[LinkId]) -> Result<HashMap<LinkId, Vec<i64>>>;
+    async fn tags_of(&self, links: &[LinkId]) -> Result<HashMap<LinkId, Vec<i64>>> {
+        run(self, Read, links.to_vec(), |sql, links| Box::pin(changes::tags_of(sql, links))).await
+    }
 
     /// Returns the secrets of the deployment. The first call creates them.
-    async fn secrets(&self) -> Result<(TextKey, AddressSecret)>;
+    async fn secrets(&self) -> Result<(TextKey, AddressSecret)> {
+        run(self, Write, (), |sql, ()| Box::pin(secrets::of_deployment(sql))).await
+    }
 
     /// Returns the secret that tokens for live visits are signed with. The first call creates it.
-    async fn token_secret(&self) -> Result<TokenSecret>;
+    async fn token_secret(&self) -> Result<TokenSecret> {
+        run(self, Write, (), |sql, ()| Box::pin(secrets::of_tokens(sql))).await
+    }
 
     /// Returns the secret of a day, and creates it for today, yesterday and tomorrow by the
     /// database's clock. `None`: it was erased, or the day is too far off.
-    async fn day_secret(&self, day: Day) -> Result<Option<DaySecret>>;
+    async fn day_secret(&self, day: Day) -> Result<Option<DaySecret>> {
+        run(self, Write, day, |sql, day| Box::pin(secrets::of_day(sql, *day))).await
+    }
 
     /// Returns the visits of links within days, without the time of the last one. Links without
     /// visits are left out.
-    async fn link_totals(&self, links: &[LinkId], days: Days) -> Result<HashMap<LinkId, VisitTotals>>;
+    async fn link_totals(&self, links: &[LinkId], days: Days) -> Result<HashMap<LinkId, VisitTotals>> {
+        let args = (links.to_vec(), days);
+        run(self, Read, args, |sql, (links, days)| Box::pin(counters::link_totals(sql, links, *days))).await
+    }
 
     /// Asks every server that the store needs whether it answers.
     async fn ping(&self) -> Result<()> {
@@ -121,20 +191,32 @@ pub trait VisitStore: VisitReader {
     }
 
     /// Returns texts, as far as they are kept, in any order.
-    async fn texts(&self, texts: &[TextRef]) -> Result<Vec<StoredText>>;
+    async fn texts(&self, texts: &[TextRef]) -> Result<Vec<StoredText>> {
+        run(self, Read, texts.to_vec(), |sql, texts| Box::pin(rows::texts(sql, texts))).await
+    }
 
     /// Deletes the visits of a link or the orphan visits that are older than `before`: counters at
     /// once, and rows later, in steps ([`delete_rows`](Self::delete_rows)). Returns how many there
     /// were.
-    async fn delete(&self, subject: Subject, before: VisitId) -> Result<u64>;
+    async fn delete(&self, subject: Subject, before: VisitId) -> Result<u64> {
+        let args = (subject, before);
+        run(self, Transaction, args, |sql, (subject, before)| {
+            Box::pin(deletion::delete(sql, *subject, *before))
+        })
+        .await
+    }
 
     /// Begins to erase visits by their addresses. Their rows are deleted later, in steps
     /// ([`delete_rows`](Self::delete_rows)). Returns `None` if there are [`Erasure::MOST`] erasures
     /// already.
-    async fn erase(&self, erasure: &Erasure) -> Result<Option<ErasureId>>;
+    async fn erase(&self, erasure: &Erasure) -> Result<Option<ErasureId>> {
+        run(self, Transaction, *erasure, |sql, erasure| Box::pin(erasures::erase(sql, erasure))).await
+    }
 
     /// Returns how far an erasure has come.
-    async fn erased(&self, id: ErasureId) -> Result<Erased>;
+    async fn erased(&self, id: ErasureId) -> Result<Erased> {
+        run(self, Read, id, |sql, id| Box::pin(erasures::erased(sql, *id))).await
+    }
 
     /// Deletes some of the rows that cuts and erasures have left over.
     async fn delete_rows(&self) -> Result<DeletionStep>;
@@ -162,7 +244,10 @@ pub trait VisitStore: VisitReader {
     async fn follow_tags(&self) -> Result<bool>;
 
     /// Returns the latest rows after an id, at most `most`, for live views.
-    async fn latest(&self, after: VisitId, most: usize) -> Result<Vec<VisitRow>>;
+    async fn latest(&self, after: VisitId, most: usize) -> Result<Vec<VisitRow>> {
+        let args = (after, most);
+        run(self, List, args, |sql, (after, most)| Box::pin(rows::latest(sql, *after, *most))).await
+    }
 
     /// Closes the store: its process is about to end.
     async fn close(&self) {}
@@ -192,7 +277,7 @@ impl std::fmt::Debug for TokenSecret {
 }
 
 /// A slot that has no producer belongs to merged counters.
-pub const MERGED: i16 = -1;
+pub(crate) const MERGED: i16 = -1;
 
 /// Returns the slot as it is stored with counters.
 pub(crate) fn stored_slot(slot: Slot) -> i16 {

@@ -12,7 +12,8 @@ use links::{
     api_key::{ApiKeyId, Grant, KeyLimits, SecretNumber},
     scope::Scopes,
 };
-use visit_store::{Columns, DayCounters, Days, RowQuery, VisitReader, VisitStoreError};
+use store::{Done, Operation};
+use visit_store::{Columns, DayCounters, Days, Lane, RowQuery, VisitDatabase, VisitReader, VisitStoreError};
 use visits::{
     DAY, Day, Flags, Language, Outcome, Slot, StoredAddress, Subject, TextHash, Thread, VisitId, VisitRow,
     tally::{Counted, Counters, Dimension, Quarter, Tally, Values},
@@ -127,6 +128,13 @@ fn is_of(row: &VisitRow, subject: Subject) -> bool {
             row.link.is_none() && kind.is_none_or(|kind| row.flags.outcome().orphan() == Some(kind))
         }
         Subject::Tag(..) => false,
+    }
+}
+
+#[async_trait]
+impl VisitDatabase for MemoryStore {
+    async fn run(&self, _: Lane, _: Operation<VisitStoreError>) -> Result<Done, VisitStoreError> {
+        unreachable!("every read is below")
     }
 }
 

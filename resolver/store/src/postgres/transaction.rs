@@ -203,6 +203,8 @@ fn type_of(value: &Value) -> Type {
         Value::Text(_) | Value::OptText(_) => Type::TEXT,
         Value::Time(_) | Value::OptTime(_) => Type::TIMESTAMPTZ,
         Value::Bytes(_) => Type::BYTEA,
+        Value::IntArray(_) => Type::INT8_ARRAY,
+        Value::BytesArray(_) => Type::BYTEA_ARRAY,
     }
 }
 
@@ -217,6 +219,8 @@ impl ToSql for Value {
             Self::Time(value) => SystemTime::from(*value).to_sql(kind, out),
             Self::OptTime(value) => value.map(SystemTime::from).to_sql(kind, out),
             Self::Bytes(value) => value.to_sql(kind, out),
+            Self::IntArray(values) => values.to_sql(kind, out),
+            Self::BytesArray(values) => values.to_sql(kind, out),
         }
     }
 

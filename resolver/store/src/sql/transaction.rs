@@ -64,6 +64,10 @@ pub enum Value {
     OptTime(Option<Timestamp>),
     /// Bytes.
     Bytes(Vec<u8>),
+    /// Numbers. Only Postgres takes arrays.
+    IntArray(Vec<i64>),
+    /// Several times bytes. Only Postgres takes arrays.
+    BytesArray(Vec<Vec<u8>>),
 }
 
 impl<N: Into<i64>> From<N> for Value {

@@ -16,14 +16,13 @@ mod rows;
 mod schema;
 mod servers;
 
-use std::{collections::HashMap, sync::Arc};
+use std::sync::Arc;
 
 use async_trait::async_trait;
-use codes::LinkId;
 use delete::Turns;
-use store::{VisitTotals, postgres::PoolCount};
+use store::{Done, Operation, postgres::PoolCount};
 use tokio::sync::{Mutex, OnceCell};
-use visits::{AddressSecret, Day, DaySecret, Subject, TextKey, VisitId, VisitRow};
+use visits::{Day, Subject, TextKey, VisitId, VisitRow};
 
 pub use address::ClickhouseAddress;
 use rows::Selection;
@@ -31,9 +30,8 @@ use schema::Table;
 use servers::Servers;
 
 use crate::{
-    Batch, Changes, Columns, DayCounters, Days, DeletionStep, Erased, Erasure, ErasureId, PostgresVisits,
-    Producer, Result, RowQuery, RowsRecord, SpoolId, Standing, StoredText, TextRef, TokenSecret, VisitReader,
-    VisitStore, WriteError, postgres::apart,
+    Batch, DeletionStep, Lane, PostgresVisits, Producer, Result, RowQuery, RowsRecord, VisitDatabase,
+    VisitReader, VisitStore, VisitStoreError, WriteError, postgres::apart,
 };
 
 /// A store of visits whose rows are in ClickHouse.
@@ -97,25 +95,20 @@ impl ClickhouseVisits {
 }
 
 #[async_trait]
+impl VisitDatabase for ClickhouseVisits {
+    async fn run(&self, lane: Lane, operation: Operation<VisitStoreError>) -> Result<Done> {
+        self.counters.run(lane, operation).await
+    }
+}
+
+#[async_trait]
 impl VisitReader for ClickhouseVisits {
-    async fn days(&self, subject: Subject, days: Days, columns: Columns) -> Result<Vec<DayCounters>> {
-        self.counters.days(subject, days, columns).await
-    }
-
-    async fn spans(&self, subject: Subject, days: Days, columns: Columns) -> Result<Vec<DayCounters>> {
-        self.counters.spans(subject, days, columns).await
-    }
-
     async fn rows(&self, query: &RowQuery) -> Result<Vec<VisitRow>> {
         self.select(query).await?.rows(&self.servers, query.skip, query.most).await
     }
 
     async fn count_rows(&self, query: &RowQuery) -> Result<u64> {
         self.select(query).await?.count(&self.servers).await
-    }
-
-    async fn rows_from(&self) -> Result<Option<Day>> {
-        self.counters.rows_from().await
     }
 }
 
@@ -138,18 +131,6 @@ impl VisitStore for ClickhouseVisits {
         self.servers.run("SELECT 1").await
     }
 
-    async fn register(&self, spool: SpoolId, holder: &str) -> Result<Producer> {
-        self.counters.register(spool, holder).await
-    }
-
-    async fn standing(&self, producer: &Producer) -> Result<Standing> {
-        self.counters.standing(producer).await
-    }
-
-    async fn release(&self, producer: &Producer) -> Result<()> {
-        self.counters.release(producer).await
-    }
-
     async fn store(&self, producer: &Producer, batch: &Batch, known: i64) -> Result<(), WriteError> {
         self.counters.write(producer, batch, known, &[]).await
     }
@@ -163,49 +144,9 @@ impl VisitStore for ClickhouseVisits {
         self.counters.with(async |client| apart::reopen(client, record).await).await
     }
 
-    async fn changes(&self, after: i64) -> Result<Changes> {
-        self.counters.changes(after).await
-    }
-
-    async fn tags_of(&self, links: &[LinkId]) -> Result<HashMap<LinkId, Vec<i64>>> {
-        self.counters.tags_of(links).await
-    }
-
-    async fn secrets(&self) -> Result<(TextKey, AddressSecret)> {
-        self.counters.secrets().await
-    }
-
-    async fn token_secret(&self) -> Result<TokenSecret> {
-        self.counters.token_secret().await
-    }
-
-    async fn day_secret(&self, day: Day) -> Result<Option<DaySecret>> {
-        self.counters.day_secret(day).await
-    }
-
-    async fn link_totals(&self, links: &[LinkId], days: Days) -> Result<HashMap<LinkId, VisitTotals>> {
-        self.counters.link_totals(links, days).await
-    }
-
     async fn ping(&self) -> Result<()> {
         let (counters, rows) = tokio::join!(self.counters.ping(), self.ping_rows());
         counters.and(rows)
-    }
-
-    async fn texts(&self, texts: &[TextRef]) -> Result<Vec<StoredText>> {
-        self.counters.texts(texts).await
-    }
-
-    async fn delete(&self, subject: Subject, before: VisitId) -> Result<u64> {
-        self.counters.delete(subject, before).await
-    }
-
-    async fn erase(&self, erasure: &Erasure) -> Result<Option<ErasureId>> {
-        self.counters.erase(erasure).await
-    }
-
-    async fn erased(&self, id: ErasureId) -> Result<Erased> {
-        self.counters.erased(id).await
     }
 
     async fn delete_rows(&self) -> Result<DeletionStep> {

@@ -4,7 +4,7 @@ use store::postgres::PostgresSql;
 use tokio_postgres::{Client, types::Type};
 use visits::{Day, VisitId};
 
-use super::try_lock;
+use super::{CHORE, try_lock};
 use crate::{Result, sql::erasures};
 
 /// Days that have a partition ahead of today.
@@ -13,8 +13,6 @@ const AHEAD: i32 = 3;
 const BEHIND: i32 = 2;
 /// Rows removed in one statement. What it has removed is kept if the next one comes too late.
 const STEP: i64 = 50_000;
-/// The chore whose position is the first day that rows are kept of.
-const CHORE: &str = "upkeep of visits";
 /// Key of the advisory lock of the upkeep.
 const LOCK: i64 = 0x5348_4f52_564b_4550;
 
@@ -88,11 +86,4 @@ async fn remove_old(client: &Client, rows_from: Day) -> Result<()> {
     let note = "UPDATE chore SET position = greatest(position, $1) WHERE name = $2";
     client.execute_typed(note, &[(&i64::from(rows_from.get()), Type::INT8), (&CHORE, Type::TEXT)]).await?;
     Ok(())
-}
-
-pub(super) async fn rows_from(client: &Client) -> Result<Option<Day>> {
-    let query = "SELECT position FROM chore WHERE name = $1";
-    let rows = client.query_typed(query, &[(&CHORE, Type::TEXT)]).await?;
-    let day = rows.first().and_then(|row| i32::try_from(row.get::<_, i64>(0)).ok());
-    Ok(day.filter(|day| *day > 0).map(Day::from_stored))
 }

@@ -17,24 +17,24 @@ mod merge;
 mod tags;
 mod write;
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use codes::LinkId;
 use store::{
-    StoreError, VisitTotals,
+    Done, Operation, StoreError,
     postgres::{self as links, DatabaseObserver, PoolCount, PostgresSql},
 };
 use tokio::{sync::Mutex, time::timeout};
-use tokio_postgres::{Client, GenericClient, Transaction, config::TargetSessionAttrs};
-use visits::{AddressSecret, Day, DaySecret, Slot, Subject, TextKey, VisitId, VisitRow};
+use tokio_postgres::{Client, Transaction, config::TargetSessionAttrs};
+use visits::{Day, Slot, VisitRow};
 
 use crate::{
-    Batch, Changes, Columns, DayCounters, DayDelta, Days, DeletionStep, Erased, Erasure, ErasureId, Producer,
-    Result, RowQuery, SpoolId, Standing, StoredText, TextRef, TokenSecret, VisitReader, VisitStore,
-    VisitStoreError, WriteError,
-    sql::{self, VisitSql},
+    Batch, DeletionStep, Lane, Producer, Result, VisitDatabase, VisitReader, VisitStore, VisitStoreError,
+    WriteError, sql,
 };
+
+/// The chore whose position is the first day that rows are kept of.
+pub(crate) const CHORE: &str = "upkeep of visits";
 
 /// Key of the advisory lock that orders batches and deletions.
 pub(crate) const LOCK: i64 = 0x5348_4f52_5456_4953;
@@ -78,14 +78,6 @@ impl PostgresVisits {
         };
         let done = timeout(DEADLINE, run).await.unwrap_or(Err(StoreError::TimedOut.into()));
         done.inspect_err(|error| self.note(error))
-    }
-
-    /// Runs an operation each of whose statements is a transaction of its own.
-    async fn each<T>(
-        &self,
-        operation: impl AsyncFnOnce(&mut PostgresSql<'_, Client>) -> Result<T>,
-    ) -> Result<T> {
-        self.with(async |client| operation(&mut PostgresSql(&*client)).await).await
     }
 
     /// Runs an operation in a transaction, and commits it.
@@ -149,35 +141,18 @@ async fn try_lock(transaction: &Transaction<'_>, key: i64) -> Result<bool> {
 }
 
 #[async_trait]
-impl<C: GenericClient + Sync> VisitSql for PostgresSql<'_, C> {
-    async fn add_days(&mut self, slot: i16, days: &[DayDelta]) -> Result<()> {
-        let long = write::add_days(self.0, slot, days).await?;
-        sql::days::compact(self, &long).await
+impl VisitDatabase for PostgresVisits {
+    async fn run(&self, lane: Lane, operation: Operation<VisitStoreError>) -> Result<Done> {
+        match lane {
+            Lane::Transaction => self.transact(async |sql| operation.run(sql).await).await,
+            Lane::Read | Lane::List | Lane::Write => {
+                self.with(async |client| operation.run(&mut PostgresSql(&*client)).await).await
+            }
+        }
     }
 }
 
-#[async_trait]
-impl VisitReader for PostgresVisits {
-    async fn days(&self, subject: Subject, days: Days, columns: Columns) -> Result<Vec<DayCounters>> {
-        self.each(async |sql| sql::counters::days(sql, subject, days, columns).await).await
-    }
-
-    async fn spans(&self, subject: Subject, days: Days, columns: Columns) -> Result<Vec<DayCounters>> {
-        self.each(async |sql| sql::counters::spans(sql, subject, days, columns).await).await
-    }
-
-    async fn rows(&self, query: &RowQuery) -> Result<Vec<VisitRow>> {
-        self.each(async |sql| sql::rows::rows(sql, query).await).await
-    }
-
-    async fn count_rows(&self, query: &RowQuery) -> Result<u64> {
-        self.each(async |sql| sql::rows::count(sql, query).await).await
-    }
-
-    async fn rows_from(&self) -> Result<Option<Day>> {
-        self.with(async |client| chores::rows_from(client).await).await
-    }
-}
+impl VisitReader for PostgresVisits {}
 
 #[async_trait]
 impl VisitStore for PostgresVisits {
@@ -191,68 +166,17 @@ impl VisitStore for PostgresVisits {
     }
 
     async fn slots(&self) -> Result<Option<(u32, u32)>> {
-        let used = self.each(async |sql| sql::producers::slots_used(sql).await).await?;
+        let used =
+            self.with(async |client| sql::producers::slots_used(&mut PostgresSql(&*client)).await).await?;
         Ok(Some((used, Slot::COUNT.into())))
-    }
-
-    async fn register(&self, spool: SpoolId, holder: &str) -> Result<Producer> {
-        self.transact(async |sql| sql::producers::register(sql, spool, holder).await).await
-    }
-
-    async fn standing(&self, producer: &Producer) -> Result<Standing> {
-        self.each(async |sql| sql::producers::standing(sql, producer).await).await
-    }
-
-    async fn release(&self, producer: &Producer) -> Result<()> {
-        self.each(async |sql| sql::producers::release(sql, producer).await).await
     }
 
     async fn store(&self, producer: &Producer, batch: &Batch, known: i64) -> Result<(), WriteError> {
         self.write(producer, batch, known, &batch.rows).await
     }
 
-    async fn changes(&self, after: i64) -> Result<Changes> {
-        self.each(async |sql| sql::changes::changes(sql, after).await).await
-    }
-
-    async fn tags_of(&self, links: &[LinkId]) -> Result<HashMap<LinkId, Vec<i64>>> {
-        self.each(async |sql| sql::changes::tags_of(sql, links).await).await
-    }
-
-    async fn secrets(&self) -> Result<(TextKey, AddressSecret)> {
-        self.each(async |sql| sql::secrets::of_deployment(sql).await).await
-    }
-
-    async fn token_secret(&self) -> Result<TokenSecret> {
-        self.each(async |sql| sql::secrets::of_tokens(sql).await).await
-    }
-
-    async fn day_secret(&self, day: Day) -> Result<Option<DaySecret>> {
-        self.each(async |sql| sql::secrets::of_day(sql, day).await).await
-    }
-
-    async fn link_totals(&self, links: &[LinkId], days: Days) -> Result<HashMap<LinkId, VisitTotals>> {
-        self.each(async |sql| sql::counters::link_totals(sql, links, days).await).await
-    }
-
-    async fn texts(&self, texts: &[TextRef]) -> Result<Vec<StoredText>> {
-        self.each(async |sql| sql::rows::texts(sql, texts).await).await
-    }
-
-    async fn delete(&self, subject: Subject, before: VisitId) -> Result<u64> {
-        self.transact(async |sql| sql::deletion::delete(sql, subject, before).await).await
-    }
-
-    async fn erase(&self, erasure: &Erasure) -> Result<Option<ErasureId>> {
-        self.transact(async |sql| sql::erasures::erase(sql, erasure).await).await
-    }
-
-    async fn erased(&self, id: ErasureId) -> Result<Erased> {
-        self.each(async |sql| sql::erasures::erased(sql, id).await).await
-    }
-
     async fn delete_rows(&self) -> Result<DeletionStep> {
-        match self.each(async |sql| sql::deletion::delete_rows(sql).await).await? {
+        match self.with(async |client| sql::deletion::delete_rows(&mut PostgresSql(&*client)).await).await? {
             Some(step) => Ok(step),
             None => self.transact(async |sql| sql::erasures::delete_rows(sql).await).await,
         }
@@ -272,9 +196,5 @@ impl VisitStore for PostgresVisits {
 
     async fn follow_tags(&self) -> Result<bool> {
         self.with(async |client| tags::follow(client).await).await
-    }
-
-    async fn latest(&self, after: VisitId, most: usize) -> Result<Vec<VisitRow>> {
-        self.each(async |sql| sql::rows::latest(sql, after, most).await).await
     }
 }

@@ -7,23 +7,17 @@ use store::{
 };
 use tokio::time::timeout;
 use tokio_postgres::{
-    Client, GenericClient, Row, Transaction,
+    Client, Transaction,
     types::{ToSql, Type},
 };
-
-use visits::{Day, SubjectKey, VisitRow};
+use visits::VisitRow;
 
 use super::{DEADLINE, LOCK, copy};
 use crate::{
-    Batch, DayDelta, Producer, Result, StoredText, VisitStoreError, WriteError,
+    Batch, Producer, Result, StoredText, VisitStoreError, WriteError,
     link_visits::insert_links,
     port::stored_slot,
-    sql::{
-        VisitSql as _,
-        changes::is_outdated,
-        days::{APPENDED_MAX, DayKey},
-        producers::move_position,
-    },
+    sql::{changes::is_outdated, days, producers::move_position},
 };
 
 /// Limits on the server's side, so that a writer that disappears keeps no locks.
@@ -78,7 +72,7 @@ async fn prepare(
     let rest = async {
         copy_rows(transaction, rows).await?;
         insert_texts(transaction, batch.texts.iter().chain(&batch.addresses)).await?;
-        sql.add_days(stored_slot(producer.slot), &batch.days).await?;
+        days::add(sql, stored_slot(producer.slot), &batch.days).await?;
         insert_links(sql, &batch.links).await?;
         Ok(add_webhook_events(transaction, &batch.events).await?)
     };
@@ -115,63 +109,4 @@ pub(super) async fn insert_texts(
         [(&months, Type::INT4_ARRAY), (&hashes, Type::INT8_ARRAY), (&texts, Type::BYTEA_ARRAY)];
     transaction.execute_typed(insert, &values).await?;
     Ok(())
-}
-
-/// Adds to counters, in rows of the producer's own slot. Rows without a conflict are new.
-const ADD_DAYS: &str = "WITH stored AS (
-     INSERT INTO visit_day AS old (kind, subject, part, day, slot, total, bots, version, appended,
-                                   quarters, dimensions, visitors, addresses)
-     SELECT kind, subject, part, day, $12, total, bots, 1, size, quarters, dimensions, visitors, addresses
-     FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
-          AS new (kind, subject, part, day, total, bots, size, quarters, dimensions, visitors, addresses)
-     ON CONFLICT (kind, subject, part, day, slot) DO UPDATE SET
-         total = old.total + excluded.total, bots = old.bots + excluded.bots,
-         version = old.version + 1, appended = old.appended + excluded.appended,
-         quarters = old.quarters || excluded.quarters, dimensions = old.dimensions || excluded.dimensions,
-         visitors = old.visitors || excluded.visitors, addresses = old.addresses || excluded.addresses
-     RETURNING kind, subject, part, day, appended
- )
- SELECT kind, subject, part, day FROM stored WHERE appended > $13";
-
-pub(super) async fn add_days(
-    client: &(impl GenericClient + Sync),
-    slot: i16,
-    days: &[DayDelta],
-) -> Result<Vec<DayKey>> {
-    if days.is_empty() {
-        return Ok(Vec::new());
-    }
-    let kinds: Vec<i16> = days.iter().map(|day| day.subject.kind).collect();
-    let subjects: Vec<i64> = days.iter().map(|day| day.subject.subject).collect();
-    let parts: Vec<i64> = days.iter().map(|day| day.subject.part).collect();
-    let numbers: Vec<i32> = days.iter().map(|day| day.day.get()).collect();
-    let totals: Vec<i64> = days.iter().map(|day| day.delta.total).collect();
-    let bots: Vec<i64> = days.iter().map(|day| day.delta.bots).collect();
-    let size = |day: &DayDelta| i32::try_from(day.delta.bytes()).unwrap_or(i32::MAX);
-    let sizes: Vec<i32> = days.iter().map(size).collect();
-    let quarters: Vec<&[u8]> = days.iter().map(|day| &day.delta.quarters[..]).collect();
-    let dimensions: Vec<&[u8]> = days.iter().map(|day| &day.delta.dimensions[..]).collect();
-    let visitors: Vec<&[u8]> = days.iter().map(|day| &day.delta.visitors[..]).collect();
-    let addresses: Vec<&[u8]> = days.iter().map(|day| &day.delta.addresses[..]).collect();
-    let values: [(&(dyn ToSql + Sync), Type); 13] = [
-        (&kinds, Type::INT2_ARRAY),
-        (&subjects, Type::INT8_ARRAY),
-        (&parts, Type::INT8_ARRAY),
-        (&numbers, Type::INT4_ARRAY),
-        (&totals, Type::INT8_ARRAY),
-        (&bots, Type::INT8_ARRAY),
-        (&sizes, Type::INT4_ARRAY),
-        (&quarters, Type::BYTEA_ARRAY),
-        (&dimensions, Type::BYTEA_ARRAY),
-        (&visitors, Type::BYTEA_ARRAY),
-        (&addresses, Type::BYTEA_ARRAY),
-        (&slot, Type::INT2),
-        (&APPENDED_MAX, Type::INT4),
-    ];
-    let long = client.query_typed(ADD_DAYS, &values).await?;
-    let key = |row: &Row| {
-        let subject = SubjectKey { kind: row.get(0), subject: row.get(1), part: row.get(2) };
-        DayKey { subject, day: Day::from_stored(row.get(3)), slot }
-    };
-    Ok(long.iter().map(key).collect())
 }

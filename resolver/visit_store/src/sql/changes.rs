@@ -3,15 +3,15 @@
 use std::collections::HashMap;
 
 use codes::LinkId;
-use store::Value;
+use store::{Sql, Value};
 use visits::VisitId;
 
-use super::{VisitSql, erasures};
+use super::erasures;
 use crate::{Batch, Changes, Cut, Result};
 
 /// Returns the changes after a version. The version is read first: a change that comes in between
 /// is among the cuts, and is returned once more with the next version.
-pub(crate) async fn changes(sql: &mut dyn VisitSql, after: i64) -> Result<Changes> {
+pub(crate) async fn changes(sql: &mut dyn Sql, after: i64) -> Result<Changes> {
     let version = version(sql).await?;
     let query = "SELECT link_id, before_id FROM visit_cut WHERE version > $1 ORDER BY version";
     let mut cuts = Vec::new();
@@ -21,9 +21,8 @@ pub(crate) async fn changes(sql: &mut dyn VisitSql, after: i64) -> Result<Change
     Ok(Changes { version, cuts, erasures: erasures::after(sql, after).await? })
 }
 
-async fn version(sql: &mut dyn VisitSql) -> Result<i64> {
-    let rows = sql.query("SELECT version FROM visit_state", &[]).await?;
-    Ok(rows.first().map_or(Ok(0), |row| row.int(0))?)
+async fn version(sql: &mut dyn Sql) -> Result<i64> {
+    Ok(sql.number("SELECT version FROM visit_state", &[]).await?.unwrap_or(0))
 }
 
 /// Reads the number of a link; 0 stands for none.
@@ -31,7 +30,7 @@ pub(crate) fn stored_link(number: i64) -> Option<LinkId> {
     (number != 0).then(|| LinkId::from_stored(number))
 }
 
-pub(crate) async fn tags_of(sql: &mut dyn VisitSql, links: &[LinkId]) -> Result<HashMap<LinkId, Vec<i64>>> {
+pub(crate) async fn tags_of(sql: &mut dyn Sql, links: &[LinkId]) -> Result<HashMap<LinkId, Vec<i64>>> {
     let mut tags: HashMap<LinkId, Vec<i64>> = HashMap::new();
     if links.is_empty() {
         return Ok(tags);
@@ -46,14 +45,14 @@ pub(crate) async fn tags_of(sql: &mut dyn VisitSql, links: &[LinkId]) -> Result<
 }
 
 /// Marks batches that were made before this transaction as outdated, and returns the new version.
-pub(crate) async fn outdate(sql: &mut dyn VisitSql) -> Result<i64> {
+pub(crate) async fn outdate(sql: &mut dyn Sql) -> Result<i64> {
     let update = "UPDATE visit_state SET version = version + 1 RETURNING version";
-    Ok(sql.query(update, &[]).await?.first().map_or(Ok(0), |row| row.int(0))?)
+    Ok(sql.number(update, &[]).await?.unwrap_or(0))
 }
 
 /// Returns whether something has changed since a batch was made that concerns its visits. All else
 /// goes on beside it: a deletion of other visits, or a change of the tags of other links.
-pub(crate) async fn is_outdated(sql: &mut dyn VisitSql, batch: &Batch, known: i64) -> Result<bool> {
+pub(crate) async fn is_outdated(sql: &mut dyn Sql, batch: &Batch, known: i64) -> Result<bool> {
     if version(sql).await? != known {
         let Changes { cuts, erasures, .. } = changes(sql, known).await?;
         if !erasures.is_empty() || cuts.iter().any(|cut| batch.has_visits_of(cut.link)) {

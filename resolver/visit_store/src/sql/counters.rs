@@ -3,14 +3,14 @@
 use std::{collections::HashMap, ops::Range};
 
 use codes::LinkId;
-use store::{Value, VisitTotals};
+use store::{Sql, Value, VisitTotals};
 use visits::{Day, Month, Subject, SubjectKey};
 
-use super::{VisitSql, literal, take_counters};
+use super::{literal, take_counters};
 use crate::{Columns, DayCounters, Days, Result};
 
 pub(crate) async fn days(
-    sql: &mut dyn VisitSql,
+    sql: &mut dyn Sql,
     subject: Subject,
     days: Days,
     columns: Columns,
@@ -40,7 +40,7 @@ pub(crate) async fn days(
 /// versions, so no other set of changes has the same sum; days are removed only together with their
 /// month's row.
 pub(crate) async fn spans(
-    sql: &mut dyn VisitSql,
+    sql: &mut dyn Sql,
     subject: Subject,
     range: Days,
     columns: Columns,
@@ -59,7 +59,7 @@ pub(crate) async fn spans(
 
 /// Returns the current rows of months that lie within a range.
 async fn months(
-    sql: &mut dyn VisitSql,
+    sql: &mut dyn Sql,
     subject: Subject,
     range: Days,
     columns: Columns,
@@ -101,14 +101,14 @@ async fn months(
     Ok(all.into_iter().filter(is_current).map(|(month, _)| month).collect())
 }
 
-async fn versions(sql: &mut dyn VisitSql, subject: Subject, days: Range<i32>) -> Result<Vec<(i32, i64)>> {
+async fn versions(sql: &mut dyn Sql, subject: Subject, days: Range<i32>) -> Result<Vec<(i32, i64)>> {
     let (condition, values) = within(subject, "day", days);
     let rows = sql.query(&format!("SELECT day, version FROM visit_day WHERE {condition}"), &values).await?;
     rows.iter().map(|row| Ok((row.number(0)?, row.int(1)?))).collect()
 }
 
 pub(crate) async fn link_totals(
-    sql: &mut dyn VisitSql,
+    sql: &mut dyn Sql,
     links: &[LinkId],
     days: Days,
 ) -> Result<HashMap<LinkId, VisitTotals>> {
@@ -140,7 +140,7 @@ fn within(subject: Subject, column: &str, range: Range<i32>) -> (String, Vec<Val
 }
 
 /// SQL expressions of the byte columns, empty for those that were not asked for.
-fn expressions(sql: &mut dyn VisitSql, columns: Columns) -> String {
+fn expressions(sql: &mut dyn Sql, columns: Columns) -> String {
     let none = literal(sql.dialect(), &[]);
     let column = |name: &'static str, is_wanted: bool| if is_wanted { name } else { none.as_str() };
     [

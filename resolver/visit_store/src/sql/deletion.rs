@@ -2,13 +2,12 @@
 
 use codes::LinkId;
 use links::DomainId;
-use store::Value;
+use store::{Sql, Value};
 use visits::{Day, Subject, VisitId, tally::Counters};
 
 use super::{
-    VisitSql,
     changes::{outdate, tags_of},
-    lock,
+    days, lock,
     sums::Sums,
     take_counters,
 };
@@ -16,7 +15,7 @@ use crate::{DeletionStep, LinkVisits, MERGED, Result, link_visits::insert_links,
 
 const STEP: i64 = 20_000;
 
-pub(crate) async fn delete(sql: &mut dyn VisitSql, subject: Subject, before: VisitId) -> Result<u64> {
+pub(crate) async fn delete(sql: &mut dyn Sql, subject: Subject, before: VisitId) -> Result<u64> {
     lock(sql, LOCK).await?;
     let (link, deleted) = match subject {
         Subject::Link(link) => (link.get(), delete_of_link(sql, link).await?),
@@ -35,7 +34,7 @@ pub(crate) async fn delete(sql: &mut dyn VisitSql, subject: Subject, before: Vis
 }
 
 /// Removes the counters of a link, and takes them away from those of wider subjects.
-async fn delete_of_link(sql: &mut dyn VisitSql, link: LinkId) -> Result<u64> {
+async fn delete_of_link(sql: &mut dyn Sql, link: LinkId) -> Result<u64> {
     let own: [Value; 1] = [link.get().into()];
     let remove = "DELETE FROM visit_day WHERE kind = 0 AND subject = $1
          RETURNING part, day, total, bots, quarters, dimensions, visitors, addresses";
@@ -50,7 +49,7 @@ async fn delete_of_link(sql: &mut dyn VisitSql, link: LinkId) -> Result<u64> {
         let wider = [Subject::All(None), Subject::All(domain)].into_iter().chain(of_tags);
         sums.add(wider, Day::from_stored(row.number(1)?), &counters);
     }
-    sql.add_days(MERGED, &sums.deltas(Counters::negated)?).await?;
+    days::add(sql, MERGED, &sums.deltas(Counters::negated)?).await?;
     for table in ["visit_month", "visit_marks"] {
         sql.execute(&format!("DELETE FROM {table} WHERE kind = 0 AND subject = $1"), &own).await?;
     }
@@ -60,13 +59,13 @@ async fn delete_of_link(sql: &mut dyn VisitSql, link: LinkId) -> Result<u64> {
 
 /// Removes the counters of orphan visits. Counts of outcomes, which links and everything have too,
 /// stay.
-async fn delete_of_orphans(sql: &mut dyn VisitSql) -> Result<u64> {
+async fn delete_of_orphans(sql: &mut dyn Sql) -> Result<u64> {
     let kind = Subject::Orphans(None, None).key().kind;
     let total = format!(
         "SELECT CAST(coalesce(sum(total), 0) AS bigint) FROM visit_day
          WHERE kind = {kind} AND subject = 0 AND part = 0"
     );
-    let total = sql.query(&total, &[]).await?.first().map_or(Ok(0), |row| row.int(0))?;
+    let total = sql.number(&total, &[]).await?.unwrap_or(0);
     for table in ["visit_day", "visit_month", "visit_marks"] {
         sql.execute(&format!("DELETE FROM {table} WHERE kind = {kind}"), &[]).await?;
     }
@@ -74,20 +73,19 @@ async fn delete_of_orphans(sql: &mut dyn VisitSql) -> Result<u64> {
 }
 
 /// Deletes some of the rows before a cut. Returns `None` if no cut has rows left.
-pub(crate) async fn delete_rows(sql: &mut dyn VisitSql) -> Result<Option<DeletionStep>> {
+pub(crate) async fn delete_rows(sql: &mut dyn Sql) -> Result<Option<DeletionStep>> {
     let cut = "SELECT link_id, before_id, version FROM visit_cut WHERE has_rows ORDER BY version LIMIT 1";
-    let cuts = sql.query(cut, &[]).await?;
-    let Some(cut) = cuts.first() else { return Ok(None) };
+    let Some(cut) = sql.first(cut, &[]).await? else { return Ok(None) };
     let (link, before, version) = (cut.int(0)?, cut.int(1)?, cut.int(2)?);
     let bound = "SELECT max(id) FROM
          (SELECT id FROM visit WHERE link_id = $1 AND id < $2 ORDER BY id LIMIT $3) AS step";
-    let bound = sql.query(bound, &[link.into(), before.into(), STEP.into()]).await?;
-    let Some(bound) = bound.first().filter(|row| !row.is_null(0)) else {
+    let bound = sql.number(bound, &[link.into(), before.into(), STEP.into()]).await?;
+    let Some(bound) = bound else {
         let done = "UPDATE visit_cut SET has_rows = false WHERE link_id = $1 AND version = $2";
         sql.execute(done, &[link.into(), version.into()]).await?;
         return Ok(Some(DeletionStep { deleted: 0, has_more: true }));
     };
     let remove = "DELETE FROM visit WHERE link_id = $1 AND id <= $2";
-    let deleted = sql.execute(remove, &[link.into(), bound.int(0)?.into()]).await?;
+    let deleted = sql.execute(remove, &[link.into(), bound.into()]).await?;
     Ok(Some(DeletionStep { deleted, has_more: true }))
 }

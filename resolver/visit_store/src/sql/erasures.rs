@@ -14,14 +14,13 @@ use std::{collections::HashMap, time::Duration};
 
 use codes::LinkId;
 use links::DomainId;
-use store::{Dialect, Row, StoreError, Value};
+use store::{Dialect, Row, Sql, StoreError, Value};
 use tokio::time::Instant;
 use visits::{AddressNetwork, Day, Flags, QUARTER, Subject, SubjectKey, TextKey, VisitId};
 
 use super::{
-    VisitSql,
     changes::{outdate, stored_link, tags_of},
-    int, lock, secrets,
+    days, int, lock, secrets,
 };
 use crate::{
     DeletionStep, Erased, Erasure, ErasureId, MERGED, Result,
@@ -32,10 +31,9 @@ use crate::{
 /// Time for which a step looks for rows.
 const SEARCH: Duration = Duration::from_secs(2);
 
-pub(crate) async fn erase(sql: &mut dyn VisitSql, erasure: &Erasure) -> Result<Option<ErasureId>> {
+pub(crate) async fn erase(sql: &mut dyn Sql, erasure: &Erasure) -> Result<Option<ErasureId>> {
     lock(sql, LOCK).await?;
-    let count = sql.query("SELECT count(*) FROM visit_erasure", &[]).await?;
-    if count.first().map_or(Ok(0), |row| row.int(0))? >= int(Erasure::MOST) {
+    if sql.number("SELECT count(*) FROM visit_erasure", &[]).await? >= Some(int(Erasure::MOST)) {
         return Ok(None);
     }
     let version = outdate(sql).await?;
@@ -45,7 +43,7 @@ pub(crate) async fn erase(sql: &mut dyn VisitSql, erasure: &Erasure) -> Result<O
     Ok(Some(ErasureId(version)))
 }
 
-pub(crate) async fn after(sql: &mut dyn VisitSql, version: i64) -> Result<Vec<Erasure>> {
+pub(crate) async fn after(sql: &mut dyn Sql, version: i64) -> Result<Vec<Erasure>> {
     let query = "SELECT network, before_id FROM visit_erasure WHERE version > $1";
     sql.query(query, &[version.into()]).await?.iter().map(|row| erasure(row, 0)).collect()
 }
@@ -59,31 +57,33 @@ pub(crate) fn erasure(row: &Row, from: usize) -> Result<Erasure> {
 }
 
 /// Returns how far an erasure has come. One that was forgotten is done.
-pub(crate) async fn erased(sql: &mut dyn VisitSql, id: ErasureId) -> Result<Erased> {
+pub(crate) async fn erased(sql: &mut dyn Sql, id: ErasureId) -> Result<Erased> {
     let query = "SELECT deleted, has_rows FROM visit_erasure WHERE version = $1";
-    let rows = sql.query(query, &[id.0.into()]).await?;
-    let Some(row) = rows.first() else { return Ok(Erased { deleted: 0, is_done: true }) };
+    let Some(row) = sql.first(query, &[id.0.into()]).await? else {
+        return Ok(Erased { deleted: 0, is_done: true });
+    };
     Ok(Erased { deleted: row.int(0)?.unsigned_abs(), is_done: !row.flag(1)? })
 }
 
-pub(crate) async fn forget(sql: &mut dyn VisitSql, rows_from: Day) -> Result<()> {
+pub(crate) async fn forget(sql: &mut dyn Sql, rows_from: Day) -> Result<()> {
     let forget = "DELETE FROM visit_erasure WHERE before_id < $1 AND NOT has_rows";
     sql.execute(forget, &[VisitId::floor(rows_from.start()).get().into()]).await?;
     Ok(())
 }
 
 /// Deletes some rows of the oldest erasure. The transaction is the only one that does.
-pub(crate) async fn delete_rows(sql: &mut dyn VisitSql) -> Result<DeletionStep> {
+pub(crate) async fn delete_rows(sql: &mut dyn Sql) -> Result<DeletionStep> {
     let (key, _) = secrets::of_deployment(sql).await?;
     let oldest = format!(
         "SELECT version, next_id, network, before_id FROM visit_erasure WHERE has_rows
          ORDER BY version LIMIT 1 {}",
         sql.dialect().skip_locked()
     );
-    let rows = sql.query(&oldest, &[]).await?;
-    let Some(row) = rows.first() else { return Ok(DeletionStep { deleted: 0, has_more: false }) };
+    let Some(row) = sql.first(&oldest, &[]).await? else {
+        return Ok(DeletionStep { deleted: 0, has_more: false });
+    };
     let (version, next) = (row.int(0)?, VisitId::from_stored(row.int(1)?));
-    let (next, deleted) = step(sql, &erasure(row, 2)?, next, &key).await?;
+    let (next, deleted) = step(sql, &erasure(&row, 2)?, next, &key).await?;
     let update = "UPDATE visit_erasure SET next_id = coalesce($1, next_id), deleted = deleted + $2,
              has_rows = $1 IS NOT NULL WHERE version = $3";
     let values = [Value::OptInt(next.map(VisitId::get)), Value::count(deleted), version.into()];
@@ -94,7 +94,7 @@ pub(crate) async fn delete_rows(sql: &mut dyn VisitSql) -> Result<DeletionStep> 
 /// Deletes some rows from an id on. Returns the id below which none is left, or `None` if there are
 /// no more days, and their number.
 async fn step(
-    sql: &mut dyn VisitSql,
+    sql: &mut dyn Sql,
     erasure: &Erasure,
     next: VisitId,
     key: &TextKey,
@@ -119,7 +119,7 @@ async fn step(
 }
 
 /// Returns the first day from an id on that has visits.
-pub(crate) async fn next_day(sql: &mut dyn VisitSql, next: VisitId) -> Result<Option<Day>> {
+pub(crate) async fn next_day(sql: &mut dyn Sql, next: VisitId) -> Result<Option<Day>> {
     let from = Day::of(next.micros()).get();
     let of_kind = |subject: Subject| {
         let SubjectKey { kind, subject, part } = subject.key();
@@ -130,8 +130,7 @@ pub(crate) async fn next_day(sql: &mut dyn VisitSql, next: VisitId) -> Result<Op
     };
     let (links, orphans) = (of_kind(Subject::All(None)), of_kind(Subject::Orphans(None, None)));
     let first = format!("SELECT min(day) FROM ({links} UNION ALL {orphans}) AS days");
-    let rows = sql.query(&first, &[]).await?;
-    let day = rows.first().filter(|row| !row.is_null(0)).map(|row| row.number(0)).transpose()?;
+    let day = sql.number(&first, &[]).await?.and_then(|day| i32::try_from(day).ok());
     Ok(day.map(Day::from_stored))
 }
 
@@ -141,7 +140,7 @@ pub(crate) async fn next_day(sql: &mut dyn VisitSql, next: VisitId) -> Result<Op
 /// No index is on addresses, and a day may have more rows than can be read in time. So it reads a
 /// part of the day after the other, until it has found rows or its time is over.
 async fn find(
-    sql: &mut dyn VisitSql,
+    sql: &mut dyn Sql,
     (mut from, end): (VisitId, VisitId),
     condition: &str,
 ) -> Result<(Vec<(i64, i64)>, VisitId)> {
@@ -169,7 +168,7 @@ async fn find(
 }
 
 /// Deletes rows, and moves their visits to those without one. Returns how many there still were.
-async fn delete(sql: &mut dyn VisitSql, found: &[(i64, i64)], day: Day) -> Result<u64> {
+async fn delete(sql: &mut dyn Sql, found: &[(i64, i64)], day: Day) -> Result<u64> {
     lock(sql, LOCK).await?;
     let (first, end) = (VisitId::floor(day.start()).get(), VisitId::floor(day.next().start()).get());
     let ids = Value::numbers(found.iter().map(|(_, id)| *id));
@@ -200,7 +199,7 @@ async fn delete(sql: &mut dyn VisitSql, found: &[(i64, i64)], day: Day) -> Resul
 }
 
 /// Moves the visits of deleted rows of a day to those without one. The caller holds [`LOCK`].
-pub(crate) async fn unlist(sql: &mut dyn VisitSql, rows: &[ErasedRow]) -> Result<()> {
+pub(crate) async fn unlist(sql: &mut dyn Sql, rows: &[ErasedRow]) -> Result<()> {
     let mut links: Vec<Option<LinkId>> = rows.iter().map(|row| row.link).collect();
     links.sort_unstable();
     links.dedup();
@@ -213,7 +212,7 @@ pub(crate) async fn unlist(sql: &mut dyn VisitSql, rows: &[ErasedRow]) -> Result
     }
     let links: Vec<LinkId> = links.into_iter().flatten().collect();
     let tags = tags_of(sql, &links).await?;
-    sql.add_days(MERGED, &unlisted(rows, &cuts, &tags)).await
+    days::add(sql, MERGED, &unlisted(rows, &cuts, &tags)).await
 }
 
 fn erased_row(row: &Row) -> Result<ErasedRow> {

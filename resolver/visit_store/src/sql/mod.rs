@@ -1,7 +1,7 @@
 //! Statements on visits that Postgres and SQLite share: each has one text, as in `store/src/sql/`.
 //!
-//! Rows, texts and counters are written by each database in its own way, because batches are: by
-//! COPY and arrays on Postgres, and by prepared statements on SQLite.
+//! Rows and texts are written by each database in its own way, because batches are: by COPY and
+//! arrays on Postgres, and by prepared statements on SQLite.
 
 pub(crate) mod changes;
 pub(crate) mod counters;
@@ -15,20 +15,13 @@ pub(crate) mod secrets;
 mod sums;
 pub(crate) mod tags;
 
-use async_trait::async_trait;
 use store::{Dialect, Row, Sql};
 use visits::tally::Counters;
 
-use crate::{DayDelta, Result};
-
-/// A transaction on visits.
-#[async_trait]
-pub(crate) trait VisitSql: Sql {
-    async fn add_days(&mut self, slot: i16, days: &[DayDelta]) -> Result<()>;
-}
+use crate::Result;
 
 /// Waits for an advisory lock until the transaction ends. SQLite has one writer.
-async fn lock(sql: &mut dyn VisitSql, key: i64) -> Result<()> {
+async fn lock(sql: &mut dyn Sql, key: i64) -> Result<()> {
     if sql.dialect() == Dialect::Postgres {
         sql.query(&format!("SELECT 1 FROM pg_advisory_xact_lock({key})"), &[]).await?;
     }

@@ -1,9 +1,9 @@
 //! Merging of the days of a month into one row.
 
-use store::{Row, Value};
+use store::{Row, Sql, Value};
 use visits::{Month, tally::Counters};
 
-use super::{VisitSql, take_counters};
+use super::take_counters;
 use crate::Result;
 
 /// Months whose days are merged, back from the current one.
@@ -29,7 +29,7 @@ impl MonthKey {
     }
 }
 
-pub(crate) async fn merge(sql: &mut dyn VisitSql, key: &MonthKey) -> Result<()> {
+pub(crate) async fn merge(sql: &mut dyn Sql, key: &MonthKey) -> Result<()> {
     let query = "SELECT version, total, bots, quarters, dimensions, visitors, addresses FROM visit_day
          WHERE kind = $1 AND subject = $2 AND part = $3 AND day >= $4 AND day < $5";
     let MonthKey { kind, subject, part, month } = *key;

@@ -1,9 +1,9 @@
 //! Producers: the processes that store visits, one for each spool.
 
-use store::Value;
+use store::{Sql, Value};
 use visits::Slot;
 
-use super::{VisitSql, lock};
+use super::lock;
 use crate::{Batch, Producer, Result, SILENT, SpoolId, Standing, VisitStoreError, port::stored_slot};
 
 const REGISTRATIONS: i64 = 0x5348_4f52_5652_4547;
@@ -12,13 +12,12 @@ fn bytes(spool: SpoolId) -> Value {
     Value::Bytes(spool.0.to_be_bytes().to_vec())
 }
 
-pub(crate) async fn register(sql: &mut dyn VisitSql, spool: SpoolId, holder: &str) -> Result<Producer> {
+pub(crate) async fn register(sql: &mut dyn Sql, spool: SpoolId, holder: &str) -> Result<Producer> {
     // Registrations are rare, and two of them must not choose the same slot. Batches, which lock
     // one row each, go on beside them.
     lock(sql, REGISTRATIONS).await?;
     let known = "SELECT slot FROM visit_producer WHERE spool = $1 AND slot IS NOT NULL";
-    let known = sql.query(known, &[bytes(spool)]).await?;
-    let own = known.first().map(|row| row.number(0)).transpose()?;
+    let own = sql.number(known, &[bytes(spool)]).await?.and_then(|slot| u8::try_from(slot).ok());
     let slot = match own.and_then(Slot::new) {
         Some(slot) => slot,
         None => free_slot(sql).await?,
@@ -32,14 +31,13 @@ pub(crate) async fn register(sql: &mut dyn VisitSql, spool: SpoolId, holder: &st
         sql.dialect().now()
     );
     let values = [bytes(spool), stored_slot(slot).into(), Value::Text(holder.to_owned())];
-    let rows = sql.query(&register, &values).await?;
-    let row = rows.first().expect("an upsert returns its row");
+    let row = sql.first(&register, &values).await?.expect("an upsert returns its row");
     Ok(Producer { spool, slot, incarnation: row.int(0)?, position: row.int(1)?.unsigned_abs() })
 }
 
 /// Returns a slot that no spool has, or takes the one of the spool that has been silent for
 /// longest.
-async fn free_slot(sql: &mut dyn VisitSql) -> Result<Slot> {
+async fn free_slot(sql: &mut dyn Sql) -> Result<Slot> {
     // One that is locked is storing a batch.
     let take = format!(
         "UPDATE visit_producer SET slot = NULL, incarnation = incarnation + 1 WHERE spool =
@@ -61,17 +59,17 @@ async fn free_slot(sql: &mut dyn VisitSql) -> Result<Slot> {
 }
 
 /// Returns how many slots no other spool can take.
-pub(crate) async fn slots_used(sql: &mut dyn VisitSql) -> Result<u32> {
+pub(crate) async fn slots_used(sql: &mut dyn Sql) -> Result<u32> {
     let used = format!(
         "SELECT count(*) FROM visit_producer WHERE slot IS NOT NULL AND seen_at >= {}",
         sql.dialect().now_minus(SILENT)
     );
-    Ok(sql.query(&used, &[]).await?.first().map_or(Ok(0), |row| row.number(0))?)
+    Ok(sql.number(&used, &[]).await?.and_then(|used| u32::try_from(used).ok()).unwrap_or(0))
 }
 
 /// Returns the position of a producer that still has its slot and incarnation, and notes that it
 /// lives.
-pub(crate) async fn standing(sql: &mut dyn VisitSql, producer: &Producer) -> Result<Standing> {
+pub(crate) async fn standing(sql: &mut dyn Sql, producer: &Producer) -> Result<Standing> {
     let position = format!(
         "UPDATE visit_producer SET seen_at = {}
          WHERE spool = $1 AND incarnation = $2 AND slot = $3 RETURNING position",
@@ -79,12 +77,12 @@ pub(crate) async fn standing(sql: &mut dyn VisitSql, producer: &Producer) -> Res
     );
     let Producer { spool, slot, incarnation, .. } = *producer;
     let values = [bytes(spool), incarnation.into(), stored_slot(slot).into()];
-    if let Some(row) = sql.query(&position, &values).await?.first() {
-        return Ok(Standing::At(row.int(0)?.unsigned_abs()));
+    if let Some(position) = sql.number(&position, &values).await? {
+        return Ok(Standing::At(position.unsigned_abs()));
     }
     let present = "SELECT incarnation, slot FROM visit_producer WHERE spool = $1";
-    let rows = sql.query(present, &[bytes(spool)]).await?;
-    let Some(row) = rows.first() else { return Ok(Standing::Unregistered) };
+    let row = sql.first(present, &[bytes(spool)]).await?;
+    let Some(row) = row else { return Ok(Standing::Unregistered) };
     // The next incarnation without a slot is a slot that was taken: a later process that registers,
     // and gives its slot back, is two incarnations ahead. An earlier incarnation, or none, is that
     // of a database that was put back from an older copy.
@@ -94,7 +92,7 @@ pub(crate) async fn standing(sql: &mut dyn VisitSql, producer: &Producer) -> Res
 }
 
 /// Gives the slot of a producer back. Its row stays, because its position must not be forgotten.
-pub(crate) async fn release(sql: &mut dyn VisitSql, producer: &Producer) -> Result<()> {
+pub(crate) async fn release(sql: &mut dyn Sql, producer: &Producer) -> Result<()> {
     let release = "UPDATE visit_producer SET slot = NULL, incarnation = incarnation + 1
          WHERE spool = $1 AND incarnation = $2 AND position = $3";
     let values = [bytes(producer.spool), producer.incarnation.into(), Value::count(producer.position)];
@@ -103,11 +101,7 @@ pub(crate) async fn release(sql: &mut dyn VisitSql, producer: &Producer) -> Resu
 }
 
 /// Moves the position of a producer, if it is still where a batch begins. Returns whether it is.
-pub(crate) async fn move_position(
-    sql: &mut dyn VisitSql,
-    producer: &Producer,
-    batch: &Batch,
-) -> Result<bool> {
+pub(crate) async fn move_position(sql: &mut dyn Sql, producer: &Producer, batch: &Batch) -> Result<bool> {
     let advance = format!(
         "UPDATE visit_producer SET position = $1, seen_at = {}
          WHERE spool = $2 AND incarnation = $3 AND slot = $4 AND position = $5",

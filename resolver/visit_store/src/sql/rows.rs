@@ -1,34 +1,42 @@
 //! Reads of rows and of their texts.
 
 use links::DomainId;
-use store::{Dialect, Row, StoreError, Value};
-use visits::{BOT, DAY, Month, OrphanKind, Outcome, Subject, TextHash, VisitId, VisitRow};
+use store::{Dialect, Row, Sql, StoreError, Value};
+use visits::{BOT, DAY, Day, Month, OrphanKind, Outcome, Subject, TextHash, VisitId, VisitRow};
 
-use super::{VisitSql, int};
-use crate::{Result, RowQuery, StoredText, TextRef, sqlite::LINKS};
+use super::int;
+use crate::{Result, RowQuery, StoredText, TextRef, postgres::CHORE, sqlite::LINKS};
 
 const TEXTS_AT_ONCE: usize = 500;
 
-pub(crate) async fn rows(sql: &mut dyn VisitSql, query: &RowQuery) -> Result<Vec<VisitRow>> {
+pub(crate) async fn rows(sql: &mut dyn Sql, query: &RowQuery) -> Result<Vec<VisitRow>> {
     let condition = condition(sql.dialect(), query);
     let (most, skip) = (int(query.most), int(query.skip));
     select(sql, &format!("{condition} ORDER BY id DESC LIMIT {most} OFFSET {skip}")).await
 }
 
-pub(crate) async fn latest(sql: &mut dyn VisitSql, after: VisitId, most: usize) -> Result<Vec<VisitRow>> {
+pub(crate) async fn latest(sql: &mut dyn Sql, after: VisitId, most: usize) -> Result<Vec<VisitRow>> {
     select(sql, &format!("id > {} ORDER BY id DESC LIMIT {}", after.get(), int(most))).await
 }
 
-async fn select(sql: &mut dyn VisitSql, rows: &str) -> Result<Vec<VisitRow>> {
+async fn select(sql: &mut dyn Sql, rows: &str) -> Result<Vec<VisitRow>> {
     let select = format!("SELECT {} FROM visit WHERE {rows}", VisitRow::COLUMNS);
     let rows = sql.query(&select, &[]).await?;
     rows.iter().map(row).collect()
 }
 
-pub(crate) async fn count(sql: &mut dyn VisitSql, query: &RowQuery) -> Result<u64> {
+pub(crate) async fn count(sql: &mut dyn Sql, query: &RowQuery) -> Result<u64> {
     let count = format!("SELECT count(*) FROM visit WHERE {}", condition(sql.dialect(), query));
-    let rows = sql.query(&count, &[]).await?;
-    Ok(rows.first().map_or(Ok(0), |row| row.int(0))?.unsigned_abs())
+    Ok(sql.number(&count, &[]).await?.unwrap_or(0).unsigned_abs())
+}
+
+pub(crate) async fn rows_from(sql: &mut dyn Sql) -> Result<Option<Day>> {
+    let query = match sql.dialect() {
+        Dialect::Postgres => format!("SELECT position FROM chore WHERE name = '{CHORE}'"),
+        Dialect::Sqlite => "SELECT rows_from FROM visit_upkeep".to_owned(),
+    };
+    let day = sql.number(&query, &[]).await?.and_then(|day| i32::try_from(day).ok());
+    Ok(day.filter(|day| *day > 0).map(Day::from_stored))
 }
 
 /// SQL condition of a query. Numbers are part of the text, so that the planner leaves out
@@ -80,7 +88,7 @@ fn row(row: &Row) -> Result<VisitRow> {
     Ok(VisitRow::from_numbers(numbers).ok_or_else(corrupt)?)
 }
 
-pub(crate) async fn texts(sql: &mut dyn VisitSql, wanted: &[TextRef]) -> Result<Vec<StoredText>> {
+pub(crate) async fn texts(sql: &mut dyn Sql, wanted: &[TextRef]) -> Result<Vec<StoredText>> {
     let mut found = Vec::with_capacity(wanted.len());
     for wanted in wanted.chunks(TEXTS_AT_ONCE) {
         let keys: Vec<String> =

@@ -1,22 +1,21 @@
 //! Secrets of the deployment and of days.
 
-use store::{StoreError, Value};
+use store::{Sql, StoreError, Value};
 use visits::{AddressSecret, Day, DaySecret, TextKey};
 
-use super::VisitSql;
 use crate::{Result, TokenSecret};
 
-pub(crate) async fn of_deployment(sql: &mut dyn VisitSql) -> Result<(TextKey, AddressSecret)> {
+pub(crate) async fn of_deployment(sql: &mut dyn Sql) -> Result<(TextKey, AddressSecret)> {
     Ok((TextKey::new(of(sql, "text").await?), AddressSecret::new(of(sql, "address").await?)))
 }
 
-pub(crate) async fn of_tokens(sql: &mut dyn VisitSql) -> Result<TokenSecret> {
+pub(crate) async fn of_tokens(sql: &mut dyn Sql) -> Result<TokenSecret> {
     of(sql, "token").await.map(TokenSecret::new)
 }
 
 /// Returns the secret of a day. It is created only while the day is near, by the database's clock:
 /// a secret that was erased must not come back under another value.
-pub(crate) async fn of_day(sql: &mut dyn VisitSql, day: Day) -> Result<Option<DaySecret>> {
+pub(crate) async fn of_day(sql: &mut dyn Sql, day: Day) -> Result<Option<DaySecret>> {
     let name = format!("day-{}", day.get());
     let near = format!("SELECT 1 WHERE abs({} / 86400000 - $1) <= 1", sql.dialect().now_millis());
     if !sql.query(&near, &[day.get().into()]).await?.is_empty() {
@@ -25,7 +24,7 @@ pub(crate) async fn of_day(sql: &mut dyn VisitSql, day: Day) -> Result<Option<Da
     Ok(find(sql, &name).await?.map(DaySecret::new))
 }
 
-async fn of<const N: usize>(sql: &mut dyn VisitSql, name: &str) -> Result<[u8; N]> {
+async fn of<const N: usize>(sql: &mut dyn Sql, name: &str) -> Result<[u8; N]> {
     if let Some(secret) = find(sql, name).await? {
         return Ok(secret);
     }
@@ -38,10 +37,10 @@ async fn of<const N: usize>(sql: &mut dyn VisitSql, name: &str) -> Result<[u8; N
     find(sql, name).await?.ok_or_else(missing)
 }
 
-async fn find<const N: usize>(sql: &mut dyn VisitSql, name: &str) -> Result<Option<[u8; N]>> {
+async fn find<const N: usize>(sql: &mut dyn Sql, name: &str) -> Result<Option<[u8; N]>> {
     let query = "SELECT secret FROM visit_secret WHERE name = $1";
-    let mut rows = sql.query(query, &[Value::Text(name.to_owned())]).await?;
-    let Some(row) = rows.first_mut() else { return Ok(None) };
+    let row = sql.first(query, &[Value::Text(name.to_owned())]).await?;
+    let Some(mut row) = row else { return Ok(None) };
     let wrong = |_| StoreError::Corrupt(format!("the secret of visits named {name} has not {N} bytes"));
     Ok(Some(row.take_bytes(0)?.try_into().map_err(wrong)?))
 }

@@ -10,13 +10,13 @@ use std::{
 
 use codes::LinkId;
 use links::DomainId;
-use store::{TagChange, Value};
+use store::{Sql, TagChange, Value};
 use tokio::time::Instant;
 use visits::{Day, Subject, tally::Counters};
 
 use super::{
-    VisitSql,
     changes::{outdate, tags_of},
+    days,
     sums::Sums,
     take_counters,
 };
@@ -31,7 +31,7 @@ const STEP_TIME: Duration = Duration::from_millis(250);
 
 /// Lets the counters follow changes of tags, and returns the number of the last one that it has
 /// come to. A repeated call changes nothing more.
-pub(crate) async fn follow(sql: &mut dyn VisitSql, changes: &[TagChange]) -> Result<Option<i64>> {
+pub(crate) async fn follow(sql: &mut dyn Sql, changes: &[TagChange]) -> Result<Option<i64>> {
     let began = Instant::now();
     let links: Vec<LinkId> = changes.iter().map(|change| change.link).collect();
     let counted = tags_of(sql, &links).await?.into_iter();
@@ -58,15 +58,15 @@ pub(crate) async fn follow(sql: &mut dyn VisitSql, changes: &[TagChange]) -> Res
         last = Some(*number);
     }
     if has_changed {
-        sql.add_days(MERGED, &gained.deltas(Counters::merged)?).await?;
-        sql.add_days(MERGED, &lost.deltas(Counters::negated)?).await?;
+        days::add(sql, MERGED, &gained.deltas(Counters::merged)?).await?;
+        days::add(sql, MERGED, &lost.deltas(Counters::negated)?).await?;
         // For resolvers of earlier releases, which compare nothing else.
         outdate(sql).await?;
     }
     Ok(last)
 }
 
-async fn set_counted(sql: &mut dyn VisitSql, link: LinkId, now: &BTreeSet<i64>) -> Result<()> {
+async fn set_counted(sql: &mut dyn Sql, link: LinkId, now: &BTreeSet<i64>) -> Result<()> {
     sql.execute("DELETE FROM visit_tag WHERE link_id = $1", &[link.get().into()]).await?;
     if now.is_empty() {
         return Ok(());
@@ -81,7 +81,7 @@ async fn set_counted(sql: &mut dyn VisitSql, link: LinkId, now: &BTreeSet<i64>) 
 /// Counters of a link by day and domain.
 type LinkDays = Vec<(Day, DomainId, Counters)>;
 
-async fn days_of(sql: &mut dyn VisitSql, link: LinkId) -> Result<LinkDays> {
+async fn days_of(sql: &mut dyn Sql, link: LinkId) -> Result<LinkDays> {
     let query = "SELECT day, part, total, bots, quarters, dimensions, visitors, addresses FROM visit_day
          WHERE kind = 0 AND subject = $1";
     let mut days = LinkDays::new();

@@ -1,6 +1,6 @@
 //! Upkeep: retention, and erased secrets.
 
-use rusqlite::{Connection, OptionalExtension as _};
+use rusqlite::Connection;
 use store::sqlite::write;
 use visits::{Day, VisitId};
 
@@ -36,12 +36,6 @@ pub(super) fn removals(rows_from: Day) -> [(&'static str, i64); 3] {
 pub(super) fn note_rows_from(connection: &Connection, rows_from: Day) -> Result<()> {
     connection.execute("UPDATE visit_upkeep SET rows_from = max(rows_from, ?1)", [rows_from.get()])?;
     Ok(())
-}
-
-pub(super) fn rows_from(connection: &Connection) -> Result<Option<Day>> {
-    let query = "SELECT rows_from FROM visit_upkeep WHERE rows_from > 0";
-    let day = connection.query_row(query, [], |row| row.get(0)).optional()?;
-    Ok(day.map(Day::from_stored))
 }
 
 /// Erases the secrets of the day before yesterday and earlier: their bytes in the file are

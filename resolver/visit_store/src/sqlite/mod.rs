@@ -11,7 +11,6 @@
 //! Rejected: the same file. Each batch would hold the lock that a create waits for.
 
 mod chores;
-mod days;
 mod events;
 mod link_visits;
 mod merge;
@@ -19,23 +18,21 @@ mod migrations;
 mod tags;
 mod write;
 
-use std::{collections::HashMap, path::Path, sync::Arc};
+use std::{path::Path, sync::Arc};
 
 use async_trait::async_trait;
-use codes::LinkId;
 use rusqlite::Connection;
 use store::{
-    Sql as _, Store, Value, VisitTotals,
-    sqlite::{SqliteSql, Worker, attach, open_reader, open_writer},
+    Done, Operation, Sql as _, Store, Value,
+    sqlite::{Worker, attach, open_reader, open_writer},
 };
 use tokio::sync::Mutex;
-use visits::{AddressSecret, Day, DaySecret, Subject, TextKey, VisitId, VisitRow};
+use visits::Day;
 
 use crate::{
-    Batch, Changes, Columns, DayCounters, DayDelta, Days, DeletionStep, Erased, Erasure, ErasureId, Producer,
-    Result, RowQuery, SpoolId, Standing, StoredText, TextRef, TokenSecret, VisitReader, VisitStore,
+    Batch, DeletionStep, Lane, Producer, Result, VisitDatabase, VisitReader, VisitStore, VisitStoreError,
     WriteError,
-    sql::{self, VisitSql, months},
+    sql::{self, months},
 };
 
 pub(crate) const LINKS: &str = "links_db";
@@ -79,57 +76,24 @@ struct Waiting<T> {
 }
 
 #[async_trait]
-impl VisitSql for SqliteSql<'_> {
-    async fn add_days(&mut self, slot: i16, days: &[DayDelta]) -> Result<()> {
-        let long = days::add(self.0, slot, days)?;
-        sql::days::compact(self, &long).await
+impl VisitDatabase for SqliteVisits {
+    async fn run(&self, lane: Lane, operation: Operation<VisitStoreError>) -> Result<Done> {
+        match lane {
+            Lane::Read => self.reader.read(async move |sql| operation.run(sql).await).await,
+            Lane::List => self.lister.read(async move |sql| operation.run(sql).await).await,
+            Lane::Write | Lane::Transaction => {
+                self.writer.write(async move |sql| operation.run(sql).await).await
+            }
+        }
     }
 }
 
-#[async_trait]
-impl VisitReader for SqliteVisits {
-    async fn days(&self, subject: Subject, days: Days, columns: Columns) -> Result<Vec<DayCounters>> {
-        self.reader.read(async move |sql| sql::counters::days(sql, subject, days, columns).await).await
-    }
-
-    async fn spans(&self, subject: Subject, days: Days, columns: Columns) -> Result<Vec<DayCounters>> {
-        self.reader.read(async move |sql| sql::counters::spans(sql, subject, days, columns).await).await
-    }
-
-    async fn rows(&self, query: &RowQuery) -> Result<Vec<VisitRow>> {
-        let query = *query;
-        self.lister.read(async move |sql| sql::rows::rows(sql, &query).await).await
-    }
-
-    async fn count_rows(&self, query: &RowQuery) -> Result<u64> {
-        let query = *query;
-        self.lister.read(async move |sql| sql::rows::count(sql, &query).await).await
-    }
-
-    async fn rows_from(&self) -> Result<Option<Day>> {
-        self.reader.read(async move |sql| chores::rows_from(sql.0)).await
-    }
-}
+impl VisitReader for SqliteVisits {}
 
 #[async_trait]
 impl VisitStore for SqliteVisits {
     async fn migrate(&self) -> Result<()> {
         self.writer.run(migrations::run).await
-    }
-
-    async fn register(&self, spool: SpoolId, holder: &str) -> Result<Producer> {
-        let holder = holder.to_owned();
-        self.writer.write(async move |sql| sql::producers::register(sql, spool, &holder).await).await
-    }
-
-    async fn standing(&self, producer: &Producer) -> Result<Standing> {
-        let producer = *producer;
-        self.writer.write(async move |sql| sql::producers::standing(sql, &producer).await).await
-    }
-
-    async fn release(&self, producer: &Producer) -> Result<()> {
-        let producer = *producer;
-        self.writer.write(async move |sql| sql::producers::release(sql, &producer).await).await
     }
 
     async fn store(&self, producer: &Producer, batch: &Batch, known: i64) -> Result<(), WriteError> {
@@ -139,50 +103,6 @@ impl VisitStore for SqliteVisits {
         };
         // The thread has ended, at any point of the batch.
         self.writer.run(write).await.map_err(WriteError::Unknown)?
-    }
-
-    async fn changes(&self, after: i64) -> Result<Changes> {
-        self.reader.read(async move |sql| sql::changes::changes(sql, after).await).await
-    }
-
-    async fn tags_of(&self, links: &[LinkId]) -> Result<HashMap<LinkId, Vec<i64>>> {
-        let links = links.to_vec();
-        self.reader.read(async move |sql| sql::changes::tags_of(sql, &links).await).await
-    }
-
-    async fn secrets(&self) -> Result<(TextKey, AddressSecret)> {
-        self.writer.write(async move |sql| sql::secrets::of_deployment(sql).await).await
-    }
-
-    async fn token_secret(&self) -> Result<TokenSecret> {
-        self.writer.write(async move |sql| sql::secrets::of_tokens(sql).await).await
-    }
-
-    async fn day_secret(&self, day: Day) -> Result<Option<DaySecret>> {
-        self.writer.write(async move |sql| sql::secrets::of_day(sql, day).await).await
-    }
-
-    async fn link_totals(&self, links: &[LinkId], days: Days) -> Result<HashMap<LinkId, VisitTotals>> {
-        let links = links.to_vec();
-        self.reader.read(async move |sql| sql::counters::link_totals(sql, &links, days).await).await
-    }
-
-    async fn texts(&self, texts: &[TextRef]) -> Result<Vec<StoredText>> {
-        let texts = texts.to_vec();
-        self.reader.read(async move |sql| sql::rows::texts(sql, &texts).await).await
-    }
-
-    async fn delete(&self, subject: Subject, before: VisitId) -> Result<u64> {
-        self.writer.write(async move |sql| sql::deletion::delete(sql, subject, before).await).await
-    }
-
-    async fn erase(&self, erasure: &Erasure) -> Result<Option<ErasureId>> {
-        let erasure = *erasure;
-        self.writer.write(async move |sql| sql::erasures::erase(sql, &erasure).await).await
-    }
-
-    async fn erased(&self, id: ErasureId) -> Result<Erased> {
-        self.reader.read(async move |sql| sql::erasures::erased(sql, id).await).await
     }
 
     async fn delete_rows(&self) -> Result<DeletionStep> {
@@ -250,10 +170,6 @@ impl VisitStore for SqliteVisits {
         Ok(!is_whole || done != Some(last))
     }
 
-    async fn latest(&self, after: VisitId, most: usize) -> Result<Vec<VisitRow>> {
-        self.lister.read(async move |sql| sql::rows::latest(sql, after, most).await).await
-    }
-
     async fn close(&self) {
         self.writer.checkpoint().await;
     }
@@ -269,11 +185,11 @@ pub(crate) fn next_number(table: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
     /// Opens an empty database in memory.
-    pub(super) fn memory() -> Connection {
+    pub(crate) fn memory() -> Connection {
         let mut connection = Connection::open_in_memory().unwrap();
         migrations::run(&mut connection).unwrap();
         connection

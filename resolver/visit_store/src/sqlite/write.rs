@@ -10,7 +10,7 @@ use crate::{
     Batch, Producer, Result, StoredText, VisitStoreError, WriteError,
     link_visits::insert_links,
     port::stored_slot,
-    sql::{VisitSql as _, changes::is_outdated, producers::move_position},
+    sql::{changes::is_outdated, days, producers::move_position},
 };
 
 /// Ids that are tried for a row, one for each microsecond.
@@ -58,7 +58,7 @@ async fn prepare(
     let rest = async {
         insert_rows(sql.0, &batch.rows)?;
         insert_texts(sql.0, batch.texts.iter().chain(&batch.addresses))?;
-        sql.add_days(stored_slot(producer.slot), &batch.days).await?;
+        days::add(sql, stored_slot(producer.slot), &batch.days).await?;
         insert_links(sql, &batch.links).await?;
         events::insert(sql.0, &batch.events)
     };
