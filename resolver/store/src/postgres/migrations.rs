@@ -9,8 +9,6 @@
 //! 3. Indexes of tables that may be large are built concurrently, while links are created. Their
 //!    files contain nothing else, so a file whose indexes stand is noted as applied.
 
-mod concurrent;
-
 use std::time::Duration;
 
 use refinery::{Runner, Target};
@@ -37,6 +35,8 @@ const LOCK_TIMEOUT: &str = "SET lock_timeout = '500ms'";
 const LOCKED_WITHIN: Duration = Duration::from_secs(480);
 /// Pause before a migration is tried again: others have the table for most of the time.
 const PAUSE: Duration = Duration::from_secs(2);
+/// The migrations, in order, whose files create indexes of `link` and do nothing else.
+const INDEXES: [i32; 2] = [3, 6];
 
 /// Runs pending migrations, one process at a time: all, or up to a version. The advisory lock ends
 /// with the connection.
@@ -53,11 +53,11 @@ pub(super) async fn run(address: &Address, last: Option<i32>) -> Result<()> {
         return Ok(());
     }
     let is_pending = |version: i32| i64::from(version) > found && last.is_none_or(|last| version <= last);
-    for indexes in concurrent::MIGRATIONS.iter().filter(|indexes| is_pending(indexes.version)) {
-        apply(&mut client, Target::Version(indexes.version - 1)).await?;
-        indexes.build(&client).await?;
-        apply(&mut client, Target::FakeVersion(indexes.version)).await?;
-        tracing::info!(version = indexes.version, "built indexes, while links could be created");
+    for version in INDEXES.into_iter().filter(|version| is_pending(*version)) {
+        apply(&mut client, Target::Version(version - 1)).await?;
+        build_indexes(&client, version).await?;
+        apply(&mut client, Target::FakeVersion(version)).await?;
+        tracing::info!(version, "built indexes, while links could be created");
     }
     apply(&mut client, last.map_or(Target::Latest, Target::Version)).await?;
     drop(client);
@@ -103,6 +103,38 @@ async fn apply(client: &mut Client, target: Target) -> Result<()> {
     }
 }
 
+/// Builds the indexes of a file that do not stand yet, while links are created.
+///
+/// CREATE INDEX in a transaction keeps writers out until the last row is read: 1.9 s with four
+/// million links (2026-11-22). Concurrently it reads the table twice, and keeps nobody out. The
+/// files stay as they are, for databases that were migrated by them.
+async fn build_indexes(client: &Client, version: i32) -> Result<()> {
+    // Building concurrently waits for transactions, and keeps nobody waiting meanwhile.
+    client.batch_execute("SET lock_timeout = 0").await?;
+    for statement in statements(version) {
+        let index = statement.strip_prefix("CREATE INDEX ").unwrap_or_default();
+        let name = index.split(' ').next().unwrap_or_default();
+        let stands = "SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass($1)";
+        match client.query_opt(stands, &[&name]).await?.map(|row| row.try_get(0)).transpose()? {
+            Some(true) => continue,
+            // What is left of a build that was broken off.
+            Some(false) => client.batch_execute(&format!("DROP INDEX CONCURRENTLY {name}")).await?,
+            None => {}
+        }
+        client.batch_execute(&format!("CREATE INDEX CONCURRENTLY {index}")).await?;
+    }
+    Ok(())
+}
+
+/// Returns the statements of a migration's file, each of which is on one line.
+fn statements(version: i32) -> Vec<String> {
+    let runner = files::migrations::runner();
+    let file = runner.get_migrations().iter().find(|file| file.version() == version);
+    let sql = file.and_then(|file| file.sql()).unwrap_or_default();
+    let lines = sql.lines().filter(|line| !line.is_empty() && !line.starts_with("--"));
+    lines.map(|line| line.trim_end_matches(';').to_owned()).collect()
+}
+
 fn runner(target: Target) -> Runner {
     files::migrations::runner().set_target(target)
 }
@@ -133,4 +165,19 @@ pub(super) async fn schema(client: &Client) -> Result<Schema> {
         Err(error) => return Err(error.into()),
     };
     Ok(Schema { found, needed })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A migration that is noted as applied must have had the effect of its file.
+    #[test]
+    fn the_files_of_indexes_contain_nothing_else() {
+        for version in INDEXES {
+            let statements = statements(version);
+            assert!(!statements.is_empty(), "V{version}");
+            assert!(statements.iter().all(|one| one.starts_with("CREATE INDEX ")), "{statements:?}");
+        }
+    }
 }
