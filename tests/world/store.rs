@@ -12,8 +12,8 @@ use links::{Edit, Idempotency, NewLink, Precondition, Record, Refusal, Tag, api_
 use numbers::{Mark, StoreEpoch};
 use store::{
     Advanced, BlockEntry, Catalog, Change, Comparison, Database, Done, FullLink, InsertError, Inserted,
-    InsertedFull, InsertedNamed, Keys, Lane, Links, NamedLink, Operation, Reading, Register, Registration,
-    Schema, Settings, SettingsPoll, SettingsVersion, Source, Store, StoreError, Webhooks,
+    InsertedLink, Keys, Lane, Links, NamedLink, Operation, Reading, Register, Registration, Schema, Settings,
+    SettingsPoll, SettingsVersion, Source, Store, StoreError, Webhooks,
 };
 use tokio::sync::{mpsc, watch};
 
@@ -122,16 +122,17 @@ impl Links for FaultyStore {
         link: &FullLink,
         tags: &[Tag],
         idempotency: Option<&Idempotency>,
-    ) -> Result<InsertedFull, InsertError> {
+    ) -> Result<InsertedLink, InsertError> {
         let (database, history, link) = (Arc::clone(&self.database), history.clone(), link.clone());
         let (tags, idempotency) = (tags.to_vec(), idempotency.cloned());
         self.write(async move {
             must_be_of(&database, &history).await?;
-            let inserted = database.sqlite.insert_full(&history, &link, &tags, idempotency.as_ref()).await?;
-            Ok(match inserted {
-                InsertedFull::Stored(_) => InsertedFull::Stored(database.stamp(link.new.id)),
-                other => other,
-            })
+            let mut inserted =
+                database.sqlite.insert_full(&history, &link, &tags, idempotency.as_ref()).await?;
+            if let InsertedLink::Stored(id, at, _) = &mut inserted {
+                *at = database.stamp(*id);
+            }
+            Ok(inserted)
         })
         .await
     }
@@ -141,12 +142,12 @@ impl Links for FaultyStore {
         link: &NamedLink,
         tags: &[Tag],
         idempotency: Option<&Idempotency>,
-    ) -> Result<InsertedNamed, InsertError> {
+    ) -> Result<InsertedLink, InsertError> {
         let (database, link) = (Arc::clone(&self.database), link.clone());
         let (tags, idempotency) = (tags.to_vec(), idempotency.cloned());
         self.write(async move {
             let mut inserted = database.sqlite.insert_named(&link, &tags, idempotency.as_ref()).await?;
-            if let InsertedNamed::Stored(id, at, _) = &mut inserted {
+            if let InsertedLink::Stored(id, at, _) = &mut inserted {
                 let id = *id;
                 *at = database.stamp(id);
                 database.tell(&Change::Links(vec![id]));

@@ -19,7 +19,7 @@ use lookup::{
     visit_limit::VisitLimiter,
 };
 use recorder::{BlockSink, CaptureRules, Flush, Recorder, RecorderConfig};
-use store::{InsertedNamed, NamedLink, Store, sqlite::SqliteStore};
+use store::{InsertedLink, NamedLink, Store, sqlite::SqliteStore};
 use supply::{Closing, safety_rule::SafetyRules};
 use tempfile::TempDir;
 use tokio::{runtime, time::Instant};
@@ -101,7 +101,7 @@ impl Site {
             },
         };
         match self.store.insert_named(&link, &[], None).await.unwrap() {
-            InsertedNamed::Stored(id, ..) => id,
+            InsertedLink::Stored(id, ..) => id,
             refused => panic!("{name}: {refused:?}"),
         }
     }

@@ -17,9 +17,9 @@ pub(crate) use error::Result;
 pub use error::{InsertError, StoreError};
 pub use operation::{Database, Done, Lane, Operation, Work};
 pub use outcomes::{
-    Advanced, Change, DomainEdited, DomainRemoved, Exported, Imported, Indexed, Inserted, InsertedFull,
-    InsertedNamed, Reading, Registration, Renamed, Schema, SettingsPoll, SettingsVersion, SharedSettings,
-    TagChange, TagCount, VisitTotals,
+    Advanced, Change, DomainEdited, DomainRemoved, Exported, Imported, Indexed, Inserted, InsertedLink,
+    Reading, Registration, Renamed, Schema, SettingsPoll, SettingsVersion, SharedSettings, TagChange,
+    TagCount, VisitTotals,
 };
 pub use ports::{
     AfterAttempt, AttemptEnd, Backlog, Catalog, ClaimedDelivery, Disable, FanOut, FannedOut, Keys, Links,

@@ -29,32 +29,16 @@ pub enum Inserted {
     Taken,
 }
 
-/// The outcome of an insert with tags or deduplication under a minted code.
+/// The outcome of an insert under a custom slug, or with tags or deduplication under a minted code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum InsertedFull {
-    /// The link is stored. Carries its creation time.
-    Stored(Timestamp),
-    /// The id is taken by another link.
-    Taken,
-    /// Another link has the code on that domain. No row is stored under the id.
-    CodeTaken,
-    /// Nothing was stored: the domain was removed.
-    NoDomain,
-    /// Nothing was stored: an earlier create with the same idempotency key or content made this
-    /// link.
-    Existing(LinkId),
-    /// Nothing was stored: the idempotency key was used before with another request.
-    KeyReused,
-}
-
-/// The outcome of an insert under a custom slug.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum InsertedNamed {
+pub enum InsertedLink {
     /// The link is stored. Carries its id, creation time and version, which continues those of the
     /// deleted links that had the slug.
     Stored(LinkId, Timestamp, u64),
-    /// The slug is taken.
+    /// The id or the slug is taken by another link.
     Taken,
+    /// Another link has the minted code on that domain. No row is stored under the id.
+    CodeTaken,
     /// Nothing was stored: the domain was removed.
     NoDomain,
     /// Nothing was stored: an earlier create with the same idempotency key or content made this

@@ -6,9 +6,7 @@ use links::{
     scope::Scopes,
     targets::TargetRule,
 };
-use store::{
-    DomainEdited, DomainRemoved, InsertedFull, InsertedNamed, NamedLink, SettingsVersion, Source, Store,
-};
+use store::{DomainEdited, DomainRemoved, InsertedLink, NamedLink, SettingsVersion, Source, Store};
 
 use super::{full_link, new_link};
 
@@ -70,16 +68,16 @@ pub(super) async fn each_domain_has_links_of_its_own(store: &dyn Store) {
     let mut ids = Vec::new();
     for domain in [DomainId::DEFAULT, id, second] {
         let stored = store.insert_named(&on(domain), &[], None).await.unwrap();
-        let InsertedNamed::Stored(link, ..) = stored else { panic!("{domain:?}: {stored:?}") };
+        let InsertedLink::Stored(link, ..) = stored else { panic!("{domain:?}: {stored:?}") };
         assert_eq!(store.find_slug(domain, &slug).await.unwrap(), Some(link));
-        assert_eq!(store.insert_named(&on(domain), &[], None).await.unwrap(), InsertedNamed::Taken);
+        assert_eq!(store.insert_named(&on(domain), &[], None).await.unwrap(), InsertedLink::Taken);
         ids.push(link);
     }
     let history = store.epoch().await.unwrap();
     let mut minted = full_link(7_500, "https://x.y/minted");
     minted.new.draft.details.get_or_insert_default().domain = Some(id);
     minted.code = "same".to_owned();
-    assert_eq!(store.insert_full(&history, &minted, &[], None).await.unwrap(), InsertedFull::CodeTaken);
+    assert_eq!(store.insert_full(&history, &minted, &[], None).await.unwrap(), InsertedLink::CodeTaken);
     assert_eq!(
         store.read(&[minted.new.id], Source::Primary).await.unwrap().links,
         [],
@@ -88,7 +86,7 @@ pub(super) async fn each_domain_has_links_of_its_own(store: &dyn Store) {
     minted.code = "other".to_owned();
     assert!(matches!(
         store.insert_full(&history, &minted, &[], None).await.unwrap(),
-        InsertedFull::Stored(_)
+        InsertedLink::Stored(..)
     ));
     assert_eq!(store.find_slug(id, &Slug::parse("other").unwrap()).await.unwrap(), Some(minted.new.id));
     assert_eq!(store.delete(ids[1], &Precondition::default(), by).await.unwrap(), Ok(()));
@@ -108,7 +106,7 @@ pub(super) async fn a_domain_is_removed_only_when_nothing_depends_on_it(store: &
     draft.details.get_or_insert_default().domain = Some(id);
     let wish = NamedLink { slug: slug.clone(), mintable: None, keyspaces, draft };
     let stored = store.insert_named(&wish, &[], None).await.unwrap();
-    let InsertedNamed::Stored(link, ..) = stored else { panic!("{stored:?}") };
+    let InsertedLink::Stored(link, ..) = stored else { panic!("{stored:?}") };
     let used = store.domains_with_links(None).await.unwrap();
     assert!(used.contains(&id) && !used.contains(&kept), "{used:?}");
     assert_eq!(store.domains_with_links(Some(ApiKeyId(41))).await.unwrap(), [id]);
@@ -135,11 +133,11 @@ pub(super) async fn a_domain_is_removed_only_when_nothing_depends_on_it(store: &
         assert_eq!(store.remove_domain(gone, by).await.unwrap(), DomainRemoved::Absent);
     }
 
-    assert_eq!(store.insert_named(&wish, &[], None).await.unwrap(), InsertedNamed::NoDomain);
+    assert_eq!(store.insert_named(&wish, &[], None).await.unwrap(), InsertedLink::NoDomain);
     let mut full = full_link(9_009, "https://x.y/gone");
     full.new.draft.details.get_or_insert_default().domain = Some(id);
     let history = store.epoch().await.unwrap();
-    assert_eq!(store.insert_full(&history, &full, &[], None).await.unwrap(), InsertedFull::NoDomain);
+    assert_eq!(store.insert_full(&history, &full, &[], None).await.unwrap(), InsertedLink::NoDomain);
     assert_eq!(
         store.restore(link, &Precondition::default(), keyspaces, by).await.unwrap(),
         Err(Refusal::Absent)
@@ -161,7 +159,7 @@ pub(super) async fn deleted_minted_links_keep_no_domain(store: &dyn Store) {
     let (link, code) = (minted.new.id, Slug::parse(&minted.code).unwrap());
     let history = store.epoch().await.unwrap();
     let stored = store.insert_full(&history, &minted, &[], None).await.unwrap();
-    assert!(matches!(stored, InsertedFull::Stored(_)), "{stored:?}");
+    assert!(matches!(stored, InsertedLink::Stored(..)), "{stored:?}");
     let created_by = minted.new.draft.created_by;
     let uses = async || {
         let (all, own) = (store.domains_with_links(None), store.domains_with_links(Some(created_by)));

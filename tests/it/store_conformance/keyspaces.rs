@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use codes::Keyspace;
 use links::{DomainId, Precondition, Refusal, Slug, api_key::ApiKeyId};
-use store::{InsertError, InsertedNamed, NamedLink, Store, StoreError};
+use store::{InsertError, InsertedLink, NamedLink, Store, StoreError};
 
 use super::{keyspace, new_link};
 
@@ -33,10 +33,10 @@ pub(super) async fn a_keyspace_with_hand_picked_codes_is_refused(store: &dyn Sto
     let stale = NamedLink { keyspaces: keyspaces + 1, ..picked.clone() };
     let refused = store.insert_named(&stale, &[], None).await;
     assert!(matches!(refused, Err(InsertError::Failed(StoreError::Keyspace(_)))), "{refused:?}");
-    let InsertedNamed::Stored(id, _, 0) = store.insert_named(&picked, &[], None).await.unwrap() else {
+    let InsertedLink::Stored(id, _, 0) = store.insert_named(&picked, &[], None).await.unwrap() else {
         panic!("the slug is free");
     };
-    assert_eq!(store.insert_named(&picked, &[], None).await.unwrap(), InsertedNamed::Taken);
+    assert_eq!(store.insert_named(&picked, &[], None).await.unwrap(), InsertedLink::Taken);
     assert_eq!(store.find_slug(DomainId::DEFAULT, &slug).await.unwrap(), Some(id));
     let five = Keyspace::parse("five=5:a-z").unwrap();
     let refused = store.adopt_keyspaces(std::slice::from_ref(&five)).await;

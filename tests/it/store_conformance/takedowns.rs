@@ -7,7 +7,7 @@ use links::{
     Authority, Block, DomainId, Edit, ImportCode, ImportItem, PickedCode, Precondition, Refusal, Slug,
     api_key::ApiKeyId,
 };
-use store::{ImportBatch, Imported, InsertedNamed, NamedLink, Store};
+use store::{ImportBatch, Imported, InsertedLink, NamedLink, Store};
 
 use super::new_link;
 
@@ -22,7 +22,7 @@ fn link(domain: DomainId, slug: &Slug) -> NamedLink {
 
 async fn pick(store: &dyn Store, domain: DomainId, slug: &Slug) -> Option<LinkId> {
     match store.insert_named(&link(domain, slug), &[], None).await.unwrap() {
-        InsertedNamed::Stored(id, ..) => Some(id),
+        InsertedLink::Stored(id, ..) => Some(id),
         _ => None,
     }
 }

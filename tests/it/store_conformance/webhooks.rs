@@ -15,7 +15,7 @@ use links::{
     },
 };
 use store::{
-    AfterAttempt, AttemptEnd, ClaimedDelivery, Disable, FanOut, FannedOut, InsertedFull, NamedLink, Store,
+    AfterAttempt, AttemptEnd, ClaimedDelivery, Disable, FanOut, FannedOut, InsertedLink, NamedLink, Store,
 };
 
 use super::{full_link, new_link};
@@ -105,7 +105,7 @@ pub(super) async fn a_change_of_a_link_records_an_event_while_a_webhook_is_calle
     let tags = [Tag::from_stored("hooked-1"), Tag::from_stored("hooked-2")];
     let full = full_link(70_003, "https://x.y/");
     let stored = store.insert_full(&history, &full, &tags, None).await.unwrap();
-    assert!(matches!(stored, InsertedFull::Stored(_)), "{stored:?}");
+    assert!(matches!(stored, InsertedLink::Stored(..)), "{stored:?}");
     let slug = links::Slug::parse("hooked/slug").unwrap();
     let mut draft = new_link(70_004, "https://x.y/").draft;
     draft.details.get_or_insert_default().slug = Some(slug.clone());

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use links::{Edit, Idempotency, Precondition, api_key::ApiKeyId};
-use store::{InsertedFull, Source, Store};
+use store::{InsertedLink, Source, Store};
 
 use super::{full_link, new_link};
 
@@ -21,21 +21,21 @@ pub(super) async fn the_same_wish_is_given_the_same_link_until_nobody_has_asked_
     };
     let (long, short) = (Duration::from_secs(3_600), Duration::from_millis(1));
     let id = |number: u64| new_link(number, "https://x.y/").id;
-    assert!(matches!(ask(8_001, long).await, InsertedFull::Stored(_)));
-    assert_eq!(ask(8_002, long).await, InsertedFull::Existing(id(8_001)));
+    assert!(matches!(ask(8_001, long).await, InsertedLink::Stored(..)));
+    assert_eq!(ask(8_002, long).await, InsertedLink::Existing(id(8_001)));
     assert_eq!(store.read(&[id(8_002)], Source::Primary).await.unwrap().links, [], "nothing was stored");
     // Every request sets the expiry anew; this one sets it to the next millisecond.
-    assert_eq!(ask(8_003, short).await, InsertedFull::Existing(id(8_001)));
+    assert_eq!(ask(8_003, short).await, InsertedLink::Existing(id(8_001)));
     tokio::time::sleep(10 * short).await;
-    assert!(matches!(ask(8_004, long).await, InsertedFull::Stored(_)), "it has lapsed");
-    assert_eq!(ask(8_005, long).await, InsertedFull::Existing(id(8_004)));
+    assert!(matches!(ask(8_004, long).await, InsertedLink::Stored(..)), "it has lapsed");
+    assert_eq!(ask(8_005, long).await, InsertedLink::Existing(id(8_004)));
     assert_eq!(store.delete(id(8_004), &Precondition::default(), ApiKeyId(1)).await.unwrap(), Ok(()));
-    assert!(matches!(ask(8_006, long).await, InsertedFull::Stored(_)), "a deleted link is given to nobody");
+    assert!(matches!(ask(8_006, long).await, InsertedLink::Stored(..)), "a deleted link is given to nobody");
     // A create whose number is taken records nothing, so the next request does not return the other
     // link.
     assert_eq!(store.delete(id(8_006), &Precondition::default(), ApiKeyId(1)).await.unwrap(), Ok(()));
-    assert_eq!(ask(3, long).await, InsertedFull::Taken);
-    assert!(matches!(ask(8_007, long).await, InsertedFull::Stored(_)));
+    assert_eq!(ask(3, long).await, InsertedLink::Taken);
+    assert!(matches!(ask(8_007, long).await, InsertedLink::Stored(..)));
 }
 
 pub(super) async fn a_call_that_is_sent_again_is_told_from_another_with_the_same_key(store: &dyn Store) {
@@ -50,10 +50,10 @@ pub(super) async fn a_call_that_is_sent_again_is_told_from_another_with_the_same
             .unwrap()
     };
     let id = |number: u64| new_link(number, "https://x.y/").id;
-    assert!(matches!(ask(8_101, "one").await, InsertedFull::Stored(_)));
-    assert_eq!(ask(8_102, "one").await, InsertedFull::Existing(id(8_101)));
-    assert_eq!(ask(8_103, "other").await, InsertedFull::KeyReused);
+    assert!(matches!(ask(8_101, "one").await, InsertedLink::Stored(..)));
+    assert_eq!(ask(8_102, "one").await, InsertedLink::Existing(id(8_101)));
+    assert_eq!(ask(8_103, "other").await, InsertedLink::KeyReused);
     let titled = Edit { title: Some(Some("now".to_owned())), ..Edit::default() };
     assert!(store.edit(id(8_101), &titled, ApiKeyId(1)).await.unwrap().is_ok());
-    assert_eq!(ask(8_104, "one").await, InsertedFull::Existing(id(8_101)), "whatever has become of it");
+    assert_eq!(ask(8_104, "one").await, InsertedLink::Existing(id(8_101)), "whatever has become of it");
 }

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use codes::{LinkId, random_code};
 use jiff::Timestamp;
 use links::{Details, Draft, Idempotency, Link, NewLink, Slug, Tag};
-use store::{FullLink, InsertError, InsertedFull, InsertedNamed, NamedLink};
+use store::{FullLink, InsertError, InsertedLink, NamedLink};
 use tokio::time::Instant;
 
 use super::{CreateError, Parts, batch::Outcome};
@@ -40,18 +40,18 @@ impl Parts {
             let inserted = self.config.store.insert_full(&claim.history, &link, tags, idempotency).await;
             drop(turn);
             let outcome = match inserted {
-                Ok(InsertedFull::Stored(at)) => Outcome::Stored(at),
-                Ok(InsertedFull::Taken) => Outcome::Taken,
-                Ok(InsertedFull::CodeTaken) => Outcome::CodeTaken,
-                Ok(InsertedFull::KeyReused) => {
+                Ok(InsertedLink::Stored(_, at, _)) => Outcome::Stored(at),
+                Ok(InsertedLink::Taken) => Outcome::Taken,
+                Ok(InsertedLink::CodeTaken) => Outcome::CodeTaken,
+                Ok(InsertedLink::KeyReused) => {
                     self.settle(minting, claim, Fate::Unused);
                     return Err(CreateError::KeyReused);
                 }
-                Ok(InsertedFull::NoDomain) => {
+                Ok(InsertedLink::NoDomain) => {
                     self.settle(minting, claim, Fate::Unused);
                     return Err(CreateError::Unavailable);
                 }
-                Ok(InsertedFull::Existing(id)) => {
+                Ok(InsertedLink::Existing(id)) => {
                     self.settle(minting, claim, Fate::Unused);
                     return self.given_before(id).await;
                 }
@@ -90,11 +90,11 @@ impl Parts {
         let inserted = self.config.store.insert_named(&link, tags, idempotency).await;
         drop(turn);
         let stored = match inserted {
-            Ok(InsertedNamed::Stored(id, at, version)) => Some((id, at, version)),
-            Ok(InsertedNamed::Taken) => None,
-            Ok(InsertedNamed::NoDomain) => return Err(CreateError::Unavailable),
-            Ok(InsertedNamed::KeyReused) => return Err(CreateError::KeyReused),
-            Ok(InsertedNamed::Existing(id)) => return self.given_before(id).await,
+            Ok(InsertedLink::Stored(id, at, version)) => Some((id, at, version)),
+            Ok(InsertedLink::Taken | InsertedLink::CodeTaken) => None,
+            Ok(InsertedLink::NoDomain) => return Err(CreateError::Unavailable),
+            Ok(InsertedLink::KeyReused) => return Err(CreateError::KeyReused),
+            Ok(InsertedLink::Existing(id)) => return self.given_before(id).await,
             Err(InsertError::Failed(error)) => {
                 tracing::warn!(error = &error as &dyn std::error::Error, "insert a link with a slug");
                 return Err(CreateError::NoStore);

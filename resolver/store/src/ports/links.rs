@@ -9,7 +9,7 @@ use numbers::StoreEpoch;
 use tokio::sync::mpsc;
 
 use crate::{
-    Change, Database, FullLink, InsertError, Inserted, InsertedFull, InsertedNamed,
+    Change, Database, FullLink, InsertError, Inserted, InsertedLink,
     Lane::{List, Read, Write},
     NamedLink, Reading, Result, Source,
     operation::run,
@@ -48,7 +48,7 @@ pub trait Links: Database {
         link: &FullLink,
         tags: &[Tag],
         idempotency: Option<&Idempotency>,
-    ) -> Result<InsertedFull, InsertError>;
+    ) -> Result<InsertedLink, InsertError>;
 
     /// Inserts a link under a custom slug, unless `idempotency` matches an earlier create.
     async fn insert_named(
@@ -56,7 +56,7 @@ pub trait Links: Database {
         link: &NamedLink,
         tags: &[Tag],
         idempotency: Option<&Idempotency>,
-    ) -> Result<InsertedNamed, InsertError>;
+    ) -> Result<InsertedLink, InsertError>;
 
     /// Returns the links with these ids, at most [`BATCH_MAX`](crate::BATCH_MAX), in any order.
     async fn read(&self, ids: &[LinkId], source: Source) -> Result<Reading>;

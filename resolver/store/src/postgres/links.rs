@@ -14,8 +14,7 @@ use tokio_postgres::Transaction;
 
 use super::{PostgresStore, changes, transaction::PostgresSql};
 use crate::{
-    Change, FullLink, InsertError, Inserted, InsertedFull, InsertedNamed, Links, NamedLink, Reading, Result,
-    Source, sql,
+    Change, FullLink, InsertError, Inserted, InsertedLink, Links, NamedLink, Reading, Result, Source, sql,
 };
 
 /// Records events in a transaction of the caller, such as the one that stores visits.
@@ -64,7 +63,7 @@ impl Links for PostgresStore {
         link: &FullLink,
         tags: &[Tag],
         idempotency: Option<&Idempotency>,
-    ) -> Result<InsertedFull, InsertError> {
+    ) -> Result<InsertedLink, InsertError> {
         self.run_insert(async |sql| {
             sql.must_be_of(history).await?;
             sql::insert_full(sql, link, tags, idempotency, self.tells_creates()).await
@@ -77,7 +76,7 @@ impl Links for PostgresStore {
         link: &NamedLink,
         tags: &[Tag],
         idempotency: Option<&Idempotency>,
-    ) -> Result<InsertedNamed, InsertError> {
+    ) -> Result<InsertedLink, InsertError> {
         self.run_insert(async |sql| {
             sql::insert_named(sql, link, tags, idempotency, self.tells_creates()).await
         })

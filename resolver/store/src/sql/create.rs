@@ -13,13 +13,13 @@ use super::{
     details::{DELETED_AT, DOMAIN_OR_DEFAULT, SLUG, VERSION},
     details_text,
     edits::lock,
-    idempotency::{Earlier, claim, release},
+    idempotency::{claim, release},
     places,
     slugs::{free_slug, keep_domain, take_slug},
     tags::set_tags,
     webhooks::{record_create, record_creates},
 };
-use crate::{FullLink, Inserted, InsertedFull, InsertedNamed, NamedLink, Result, StoreError};
+use crate::{FullLink, Inserted, InsertedLink, NamedLink, Result, StoreError};
 
 /// Inserts links without tags, and returns the outcome of each in the order of `links`. With
 /// `is_announced`, records an event for each that is stored.
@@ -79,30 +79,28 @@ pub(crate) async fn insert_full(
     tags: &[Tag],
     idempotency: Option<&Idempotency>,
     is_announced: bool,
-) -> Result<InsertedFull> {
-    match claim(sql, *id, draft.created_by, idempotency).await? {
-        Earlier::None => {}
-        Earlier::Made(other) => return Ok(InsertedFull::Existing(other)),
-        Earlier::KeyReused => return Ok(InsertedFull::KeyReused),
+) -> Result<InsertedLink> {
+    if let Some(answer) = claim(sql, *id, draft.created_by, idempotency).await? {
+        return Ok(answer);
     }
     let domain = draft.domain();
     if !domain.is_default() && !take_slug(sql, domain, code, *id).await? {
         release(sql, *id, idempotency).await?;
         let is_there = keep_domain(sql, domain).await?;
-        return Ok(if is_there { InsertedFull::CodeTaken } else { InsertedFull::NoDomain });
+        return Ok(if is_there { InsertedLink::CodeTaken } else { InsertedLink::NoDomain });
     }
     let Some(at) = insert_link(sql, *id, draft, None).await? else {
         if !domain.is_default() {
             free_slug(sql, domain, code, *id).await?;
         }
         release(sql, *id, idempotency).await?;
-        return Ok(InsertedFull::Taken);
+        return Ok(InsertedLink::Taken);
     };
     set_tags(sql, *id, tags).await?;
     if is_announced {
         record_create(sql, &Link::stored(*id, draft.clone(), at), tags).await?;
     }
-    Ok(InsertedFull::Stored(at))
+    Ok(InsertedLink::Stored(*id, at, draft.details().version))
 }
 
 pub(crate) async fn insert_named(
@@ -111,13 +109,11 @@ pub(crate) async fn insert_named(
     tags: &[Tag],
     idempotency: Option<&Idempotency>,
     is_announced: bool,
-) -> Result<InsertedNamed> {
+) -> Result<InsertedLink> {
     // The id is known before the first write, so that deduplication can record it.
     let spot = spot(sql, link).await?;
-    match claim(sql, spot.id(), link.draft.created_by, idempotency).await? {
-        Earlier::None => {}
-        Earlier::Made(other) => return Ok(InsertedNamed::Existing(other)),
-        Earlier::KeyReused => return Ok(InsertedNamed::KeyReused),
+    if let Some(answer) = claim(sql, spot.id(), link.draft.created_by, idempotency).await? {
+        return Ok(answer);
     }
     if link.mintable.is_none() && link.slug.code_on(link.draft.domain()).is_some() {
         same_keyspaces(sql, link.keyspaces).await?;
@@ -125,7 +121,7 @@ pub(crate) async fn insert_named(
     let Some((id, at, version)) = place_at(sql, spot, link, None).await? else {
         release(sql, spot.id(), idempotency).await?;
         let is_there = keep_domain(sql, link.draft.domain()).await?;
-        return Ok(if is_there { InsertedNamed::Taken } else { InsertedNamed::NoDomain });
+        return Ok(if is_there { InsertedLink::Taken } else { InsertedLink::NoDomain });
     };
     set_tags(sql, id, tags).await?;
     // A new id is announced as well. After a fail-over the sequence may give an id again whose link
@@ -137,7 +133,7 @@ pub(crate) async fn insert_named(
     if is_announced {
         record_create(sql, &link.clone().stored(id, at, version), tags).await?;
     }
-    Ok(InsertedNamed::Stored(id, at, version))
+    Ok(InsertedLink::Stored(id, at, version))
 }
 
 /// Where a link under a custom slug is stored.

@@ -5,23 +5,14 @@ use codes::LinkId;
 use links::{EarlierRequest, Idempotency, Link, api_key::ApiKeyId};
 
 use super::{Row, Sql, Value};
-use crate::{Result, StoreError};
+use crate::{InsertedLink, Result, StoreError};
 
 /// Maximum number of attempts at an entry that other requests release meanwhile.
 const TRIES: usize = 5;
 
-/// What an earlier request with the same digest means for a create.
-pub(super) enum Earlier {
-    /// There was none that counts, and the entry is this request's now.
-    None,
-    /// It made this link, which answers this request too.
-    Made(LinkId),
-    /// It had the same idempotency key, and asked for something else.
-    KeyReused,
-}
-
-/// Looks for an earlier equal request, if the request is deduplicated. If none counts, the request
-/// takes its place, with the link that it is about to store. Each request renews the entry.
+/// Looks for an earlier equal request, if the request is deduplicated, and returns what that means
+/// for this one. If none counts, the request takes its place, with the link that it is about to
+/// store. Each request renews the entry.
 ///
 /// Of concurrent equal requests one is first, and the others wait for its COMMIT.
 pub(super) async fn claim(
@@ -29,22 +20,22 @@ pub(super) async fn claim(
     id: LinkId,
     by: ApiKeyId,
     request: Option<&Idempotency>,
-) -> Result<Earlier> {
-    let Some(request) = request else { return Ok(Earlier::None) };
+) -> Result<Option<InsertedLink>> {
+    let Some(request) = request else { return Ok(None) };
     for _ in 0..TRIES {
         if begin(sql, id, request).await? {
             clean_up(sql).await?;
-            return Ok(Earlier::None);
+            return Ok(None);
         }
         // If there is none, the request that held the entry has released it.
         let Some(earlier) = lock(sql, request).await? else { continue };
         if request.is_key_reused(&earlier) {
-            return Ok(Earlier::KeyReused);
+            return Ok(Some(InsertedLink::KeyReused));
         }
         let made = if earlier.is_expired { None } else { link_of(sql, request).await? };
         let made = made.filter(|link| request.returns(link, &earlier, by)).map(|link| link.id);
         renew(sql, made.unwrap_or(id), request).await?;
-        return Ok(made.map_or(Earlier::None, Earlier::Made));
+        return Ok(made.map(InsertedLink::Existing));
     }
     Err(StoreError::TimedOut)
 }
@@ -124,12 +115,12 @@ mod tests {
     use numbers::StoreEpoch;
 
     use super::*;
-    use crate::{FullLink, InsertError, InsertedFull, Links as _, sqlite::SqliteStore};
+    use crate::{FullLink, InsertError, Links as _, sqlite::SqliteStore};
 
     /// Creates link 2 by a request that an entry has, and returns the outcome with the entry's link
     /// afterwards. The entry has link 1, with a rule of a later release, and expires so many
     /// milliseconds from now.
-    async fn create(expires_in: i64) -> (Result<InsertedFull, InsertError>, i64) {
+    async fn create(expires_in: i64) -> (Result<InsertedLink, InsertError>, i64) {
         let (connection, store) = SqliteStore::in_memory().await;
         let earlier = format!(
             r#"INSERT INTO link (id, long_url, crawlable, forward_query, created_by, details)
@@ -159,16 +150,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_link_of_an_expired_entry_does_not_count() {
+    async fn the_link_of_an_entry_that_has_not_expired_answers_a_repeated_request() {
         let (outcome, entry) = create(-60_000).await;
-        assert!(matches!(outcome, Ok(InsertedFull::Stored(_))), "{outcome:?}");
-        assert_eq!(entry, 2);
-    }
-
-    #[tokio::test]
-    async fn a_link_with_a_rule_of_a_later_release_answers_a_repeated_request() {
+        assert!(matches!(outcome, Ok(InsertedLink::Stored(..))), "{outcome:?}");
+        assert_eq!(entry, 2, "the entry had expired");
         let (outcome, entry) = create(3_600_000).await;
-        assert!(matches!(outcome, Ok(InsertedFull::Existing(id)) if id.get() == 1), "{outcome:?}");
-        assert_eq!(entry, 1, "nothing is changed");
+        assert!(matches!(outcome, Ok(InsertedLink::Existing(id)) if id.get() == 1), "{outcome:?}");
+        assert_eq!(entry, 1, "nothing is changed, also with a rule of a later release");
     }
 }

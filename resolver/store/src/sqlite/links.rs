@@ -11,8 +11,8 @@ use super::{
     transaction::{SqliteSql, insert_error, write},
 };
 use crate::{
-    Change, FullLink, InsertError, Inserted, InsertedFull, InsertedNamed, Lane, Links, NamedLink, Reading,
-    Result, Source, StoreError, operation::run, sql,
+    Change, FullLink, InsertError, Inserted, InsertedLink, Lane, Links, NamedLink, Reading, Result, Source,
+    StoreError, operation::run, sql,
 };
 
 impl SqliteStore {
@@ -65,7 +65,7 @@ impl Links for SqliteStore {
         link: &FullLink,
         tags: &[Tag],
         idempotency: Option<&Idempotency>,
-    ) -> Result<InsertedFull, InsertError> {
+    ) -> Result<InsertedLink, InsertError> {
         let (link, tags, idempotency) = (link.clone(), tags.to_vec(), idempotency.cloned());
         self.insert_numbers(async move |sql| {
             sql::insert_full(sql, &link, &tags, idempotency.as_ref(), true).await
@@ -78,7 +78,7 @@ impl Links for SqliteStore {
         link: &NamedLink,
         tags: &[Tag],
         idempotency: Option<&Idempotency>,
-    ) -> Result<InsertedNamed, InsertError> {
+    ) -> Result<InsertedLink, InsertError> {
         let (link, tags, idempotency) = (link.clone(), tags.to_vec(), idempotency.cloned());
         self.writer
             .write(async move |sql| sql::insert_named(sql, &link, &tags, idempotency.as_ref(), true).await)
