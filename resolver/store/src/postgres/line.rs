@@ -19,10 +19,7 @@ use futures_util::{
 };
 use jiff::Timestamp;
 use numbers::StoreEpoch;
-use tokio::{
-    sync::{Mutex, MutexGuard},
-    time::timeout,
-};
+use tokio::{sync::Mutex, time::timeout};
 use tokio_postgres::{
     Client, CopyInSink, Row, Statement,
     error::{Severity, SqlState},
@@ -109,17 +106,40 @@ impl Line {
         deadline: Duration,
         params: &[&(dyn ToSql + Sync)],
     ) -> Result<Vec<Row>, InsertError> {
-        let run = async {
-            let mut slot = self.turn(deadline).await?;
-            let open = self.take(&mut slot, deadline).await?;
-            Self::run(&mut slot, open, deadline, params).await
-        };
-        run.await.inspect_err(|error| self.note(error))
+        self.call(deadline, async |open| {
+            match timeout(deadline, open.client.query(&open.statement, params)).await {
+                Ok(answer) => answer.map_err(failed),
+                Err(_) => Err(InsertError::Unknown(StoreError::TimedOut)),
+            }
+        })
+        .await
     }
 
-    fn note(&self, error: &InsertError) {
-        let (InsertError::Failed(error) | InsertError::Unknown(error)) = error;
-        self.address.note_error(error);
+    /// Waits for the turn, and makes a call on the open connection, or on a new one. After any error
+    /// the connection is dropped. A caller that times out before the call has sent nothing.
+    async fn call<T>(
+        &self,
+        deadline: Duration,
+        call: impl AsyncFnOnce(&mut Open) -> Result<T, InsertError>,
+    ) -> Result<T, InsertError> {
+        let run = async {
+            let late = |_| InsertError::Failed(StoreError::TimedOut);
+            let mut slot = timeout(deadline, self.open.lock()).await.map_err(late)?;
+            let mut open = match slot.take().filter(|open| !open.client.is_closed()) {
+                Some(open) => open,
+                None => {
+                    let connected = timeout(deadline, self.connect()).await.map_err(late)?;
+                    connected.map_err(InsertError::Failed)?
+                }
+            };
+            let done = call(&mut open).await?;
+            *slot = Some(open);
+            Ok(done)
+        };
+        run.await.inspect_err(|error| {
+            let (InsertError::Failed(error) | InsertError::Unknown(error)) = error;
+            self.address.note_error(error);
+        })
     }
 
     /// Runs a read-only statement, which is safe to repeat whatever the outcome of the first
@@ -143,15 +163,11 @@ impl Line {
         deadline: Duration,
         params: &[&(dyn ToSql + Sync)],
     ) -> Result<(Replayed, Vec<Row>), InsertError> {
-        let run = async {
-            let mut slot = self.turn(deadline).await?;
-            let mut open = self.take(&mut slot, deadline).await?;
+        self.call(deadline, async |open| {
             let read = timeout(deadline, open.read_replica(params)).await;
-            let read = read.unwrap_or(Err(StoreError::TimedOut)).map_err(InsertError::Unknown)?;
-            *slot = Some(open);
-            Ok(read)
-        };
-        run.await.inspect_err(|error| self.note(error))
+            read.unwrap_or(Err(StoreError::TimedOut)).map_err(InsertError::Unknown)
+        })
+        .await
     }
 
     /// Closes the connection. The next one leads to the next server of the URL, if there is one.
@@ -171,50 +187,15 @@ impl Line {
         deadline: Duration,
         rows: impl FnOnce(Timestamp) -> Bytes,
     ) -> Result<Timestamp, InsertError> {
-        let run = async {
-            let mut slot = self.turn(deadline).await?;
-            let mut open = self.take(&mut slot, deadline).await?;
+        self.call(deadline, async |open| {
             let begun =
                 timeout(deadline, open.begin_copy(history)).await.unwrap_or(Err(StoreError::TimedOut));
             let (now, sink) = begun.map_err(InsertError::Failed)?;
             let committed = timeout(deadline, commit_copy(&open.client, sink, rows(now))).await;
             committed.unwrap_or(Err(InsertError::Unknown(StoreError::TimedOut)))?;
-            *slot = Some(open);
             Ok(now)
-        };
-        run.await.inspect_err(|error| self.note(error))
-    }
-
-    /// Waits for the turn to run a statement. A caller that times out here has sent nothing.
-    async fn turn(&self, deadline: Duration) -> Result<MutexGuard<'_, Option<Open>>, InsertError> {
-        timeout(deadline, self.open.lock()).await.map_err(|_| InsertError::Failed(StoreError::TimedOut))
-    }
-
-    /// Returns the open connection, or opens a new one.
-    async fn take(&self, slot: &mut Option<Open>, deadline: Duration) -> Result<Open, InsertError> {
-        match slot.take().filter(|open| !open.client.is_closed()) {
-            Some(open) => Ok(open),
-            None => timeout(deadline, self.connect())
-                .await
-                .unwrap_or(Err(StoreError::TimedOut))
-                .map_err(InsertError::Failed),
-        }
-    }
-
-    async fn run(
-        slot: &mut Option<Open>,
-        open: Open,
-        deadline: Duration,
-        params: &[&(dyn ToSql + Sync)],
-    ) -> Result<Vec<Row>, InsertError> {
-        match timeout(deadline, open.client.query(&open.statement, params)).await {
-            Ok(Ok(rows)) => {
-                *slot = Some(open);
-                Ok(rows)
-            }
-            Ok(Err(error)) => Err(failed(error)),
-            Err(_) => Err(InsertError::Unknown(StoreError::TimedOut)),
-        }
+        })
+        .await
     }
 
     async fn connect(&self) -> Result<Open> {
