@@ -75,8 +75,9 @@ pub(super) use targets::{remove_target, set_target};
 pub(super) use transaction::Cell;
 pub use transaction::{Notice, Row, Sql, Value};
 pub(super) use uses::{is_spent, take_visits};
+pub use visits::{add_to_links, tag_changes};
 pub(super) use visits::{
-    add_visits, forget_tag_changes, tag_changes, tag_visit_totals, take_imported_visits, visit_totals,
+    add_visits, forget_tag_changes, tag_visit_totals, take_imported_visits, visit_totals,
 };
 pub(super) use webhooks::{
     add_test_delivery, add_webhook, add_webhook_events, claim_deliveries, deliveries, due_webhooks,

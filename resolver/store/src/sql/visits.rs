@@ -1,5 +1,7 @@
 //! Numbers of visits in lists of links and tags. They are kept in table `link_seen`.
 
+use std::collections::HashMap;
+
 use codes::LinkId;
 use jiff::Timestamp;
 use links::Tag;
@@ -19,11 +21,16 @@ pub(super) const NON_BOT_VISITS: &str = "coalesce((SELECT link_seen.total + link
 pub(super) const LAST_VISIT: &str =
     "(SELECT link_seen.seen_at FROM link_seen WHERE link_seen.link_id = link.id AND link_seen.total > 0)";
 
-/// The ids ascend, so that two resolvers cannot deadlock.
 pub(crate) async fn add_visits(sql: &mut dyn Sql, up_to: i64, visits: &[LinkVisits]) -> Result<()> {
-    if !advance(sql, CHORE, up_to).await? {
-        return Ok(());
-    }
+    if advance(sql, CHORE, up_to).await? { add_to_links(sql, visits).await } else { Ok(()) }
+}
+
+/// Adds visits to links in a transaction of the caller. Each link occurs once, and the ids must
+/// ascend, so that two resolvers cannot deadlock.
+///
+/// # Errors
+/// Returns `StoreError` if the database refuses the statement.
+pub async fn add_to_links(sql: &mut dyn Sql, visits: &[LinkVisits]) -> Result<()> {
     let row = |LinkVisits { link, total, bots, last }: &LinkVisits| {
         let last =
             Timestamp::from_microsecond(*last).map_err(|error| StoreError::Corrupt(error.to_string()))?;
@@ -106,20 +113,30 @@ pub(crate) async fn tag_visit_totals(
     Ok(found)
 }
 
-pub(crate) async fn tag_changes(sql: &mut dyn Sql, most: usize) -> Result<Vec<TagChange>> {
+/// Returns the oldest links whose tags have changed, as [`Catalog`](crate::Catalog) says, in a
+/// transaction of the caller.
+///
+/// # Errors
+/// Returns `StoreError` if the database refuses the statement.
+pub async fn tag_changes(sql: &mut dyn Sql, most: usize) -> Result<Vec<TagChange>> {
     let select = "SELECT number, link_id FROM tag_change ORDER BY number LIMIT $1";
-    let mut changes = Vec::new();
-    for row in sql.query(select, &[Value::count(most)]).await? {
-        // Links of a tag that was deleted may be left.
-        let tags = "SELECT tag_id FROM link_tag JOIN tag ON tag.id = tag_id WHERE link_id = $1";
-        let tags = sql.query(tags, &[Value::Int(row.int(1)?)]).await?;
-        changes.push(TagChange {
-            number: row.int(0)?,
-            link: LinkId::from_stored(row.int(1)?),
-            tags: tags.iter().map(|tag| tag.int(0)).collect::<Result<_, _>>()?,
-        });
+    let changes = sql.query(select, &[Value::count(most)]).await?;
+    let links = changes.iter().map(|row| row.int(1)).collect::<Result<Vec<_>>>()?;
+    // Links of a tag that was deleted may be left.
+    let select = format!(
+        "SELECT link_id, tag_id FROM link_tag JOIN tag ON tag.id = tag_id WHERE {}",
+        sql.dialect().among("link_id", "$1")
+    );
+    let mut tags: HashMap<i64, Vec<i64>> = HashMap::new();
+    for row in sql.query(&select, &[Value::numbers(links)]).await? {
+        tags.entry(row.int(0)?).or_default().push(row.int(1)?);
     }
-    Ok(changes)
+    let change = |row: &Row| {
+        let (number, link) = (row.int(0)?, row.int(1)?);
+        let tags = tags.get(&link).cloned().unwrap_or_default();
+        Ok(TagChange { number, link: LinkId::from_stored(link), tags })
+    };
+    changes.iter().map(change).collect()
 }
 
 pub(crate) async fn forget_tag_changes(sql: &mut dyn Sql, up_to: i64) -> Result<()> {

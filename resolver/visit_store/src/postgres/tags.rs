@@ -10,10 +10,7 @@
 //! 3. A tag that was deleted has no counters that anyone could ask for. They are removed, and not
 //!    counted down link by link (`gone_tags.rs`).
 
-use std::collections::HashMap;
-
-use codes::LinkId;
-use store::{Dialect, Sql as _, TagChange, Value, postgres::PostgresSql};
+use store::{postgres::PostgresSql, tag_changes};
 use tokio_postgres::{Client, Transaction, types::Type};
 
 use super::{LIMITS, LOCK, gone_tags, try_lock};
@@ -37,8 +34,11 @@ pub(super) async fn follow(client: &mut Client) -> Result<bool> {
     if !take_turn(&transaction, FOLLOWER).await? {
         return Ok(false);
     }
-    let changes = changes(&transaction).await?;
-    let last = tags::follow(&mut PostgresSql(&transaction), &changes).await?;
+    // From here on no batch is stored until the transaction ends.
+    transaction.batch_execute(&format!("SELECT pg_advisory_xact_lock({LOCK})")).await?;
+    let sql = &mut PostgresSql(&transaction);
+    let changes = tag_changes(sql, STEP).await?;
+    let last = tags::follow(sql, &changes).await?;
     let numbers = changes.iter().map(|change| change.number);
     let done: Vec<i64> = numbers.filter(|number| last.is_some_and(|last| *number <= last)).collect();
     let forget = "DELETE FROM tag_change WHERE number = ANY($1)";
@@ -51,28 +51,4 @@ pub(super) async fn follow(client: &mut Client) -> Result<bool> {
 pub(super) async fn take_turn(transaction: &Transaction<'_>, chore: i64) -> Result<bool> {
     transaction.batch_execute(LIMITS).await?;
     try_lock(transaction, chore).await
-}
-
-/// Returns some changes with the present tags of their links. From here on no batch is stored until
-/// the transaction ends.
-async fn changes(transaction: &Transaction<'_>) -> Result<Vec<TagChange>> {
-    let mut sql = PostgresSql(transaction);
-    let select = "SELECT number, link_id FROM tag_change ORDER BY number LIMIT $1";
-    let changes = sql.query(select, &[Value::count(STEP)]).await?;
-    let changes = changes.iter().map(|row| Ok((row.int(0)?, row.int(1)?)));
-    let changes: Vec<(i64, i64)> = changes.collect::<Result<_>>()?;
-    transaction.batch_execute(&format!("SELECT pg_advisory_xact_lock({LOCK})")).await?;
-    let tags = format!(
-        "SELECT link_id, tag_id FROM link_tag JOIN tag ON tag.id = tag_id WHERE {}",
-        Dialect::Postgres.among("link_id", "$1")
-    );
-    let mut of_links: HashMap<i64, Vec<i64>> = HashMap::new();
-    for row in sql.query(&tags, &[Value::numbers(changes.iter().map(|(_, link)| *link))]).await? {
-        of_links.entry(row.int(0)?).or_default().push(row.int(1)?);
-    }
-    let change = |(number, link): (i64, i64)| {
-        let tags = of_links.get(&link).cloned().unwrap_or_default();
-        TagChange { number, link: LinkId::from_stored(link), tags }
-    };
-    Ok(changes.into_iter().map(change).collect())
 }
