@@ -25,7 +25,7 @@ const COLUMNS: &str = VisitRow::COLUMNS;
 const FEW_LINKS: usize = 1_000;
 
 /// A row as the tables have it.
-#[derive(Clone, Copy, Debug, Row, Deserialize)]
+#[derive(Debug, Row, Deserialize)]
 pub(super) struct StoredRow {
     link_id: i64,
     id: i64,
@@ -39,26 +39,6 @@ pub(super) struct StoredRow {
     language: i32,
     flags: i16,
     rule: i16,
-}
-
-impl From<&VisitRow> for StoredRow {
-    fn from(row: &VisitRow) -> Self {
-        Self {
-            link_id: row.link.map_or(0, LinkId::get),
-            id: row.id.get(),
-            user_agent: row.user_agent.get(),
-            referrer: row.referrer.get(),
-            urls: row.urls.get(),
-            place: row.place.get(),
-            address: row.address.get(),
-            visitor: row.visitor,
-            // Domains are numbered from 0, and there are at most some thousands.
-            domain: i32::try_from(row.domain.get()).unwrap_or(0),
-            language: row.language.get(),
-            flags: row.flags.get(),
-            rule: row.rule.into(),
-        }
-    }
 }
 
 impl From<StoredRow> for VisitRow {
@@ -91,9 +71,9 @@ impl From<StoredRow> for VisitRow {
 ///    lacks rows which it has forgotten as well would take them twice: it would have to be behind
 ///    for as long.
 pub(super) async fn store(servers: &Servers, database: &str, record: &RowsRecord) -> Result<()> {
-    let mut days: BTreeMap<Day, Vec<StoredRow>> = BTreeMap::new();
+    let mut days: BTreeMap<Day, Vec<VisitRow>> = BTreeMap::new();
     for row in &record.rows {
-        days.entry(Day::of(row.id.micros())).or_default().push(row.into());
+        days.entry(Day::of(row.id.micros())).or_default().push(*row);
     }
     for rows in days.values() {
         for table in TABLES {
@@ -116,11 +96,11 @@ async fn missing(
     servers: &Servers,
     database: &str,
     table: Table,
-    rows: &[StoredRow],
-) -> Result<Vec<StoredRow>> {
-    let ids = || rows.iter().map(|row| row.id);
+    rows: &[VisitRow],
+) -> Result<Vec<VisitRow>> {
+    let ids = || rows.iter().map(|row| row.id.get());
     let (first, last) = (ids().min().unwrap_or(0), ids().max().unwrap_or(0));
-    let links = || rows.iter().map(|row| row.link_id);
+    let links = || rows.iter().map(|row| row.link.map_or(0, LinkId::get));
     let of_links = match table {
         Table::ByLink => format!(
             "link_id >= {} AND link_id <= {} AND ",
@@ -137,10 +117,10 @@ async fn missing(
         VisitId::from_stored(first).slot().get()
     );
     let there: HashSet<i64> = servers.fetch::<i64>(&query).await?.into_iter().collect();
-    Ok(rows.iter().filter(|row| !there.contains(&row.id)).copied().collect())
+    Ok(rows.iter().filter(|row| !there.contains(&row.id.get())).copied().collect())
 }
 
-async fn insert(servers: &Servers, database: &str, table: Table, rows: &[StoredRow]) -> Result<()> {
+async fn insert(servers: &Servers, database: &str, table: Table, rows: &[VisitRow]) -> Result<()> {
     if rows.is_empty() {
         return Ok(());
     }
@@ -155,29 +135,30 @@ async fn insert(servers: &Servers, database: &str, table: Table, rows: &[StoredR
 }
 
 /// Makes the block of some rows.
-fn block(rows: &[StoredRow]) -> Result<Block, Box<dyn std::error::Error + Send + Sync>> {
+fn block(rows: &[VisitRow]) -> Result<Block, Box<dyn std::error::Error + Send + Sync>> {
     fn add<T: Encode>(
         block: &mut BlockBuilder,
         name: &str,
-        rows: &[StoredRow],
-        value: fn(&StoredRow) -> T,
+        rows: &[VisitRow],
+        value: fn(&VisitRow) -> T,
     ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
         block.upsert_column::<T>(name)?.add_all(rows.iter().map(value))?;
         Ok(())
     }
     let mut block = BlockBuilder::new();
-    add(&mut block, "link_id", rows, |row| row.link_id)?;
-    add(&mut block, "id", rows, |row| row.id)?;
-    add(&mut block, "user_agent", rows, |row| row.user_agent)?;
-    add(&mut block, "referrer", rows, |row| row.referrer)?;
-    add(&mut block, "urls", rows, |row| row.urls)?;
-    add(&mut block, "place", rows, |row| row.place)?;
-    add(&mut block, "address", rows, |row| row.address)?;
+    add(&mut block, "link_id", rows, |row| row.link.map_or(0, LinkId::get))?;
+    add(&mut block, "id", rows, |row| row.id.get())?;
+    add(&mut block, "user_agent", rows, |row| row.user_agent.get())?;
+    add(&mut block, "referrer", rows, |row| row.referrer.get())?;
+    add(&mut block, "urls", rows, |row| row.urls.get())?;
+    add(&mut block, "place", rows, |row| row.place.get())?;
+    add(&mut block, "address", rows, |row| row.address.get())?;
     add(&mut block, "visitor", rows, |row| row.visitor)?;
-    add(&mut block, "domain", rows, |row| row.domain)?;
-    add(&mut block, "language", rows, |row| row.language)?;
-    add(&mut block, "flags", rows, |row| row.flags)?;
-    add(&mut block, "rule", rows, |row| row.rule)?;
+    // Domains are numbered from 0, and there are at most some thousands.
+    add(&mut block, "domain", rows, |row| i32::try_from(row.domain.get()).unwrap_or(0))?;
+    add(&mut block, "language", rows, |row| row.language.get())?;
+    add(&mut block, "flags", rows, |row| row.flags.get())?;
+    add(&mut block, "rule", rows, |row| i16::from(row.rule))?;
     Ok(block.build()?)
 }
 
