@@ -30,11 +30,7 @@ impl Dialect {
 
     /// SQL expression for the transaction's time minus `span`.
     pub fn now_minus(self, span: Duration) -> String {
-        let span = milliseconds(span);
-        match self {
-            Self::Postgres => format!("now() - {span} * interval '1 millisecond'"),
-            Self::Sqlite => format!("{} - {span}", self.now()),
-        }
+        format!("{} - {}{}", self.now(), milliseconds(span), self.pick(" * interval '1 millisecond'", ""))
     }
 
     /// SQL expression, as text, for the copy of the database that counts the settings' versions.
@@ -45,21 +41,16 @@ impl Dialect {
     /// standby has its own start time. A SQLite file is replaced while no process has it open, so
     /// the history suffices.
     pub(crate) fn settings_copy(self) -> &'static str {
-        match self {
-            Self::Postgres => {
-                "extract(epoch FROM pg_postmaster_start_time())::text || '/' || tableoid::text || '/'
-                 || coalesce((SELECT history FROM deployment), 0)"
-            }
-            Self::Sqlite => "coalesce((SELECT history FROM deployment), 0) || ''",
-        }
+        self.pick(
+            "extract(epoch FROM pg_postmaster_start_time())::text || '/' || tableoid::text || '/'
+             || coalesce((SELECT history FROM deployment), 0)",
+            "coalesce((SELECT history FROM deployment), 0) || ''",
+        )
     }
 
     /// SQL expression for the later of two times.
     pub fn later(self, one: &str, other: &str) -> String {
-        match self {
-            Self::Postgres => format!("greatest({one}, {other})"),
-            Self::Sqlite => format!("max({one}, {other})"),
-        }
+        format!("{}({one}, {other})", self.pick("greatest", "max"))
     }
 
     /// SQL query for a time before which no more links will be created. Links have their
@@ -105,10 +96,7 @@ impl Dialect {
 
     /// SQL term that orders texts by their bytes, whatever the server's locale.
     pub(crate) fn by_bytes(self, text: &str) -> String {
-        match self {
-            Self::Postgres => format!("{text} COLLATE \"C\""),
-            Self::Sqlite => format!("{text} COLLATE BINARY"),
-        }
+        format!("{text} COLLATE {}", self.pick("\"C\"", "BINARY"))
     }
 
     /// SQL terms that order names as people expect, and equal ones by their bytes.
@@ -157,16 +145,11 @@ impl Dialect {
     /// sorts below those. An unbounded range would sort above the first block of the keyspace, and
     /// of the next one.
     pub(crate) fn last_block_end(self) -> &'static str {
-        match self {
-            Self::Postgres => {
-                "SELECT upper(ids) FROM block
-                 WHERE ids >= int8range($1, $1 + 1) AND ids < int8range($2, $2 + 1) ORDER BY ids DESC LIMIT 1"
-            }
-            Self::Sqlite => {
-                "SELECT end_id FROM block WHERE first_id >= $1 AND first_id < $2
-                 ORDER BY first_id DESC LIMIT 1"
-            }
-        }
+        self.pick(
+            "SELECT upper(ids) FROM block
+             WHERE ids >= int8range($1, $1 + 1) AND ids < int8range($2, $2 + 1) ORDER BY ids DESC LIMIT 1",
+            "SELECT end_id FROM block WHERE first_id >= $1 AND first_id < $2 ORDER BY first_id DESC LIMIT 1",
+        )
     }
 
     /// The columns of a block's ids, for an insert of [`block_range`](Self::block_range).
@@ -176,10 +159,7 @@ impl Dialect {
 
     /// SQL expressions for a block's ids from the first to the end, exclusive.
     pub(crate) fn block_range(self, first: &str, end: &str) -> String {
-        match self {
-            Self::Postgres => format!("int8range({first}, {end})"),
-            Self::Sqlite => format!("{first}, {end}"),
-        }
+        self.pick(format!("int8range({first}, {end})"), format!("{first}, {end}"))
     }
 
     /// SQL expressions for the first id of a block and the end of its ids, exclusive.
@@ -189,18 +169,18 @@ impl Dialect {
 
     /// SQL condition that a block has some of the ids from the first to the end, exclusive.
     pub(crate) fn block_overlaps(self, first: &str, end: &str) -> String {
-        match self {
-            Self::Postgres => format!("ids && int8range({first}, {end})"),
-            Self::Sqlite => format!("end_id > {first} AND first_id < {end}"),
-        }
+        self.pick(
+            format!("ids && int8range({first}, {end})"),
+            format!("end_id > {first} AND first_id < {end}"),
+        )
     }
 
     /// SQL condition that a block has no ids but those from the first to the end, exclusive.
     pub(crate) fn block_within(self, first: &str, end: &str) -> String {
-        match self {
-            Self::Postgres => format!("ids <@ int8range({first}, {end})"),
-            Self::Sqlite => format!("first_id >= {first} AND end_id <= {end}"),
-        }
+        self.pick(
+            format!("ids <@ int8range({first}, {end})"),
+            format!("first_id >= {first} AND end_id <= {end}"),
+        )
     }
 
     /// SQL condition that a column is among some numbers: those of [`Value::numbers`].
@@ -216,10 +196,7 @@ impl Dialect {
     /// SQL statement that lets no other transaction write to a table, or lock it like this, until
     /// the transaction ends. SQLite has one writer.
     pub(crate) fn lock_table(self, table: &str) -> String {
-        match self {
-            Self::Postgres => format!("LOCK TABLE {table} IN EXCLUSIVE MODE"),
-            Self::Sqlite => "SELECT 1".to_owned(),
-        }
+        self.pick(format!("LOCK TABLE {table} IN EXCLUSIVE MODE"), "SELECT 1".to_owned())
     }
 
     /// SQL statement that keeps keyspaces unchanged until the transaction ends. SQLite has one
@@ -258,28 +235,14 @@ impl Dialect {
         ))
     }
 
-    /// SQL expression for the size of a text in bytes; 0 for NULL.
-    pub(crate) fn bytes_of(self, text: &str) -> String {
-        match self {
-            Self::Postgres => format!("coalesce(octet_length({text})::bigint, 0)"),
-            Self::Sqlite => format!("coalesce(octet_length({text}), 0)"),
-        }
-    }
-
     /// SQL expression for a JSON column as text.
     pub(crate) fn json_text(self, column: &str) -> String {
-        match self {
-            Self::Postgres => format!("CAST({column} AS text)"),
-            Self::Sqlite => column.to_owned(),
-        }
+        self.pick(format!("CAST({column} AS text)"), column.to_owned())
     }
 
     /// SQL expression for a placeholder of JSON, which is passed as text.
     pub(crate) fn json(self, place: &str) -> String {
-        match self {
-            Self::Postgres => format!("CAST({place} AS text)::jsonb"),
-            Self::Sqlite => place.to_owned(),
-        }
+        self.pick(format!("CAST({place} AS text)::jsonb"), place.to_owned())
     }
 }
 

@@ -68,7 +68,8 @@ fn outlined_columns(dialect: Dialect) -> String {
 /// SQL expression for the size of a link's texts and tags, in bytes.
 pub(super) fn weight(dialect: Dialect) -> String {
     let details = dialect.json_text("link.details");
-    let texts = ["link.long_url", "link.title", &details].map(|text| dialect.bytes_of(text)).join(" + ");
+    let bytes = |text: &str| format!("coalesce(CAST(octet_length({text}) AS bigint), 0)");
+    let texts = ["link.long_url", "link.title", &details].map(bytes).join(" + ");
     format!(
         "{texts} + (SELECT CAST(coalesce(sum(octet_length(tag.name) + {TAG_BYTES}), 0) AS bigint)
            FROM link_tag JOIN tag ON tag.id = link_tag.tag_id WHERE link_tag.link_id = link.id)"
