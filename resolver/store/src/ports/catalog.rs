@@ -13,7 +13,7 @@ use crate::{
     Lane::{List, LongWrite, Read, Write},
     LinkVisits, Renamed, Result, Sweep, TagChange, TagCount, Visible, VisitTotals,
     operation::run,
-    sql,
+    sql::{import, list, long_urls, sweep, tags, visits},
 };
 
 /// Lists, tags, imports and exports of links, and their upkeep.
@@ -23,36 +23,37 @@ pub trait Catalog: Database {
     /// that is a code.
     async fn outline(&self, filter: &Filter, code: Option<LinkId>) -> Result<Outline> {
         let args = (filter.clone(), code);
-        run(self, List, args, |sql, (filter, code)| Box::pin(sql::outline(sql, filter, *code))).await
+        run(self, List, args, |sql, (filter, code)| Box::pin(list::outline(sql, filter, *code))).await
     }
 
     /// Returns current outlines of these links, in the order of `ids`. A link may have grown since
     /// its page was outlined.
     async fn outlines_of(&self, ids: &[LinkId]) -> Result<Vec<Outlined>> {
-        run(self, List, ids.to_vec(), |sql, ids| Box::pin(sql::outlines_of(sql, ids))).await
+        run(self, List, ids.to_vec(), |sql, ids| Box::pin(list::outlines_of(sql, ids))).await
     }
 
     /// Returns links with their tags, in the order of `ids`. Links that do not exist are left out.
     async fn records(&self, ids: &[LinkId]) -> Result<Vec<Record>> {
-        run(self, List, ids.to_vec(), |sql, ids| Box::pin(sql::records(sql, ids))).await
+        run(self, List, ids.to_vec(), |sql, ids| Box::pin(list::records(sql, ids))).await
     }
 
     /// Returns links without their redirect rules, descriptions and tags, which may be long, in any
     /// order; at most [`BATCH_MAX`](crate::BATCH_MAX).
     async fn plain_links(&self, ids: &[LinkId]) -> Result<Vec<Link>> {
-        run(self, List, ids.to_vec(), |sql, ids| Box::pin(sql::plain_links(sql, ids))).await
+        run(self, List, ids.to_vec(), |sql, ids| Box::pin(list::plain_links(sql, ids))).await
     }
 
     /// Returns at most `most` links that lead to a long URL and are visible under `of`, in the
     /// order of their ids. Deleted links are left out.
     async fn links_of_url(&self, url: &LongUrl, of: &Visible, most: usize) -> Result<Vec<Record>> {
         let args = (url.clone(), *of, most);
-        run(self, List, args, |sql, (url, of, most)| Box::pin(sql::links_of_url(sql, url, of, *most))).await
+        run(self, List, args, |sql, (url, of, most)| Box::pin(long_urls::links_of_url(sql, url, of, *most)))
+            .await
     }
 
     /// Returns the tags of a link, sorted.
     async fn tags_of(&self, id: LinkId) -> Result<Vec<Tag>> {
-        run(self, Read, id, |sql, id| Box::pin(sql::tags_of_link(sql, *id))).await
+        run(self, Read, id, |sql, id| Box::pin(tags::tags_of_link(sql, *id))).await
     }
 
     /// Returns at most `most` tags that contain the searched text, sorted, each with the number of
@@ -60,7 +61,7 @@ pub trait Catalog: Database {
     /// visible.
     async fn tags(&self, search: Option<&str>, most: usize, of: &Visible) -> Result<Vec<TagCount>> {
         run(self, List, (search.map(str::to_owned), most, *of), |sql, (search, most, of)| {
-            Box::pin(sql::tags(sql, search.as_deref(), *most, of))
+            Box::pin(tags::tags(sql, search.as_deref(), *most, of))
         })
         .await
     }
@@ -69,38 +70,38 @@ pub trait Catalog: Database {
     /// [`Self::tags`], which read every link that has a tag. If all links are visible, tags without
     /// a link are included.
     async fn tag_names(&self, most: usize, of: &Visible) -> Result<Vec<Tag>> {
-        run(self, List, (most, *of), |sql, (most, of)| Box::pin(sql::tag_names(sql, *most, of))).await
+        run(self, List, (most, *of), |sql, (most, of)| Box::pin(tags::tag_names(sql, *most, of))).await
     }
 
     /// Returns whether there is a tag with exactly this name that a visible link has. If all links
     /// are visible, a tag without a link counts too.
     async fn has_tag(&self, tag: &Tag, of: &Visible) -> Result<bool> {
-        run(self, List, (tag.clone(), *of), |sql, (tag, of)| Box::pin(sql::has_tag(sql, tag, of))).await
+        run(self, List, (tag.clone(), *of), |sql, (tag, of)| Box::pin(tags::has_tag(sql, tag, of))).await
     }
 
     /// Returns the number of a tag with exactly this name, if there is one.
     async fn tag_id(&self, tag: &Tag) -> Result<Option<i64>> {
-        run(self, List, tag.clone(), |sql, tag| Box::pin(sql::tag_id(sql, tag))).await
+        run(self, List, tag.clone(), |sql, tag| Box::pin(tags::tag_id(sql, tag))).await
     }
 
     /// Returns how often links were visited, at most [`BATCH_MAX`](crate::BATCH_MAX) of them, in
     /// any order. Links without visits may be left out.
     async fn visit_totals(&self, ids: &[LinkId]) -> Result<Vec<(LinkId, VisitTotals)>> {
-        run(self, List, ids.to_vec(), |sql, ids| Box::pin(sql::visit_totals(sql, ids))).await
+        run(self, List, ids.to_vec(), |sql, ids| Box::pin(visits::visit_totals(sql, ids))).await
     }
 
     /// Returns how often the visible links of tags were visited, deleted links excepted; at most
     /// [`BATCH_MAX`](crate::BATCH_MAX) tags, in any order. Tags without visits may be left out.
     async fn tag_visit_totals(&self, tags: &[Tag], of: &Visible) -> Result<Vec<(Tag, VisitTotals)>> {
         let args = (tags.to_vec(), *of);
-        run(self, List, args, |sql, (tags, of)| Box::pin(sql::tag_visit_totals(sql, tags, of))).await
+        run(self, List, args, |sql, (tags, of)| Box::pin(visits::tag_visit_totals(sql, tags, of))).await
     }
 
     /// Renames a tag.
     async fn rename_tag(&self, old: &Tag, new: &Tag, by: ApiKeyId) -> Result<Renamed> {
         let args = (old.clone(), new.clone(), by);
         let renamed =
-            run(self, Write, args, |sql, (old, new, by)| Box::pin(sql::rename_tag(sql, old, new, *by)));
+            run(self, Write, args, |sql, (old, new, by)| Box::pin(tags::rename_tag(sql, old, new, *by)));
         match renamed.await {
             // Another transaction has taken the name since the check.
             Err(error) if error.is_conflict() => Ok(Renamed::Taken),
@@ -111,7 +112,7 @@ pub trait Catalog: Database {
     /// Removes tags from every link, and deletes them.
     async fn delete_tags(&self, tags: &[Tag], by: ApiKeyId) -> Result<()> {
         let args = (tags.to_vec(), by);
-        run(self, Write, args, |sql, (tags, by)| Box::pin(sql::delete_tags(sql, tags, *by))).await
+        run(self, Write, args, |sql, (tags, by)| Box::pin(tags::delete_tags(sql, tags, *by))).await
     }
 
     /// Stores a batch of an import together with the import's position, in one transaction.
@@ -121,35 +122,36 @@ pub trait Catalog: Database {
     /// Returns `StoreError::NoFreeCode` if all candidate codes of an item are taken and there are
     /// more. Nothing is stored then.
     async fn import(&self, batch: &ImportBatch) -> Result<Vec<Imported>> {
-        run(self, LongWrite, batch.clone(), |sql, batch| Box::pin(sql::import(sql, batch))).await
+        run(self, LongWrite, batch.clone(), |sql, batch| Box::pin(import::import(sql, batch))).await
     }
 
     /// Returns how far an import has come.
     async fn import_position(&self, name: &str) -> Result<ImportPosition> {
-        run(self, Read, name.to_owned(), |sql, name| Box::pin(sql::import_position(sql, name))).await
+        run(self, Read, name.to_owned(), |sql, name| Box::pin(import::import_position(sql, name))).await
     }
 
     /// Returns links with an id above `after`, in the order of their ids, deleted links included.
     /// Returns at most `most` links, and fewer if they are long.
     async fn export(&self, after: Option<LinkId>, most: usize) -> Result<Vec<Exported>> {
-        run(self, List, (after, most), |sql, (after, most)| Box::pin(sql::export(sql, *after, *most))).await
+        run(self, List, (after, most), |sql, (after, most)| Box::pin(import::export(sql, *after, *most)))
+            .await
     }
 
     /// Returns the estimated number of links, deleted ones included. Returns `None` if the database
     /// has no estimate yet.
     async fn link_count(&self) -> Result<Option<u64>> {
-        run(self, List, (), |sql, ()| Box::pin(sql::link_count(sql))).await
+        run(self, List, (), |sql, ()| Box::pin(import::link_count(sql))).await
     }
 
     /// Records the last visits of links. Idempotent. The ids must ascend, so that two resolvers
     /// cannot deadlock.
     async fn note_visits(&self, seen: &[(LinkId, Timestamp)]) -> Result<()> {
-        run(self, Write, seen.to_vec(), |sql, seen| Box::pin(sql::note_visits(sql, seen))).await
+        run(self, Write, seen.to_vec(), |sql, seen| Box::pin(sweep::note_visits(sql, seen))).await
     }
 
     /// Removes the imported visits of a link from its total, and returns how many there were.
     async fn take_imported_visits(&self, link: LinkId) -> Result<u64> {
-        run(self, Write, link, |sql, link| Box::pin(sql::take_imported_visits(sql, *link))).await
+        run(self, Write, link, |sql, link| Box::pin(visits::take_imported_visits(sql, *link))).await
     }
 
     /// Adds visits to links, and sets the position of what was added to `up_to`, in one
@@ -160,7 +162,7 @@ pub trait Catalog: Database {
     /// own transactions.
     async fn add_visits(&self, up_to: i64, visits: &[LinkVisits]) -> Result<()> {
         run(self, LongWrite, (up_to, visits.to_vec()), |sql, (up_to, visits)| {
-            Box::pin(sql::add_visits(sql, *up_to, visits))
+            Box::pin(visits::add_visits(sql, *up_to, visits))
         })
         .await
     }
@@ -168,25 +170,25 @@ pub trait Catalog: Database {
     /// Returns the oldest links whose tags have changed, at most `most`, each with the numbers of
     /// its present tags.
     async fn tag_changes(&self, most: usize) -> Result<Vec<TagChange>> {
-        run(self, List, most, |sql, most| Box::pin(sql::tag_changes(sql, *most))).await
+        run(self, List, most, |sql, most| Box::pin(visits::tag_changes(sql, *most))).await
     }
 
     /// Forgets changes of tags up to a number, after the counters of visits have followed them. For
     /// a database with one writer: with several, a change with a lower number may be committed
     /// later.
     async fn forget_tag_changes(&self, up_to: i64) -> Result<()> {
-        run(self, Write, up_to, |sql, up_to| Box::pin(sql::forget_tag_changes(sql, *up_to))).await
+        run(self, Write, up_to, |sql, up_to| Box::pin(visits::forget_tag_changes(sql, *up_to))).await
     }
 
     /// Returns a deleted tag whose links are not removed yet.
     async fn gone_tag(&self) -> Result<Option<i64>> {
-        run(self, List, (), |sql, ()| Box::pin(sql::gone_tag(sql))).await
+        run(self, List, (), |sql, ()| Box::pin(tags::gone_tag(sql))).await
     }
 
     /// Removes some links of a deleted tag, or forgets the tag if it has none. Called once the
     /// counters of visits have forgotten it.
     async fn remove_gone_tag(&self, tag: i64) -> Result<()> {
-        run(self, Write, tag, |sql, tag| Box::pin(sql::remove_gone_tag(sql, *tag))).await
+        run(self, Write, tag, |sql, tag| Box::pin(tags::remove_gone_tag(sql, *tag))).await
     }
 
     /// Runs one step of the removal of unvisited links. Returns the links that were removed, of
@@ -194,14 +196,14 @@ pub trait Catalog: Database {
     /// lease, the next removal is not due yet, all links have been examined, or visits have not
     /// been recorded for long enough to tell which links are unvisited.
     async fn sweep(&self, sweep: &Sweep) -> Result<Option<Vec<LinkId>>> {
-        run(self, LongWrite, sweep.clone(), |sql, sweep| Box::pin(sql::sweep(sql, sweep))).await
+        run(self, LongWrite, sweep.clone(), |sql, sweep| Box::pin(sweep::sweep(sql, sweep))).await
     }
 
     /// Runs one step of the index of long URLs. The process that runs it has the lease for
     /// `held_for`.
     async fn index_long_urls(&self, holder: &str, held_for: Duration) -> Result<Indexed> {
         run(self, LongWrite, (holder.to_owned(), held_for), |sql, (holder, held_for)| {
-            Box::pin(sql::index_long_urls(sql, holder, *held_for))
+            Box::pin(long_urls::index_long_urls(sql, holder, *held_for))
         })
         .await
     }

@@ -13,7 +13,7 @@ use crate::{
     Lane::{List, Read, Write},
     NamedLink, Reading, Result, Source,
     operation::run,
-    sql,
+    sql::{edits, restore, slugs, uses},
 };
 
 /// Creates, reads and changes links.
@@ -65,7 +65,7 @@ pub trait Links: Database {
     /// default domain only slugs that cannot be minted are stored; on other domains, all codes.
     async fn find_slug(&self, domain: DomainId, slug: &Slug) -> Result<Option<LinkId>> {
         run(self, Read, (domain, slug.clone()), |sql, (domain, slug)| {
-            Box::pin(sql::find_slug(sql, *domain, slug.as_str()))
+            Box::pin(slugs::find_slug(sql, *domain, slug.as_str()))
         })
         .await
     }
@@ -80,7 +80,7 @@ pub trait Links: Database {
         of: Option<ApiKeyId>,
     ) -> Result<Option<Link>> {
         run(self, List, (domain, name.to_owned(), code, of), |sql, (domain, name, code, of)| {
-            Box::pin(sql::find_deleted(sql, *domain, name, *code, *of))
+            Box::pin(restore::find_deleted(sql, *domain, name, *code, *of))
         })
         .await
     }
@@ -92,7 +92,7 @@ pub trait Links: Database {
     /// Edits a link. Returns it as it is then.
     async fn edit(&self, id: LinkId, edit: &Edit, by: ApiKeyId) -> Result<Result<Record, Refusal>> {
         let args = (id, edit.clone(), by);
-        run(self, Write, args, |sql, (id, edit, by)| Box::pin(sql::edit(sql, *id, edit, *by))).await
+        run(self, Write, args, |sql, (id, edit, by)| Box::pin(edits::edit(sql, *id, edit, *by))).await
     }
 
     /// Deletes a link. Its row stays (I7).
@@ -103,7 +103,7 @@ pub trait Links: Database {
         by: ApiKeyId,
     ) -> Result<Result<(), Refusal>> {
         run(self, Write, (id, precondition.clone(), by), |sql, (id, precondition, by)| {
-            Box::pin(sql::delete(sql, *id, precondition, *by))
+            Box::pin(edits::delete(sql, *id, precondition, *by))
         })
         .await
     }
@@ -123,7 +123,7 @@ pub trait Links: Database {
             Write,
             (id, precondition.clone(), keyspaces, by),
             |sql, (id, precondition, keyspaces, by)| {
-                Box::pin(sql::restore(sql, *id, precondition, *keyspaces, *by))
+                Box::pin(restore::restore(sql, *id, precondition, *keyspaces, *by))
             },
         )
         .await
@@ -133,11 +133,11 @@ pub trait Links: Database {
     /// Returns how many were granted, in the order of `wanted`. The ids must ascend, so that two
     /// resolvers cannot deadlock.
     async fn take_visits(&self, wanted: &[(LinkId, u64)]) -> Result<Vec<u64>> {
-        run(self, Write, wanted.to_vec(), |sql, wanted| Box::pin(sql::take_visits(sql, wanted))).await
+        run(self, Write, wanted.to_vec(), |sql, wanted| Box::pin(uses::take_visits(sql, wanted))).await
     }
 
     /// Returns whether a link's visit limit is exhausted.
     async fn is_spent(&self, id: LinkId) -> Result<bool> {
-        run(self, Read, id, |sql, id| Box::pin(sql::is_spent(sql, *id))).await
+        run(self, Read, id, |sql, id| Box::pin(uses::is_spent(sql, *id))).await
     }
 }

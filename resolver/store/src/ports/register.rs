@@ -16,7 +16,7 @@ use crate::{
     Lane::{Read, Write},
     Registration, Result, StoreError, Witness,
     operation::run,
-    sql,
+    sql::{blocks, deployment, history, reservations},
 };
 
 /// The register of blocks with the database's history, and reservations.
@@ -28,7 +28,8 @@ pub trait Register: Database {
     /// Registers a block. Idempotent.
     async fn register_block(&self, block: &BlockEntry) -> Result<Registration> {
         let registered =
-            run(self, Write, block.clone(), |sql, block| Box::pin(sql::register_block(sql, block))).await?;
+            run(self, Write, block.clone(), |sql, block| Box::pin(blocks::register_block(sql, block)))
+                .await?;
         Witness::note_registered(self.witness(), block.keyspace, block.span.end()).await;
         Ok(registered)
     }
@@ -43,7 +44,7 @@ pub trait Register: Database {
     async fn take_over_block(&self, block: &BlockEntry, leaked: u64) -> Result<Registration> {
         let args = (block.clone(), leaked);
         let taken = run(self, Write, args, |sql, (block, leaked)| {
-            Box::pin(sql::take_over_block(sql, block, *leaked))
+            Box::pin(blocks::take_over_block(sql, block, *leaked))
         });
         let taken = match taken.await {
             Ok(()) => Registration::Registered,
@@ -59,13 +60,13 @@ pub trait Register: Database {
     /// The removed numbers were not used, and may be allocated to another holder.
     async fn release_block(&self, block: &BlockEntry, kept: &[Span]) -> Result<()> {
         let args = (block.clone(), kept.to_vec());
-        run(self, Write, args, |sql, (block, kept)| Box::pin(sql::release_block(sql, block, kept))).await
+        run(self, Write, args, |sql, (block, kept)| Box::pin(blocks::release_block(sql, block, kept))).await
     }
 
     /// Returns the first number past all registered ones of a keyspace, or 0 if none is registered.
     async fn registered_end(&self, keyspace: KeyspaceIndex) -> Result<u64> {
-        let end =
-            run(self, Read, keyspace, |sql, keyspace| Box::pin(sql::registered_end(sql, *keyspace))).await?;
+        let end = run(self, Read, keyspace, |sql, keyspace| Box::pin(blocks::registered_end(sql, *keyspace)))
+            .await?;
         Witness::note_registered(self.witness(), keyspace, end).await;
         Ok(end)
     }
@@ -74,7 +75,7 @@ pub trait Register: Database {
     /// instance.
     async fn holds(&self, id: LinkId, generation: u64, instance: &str) -> Result<bool> {
         run(self, Read, (id, generation, instance.to_owned()), |sql, (id, generation, instance)| {
-            Box::pin(sql::holds(sql, *id, *generation, instance))
+            Box::pin(blocks::holds(sql, *id, *generation, instance))
         })
         .await
     }
@@ -91,13 +92,13 @@ pub trait Register: Database {
         loop {
             let page = (next, end);
             let ids =
-                run(self, Read, page, |sql, (next, end)| Box::pin(sql::page_of_links(sql, *next, *end)))
+                run(self, Read, page, |sql, (next, end)| Box::pin(blocks::page_of_links(sql, *next, *end)))
                     .await?;
             for id in &ids {
                 unused.extend(numbers(next, *id));
                 next = id + 1;
             }
-            if ids.len() < sql::LINKS_PAGE {
+            if ids.len() < blocks::LINKS_PAGE {
                 unused.extend(numbers(next, end));
                 return Ok(unused);
             }
@@ -117,7 +118,7 @@ pub trait Register: Database {
         let known = Witness::known_of(self.witness());
         let args = (at_least.max(known.mark), how, known);
         let advanced = run(self, Write, args, |sql, (at_least, how, known)| {
-            Box::pin(sql::advance(sql, *at_least, *how, known))
+            Box::pin(history::advance(sql, *at_least, *how, known))
         });
         let (advanced, history) = advanced.await?;
         Witness::note_advanced(self.witness(), advanced, history);
@@ -127,7 +128,7 @@ pub trait Register: Database {
     /// Begins a new history on an operator's request, and withholds the next `skip` numbers of each
     /// keyspace.
     async fn begin_history(&self, skip: Option<u64>) -> Result<Mark> {
-        run(self, Write, skip, |sql, skip| Box::pin(sql::begin_history(sql, *skip))).await
+        run(self, Write, skip, |sql, skip| Box::pin(history::begin_history(sql, *skip))).await
     }
 
     /// Begins a new history if the database is a backup that was restored, and has served nobody
@@ -142,13 +143,13 @@ pub trait Register: Database {
 
     /// Adopts the ledger that numbers come from if none is stored, and returns the stored one.
     async fn adopt_ledger(&self, mine: &str) -> Result<String> {
-        run(self, Write, mine.to_owned(), |sql, mine| Box::pin(sql::adopt_ledger(sql, mine))).await
+        run(self, Write, mine.to_owned(), |sql, mine| Box::pin(deployment::adopt_ledger(sql, mine))).await
     }
 
     /// Clears the adopted ledger, so that the next one is adopted. For operators whose ledger is
     /// lost.
     async fn forget_ledger(&self) -> Result<()> {
-        run(self, Write, (), |sql, ()| Box::pin(sql::forget_ledger(sql))).await
+        run(self, Write, (), |sql, ()| Box::pin(deployment::forget_ledger(sql))).await
     }
 
     /// Records a reservation before its numbers are allocated. Returns its creation time by the
@@ -160,29 +161,29 @@ pub trait Register: Database {
         key: ApiKeyId,
     ) -> Result<Timestamp> {
         run(self, Write, (id.clone(), keyspace, key), |sql, (id, keyspace, key)| {
-            Box::pin(sql::add_reservation(sql, id, *keyspace, *key))
+            Box::pin(reservations::add_reservation(sql, id, *keyspace, *key))
         })
         .await
     }
 
     /// Returns a reservation with its numbers, or `None` if it does not exist.
     async fn reservation(&self, id: &ReservationId) -> Result<Option<Reservation>> {
-        run(self, Read, id.clone(), |sql, id| Box::pin(sql::reservation(sql, id))).await
+        run(self, Read, id.clone(), |sql, id| Box::pin(reservations::reservation(sql, id))).await
     }
 
     /// Returns the latest reservations of one API key or of all keys, open ones first, at most
     /// [`RESERVATIONS_MAX`](crate::RESERVATIONS_MAX).
     async fn reservations(&self, of: Option<ApiKeyId>) -> Result<Vec<Reservation>> {
-        run(self, Read, of, |sql, of| Box::pin(sql::reservations(sql, *of))).await
+        run(self, Read, of, |sql, of| Box::pin(reservations::reservations(sql, *of))).await
     }
 
     /// Counts the open reservations of an API key and their codes.
     async fn count_reserved(&self, of: ApiKeyId) -> Result<OpenReservations> {
-        run(self, Read, of, |sql, of| Box::pin(sql::count_reserved(sql, *of))).await
+        run(self, Read, of, |sql, of| Box::pin(reservations::count_reserved(sql, *of))).await
     }
 
     /// Closes a reservation. Idempotent.
     async fn close_reservation(&self, id: &ReservationId) -> Result<()> {
-        run(self, Write, id.clone(), |sql, id| Box::pin(sql::close_reservation(sql, id))).await
+        run(self, Write, id.clone(), |sql, id| Box::pin(reservations::close_reservation(sql, id))).await
     }
 }

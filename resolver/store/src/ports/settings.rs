@@ -10,7 +10,7 @@ use crate::{
     Lane::{List, Read, Write},
     Result, SettingsPoll, SettingsVersion,
     operation::run,
-    sql,
+    sql::{deployment, domains, keyspaces, targets},
 };
 
 /// Domains, target rules, keyspaces, and the fingerprint of the code key.
@@ -25,17 +25,18 @@ pub trait Settings: Database {
     /// Returns `StoreError::Keyspace` if a keyspace was defined otherwise before, overlaps
     /// another one, or contains the code of an existing custom slug.
     async fn adopt_keyspaces(&self, mine: &[Keyspace]) -> Result<Vec<(KeyspaceIndex, Keyspace)>> {
-        run(self, Write, mine.to_vec(), |sql, mine| Box::pin(sql::adopt_keyspaces(sql, mine))).await
+        run(self, Write, mine.to_vec(), |sql, mine| Box::pin(keyspaces::adopt_keyspaces(sql, mine))).await
     }
 
     /// Returns the fingerprint of the adopted code key, or `None` if no key was adopted yet.
     async fn fingerprint(&self) -> Result<Option<String>> {
-        run(self, Read, (), |sql, ()| Box::pin(sql::fingerprint(sql))).await
+        run(self, Read, (), |sql, ()| Box::pin(deployment::fingerprint(sql))).await
     }
 
     /// Adopts the code key's fingerprint if none is stored, and returns the stored one.
     async fn adopt_fingerprint(&self, mine: &str) -> Result<String> {
-        run(self, Write, mine.to_owned(), |sql, mine| Box::pin(sql::adopt_fingerprint(sql, mine))).await
+        run(self, Write, mine.to_owned(), |sql, mine| Box::pin(deployment::adopt_fingerprint(sql, mine)))
+            .await
     }
 
     /// Returns the id of the domain with this name, and adds the domain if it does not exist.
@@ -43,7 +44,7 @@ pub trait Settings: Database {
     /// one.
     async fn add_domain(&self, authority: &Authority, most: u32, by: ApiKeyId) -> Result<Option<DomainId>> {
         run(self, Write, (authority.clone(), most, by), |sql, (authority, most, by)| {
-            Box::pin(sql::add_domain(sql, authority, *most, *by))
+            Box::pin(domains::add_domain(sql, authority, *most, *by))
         })
         .await
     }
@@ -51,29 +52,30 @@ pub trait Settings: Database {
     /// Edits a domain.
     async fn edit_domain(&self, id: DomainId, edit: &DomainEdit, by: ApiKeyId) -> Result<DomainEdited> {
         let args = (id, edit.clone(), by);
-        run(self, Write, args, |sql, (id, edit, by)| Box::pin(sql::edit_domain(sql, *id, edit, *by))).await
+        run(self, Write, args, |sql, (id, edit, by)| Box::pin(domains::edit_domain(sql, *id, edit, *by)))
+            .await
     }
 
     /// Removes a domain, unless a link or an API key depends on it. Its number is never reused.
     async fn remove_domain(&self, id: DomainId, by: ApiKeyId) -> Result<DomainRemoved> {
-        run(self, Write, (id, by), |sql, (id, by)| Box::pin(sql::remove_domain(sql, *id, *by))).await
+        run(self, Write, (id, by), |sql, (id, by)| Box::pin(domains::remove_domain(sql, *id, *by))).await
     }
 
     /// Returns the domains with links, without the default one. With `of`, only links of that API
     /// key count.
     async fn domains_with_links(&self, of: Option<ApiKeyId>) -> Result<Vec<DomainId>> {
-        run(self, List, of, |sql, of| Box::pin(sql::domains_with_links(sql, *of))).await
+        run(self, List, of, |sql, of| Box::pin(domains::domains_with_links(sql, *of))).await
     }
 
     /// Adds a target rule, or changes an existing one.
     async fn set_target(&self, rule: &TargetRule, by: ApiKeyId) -> Result<()> {
         let args = (rule.clone(), by);
-        run(self, Write, args, |sql, (rule, by)| Box::pin(sql::set_target(sql, rule, *by))).await
+        run(self, Write, args, |sql, (rule, by)| Box::pin(targets::set_target(sql, rule, *by))).await
     }
 
     /// Removes a target rule, and returns whether it existed.
     async fn remove_target(&self, pattern: &str, by: ApiKeyId) -> Result<bool> {
         let args = (pattern.to_owned(), by);
-        run(self, Write, args, |sql, (pattern, by)| Box::pin(sql::remove_target(sql, pattern, *by))).await
+        run(self, Write, args, |sql, (pattern, by)| Box::pin(targets::remove_target(sql, pattern, *by))).await
     }
 }

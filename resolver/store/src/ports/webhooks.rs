@@ -17,7 +17,7 @@ use crate::{
     Lane::{List, LongWrite, Read, Write},
     Result,
     operation::run,
-    sql,
+    sql::webhooks,
 };
 
 /// An event with its whole body and the webhooks that it is for. Without webhooks it is forgotten.
@@ -130,24 +130,26 @@ pub struct Backlog {
 pub trait Webhooks: Database {
     /// Returns all webhooks in the order of their creation.
     async fn webhooks(&self) -> Result<Vec<Webhook>> {
-        run(self, Read, (), |sql, ()| Box::pin(sql::webhooks(sql))).await
+        run(self, Read, (), |sql, ()| Box::pin(webhooks::webhooks(sql))).await
     }
 
     /// Returns a webhook.
     async fn webhook(&self, id: WebhookId) -> Result<Option<Webhook>> {
-        run(self, Read, id, |sql, id| Box::pin(sql::webhook(sql, *id))).await
+        run(self, Read, id, |sql, id| Box::pin(webhooks::webhook(sql, *id))).await
     }
 
     /// Adds a webhook. Returns `None` if there are `most` of them.
     async fn add_webhook(&self, new: &NewWebhook, most: u32, by: ApiKeyId) -> Result<Option<Webhook>> {
         let args = (new.clone(), most, by);
-        run(self, Write, args, |sql, (new, most, by)| Box::pin(sql::add_webhook(sql, new, *most, *by))).await
+        run(self, Write, args, |sql, (new, most, by)| Box::pin(webhooks::add_webhook(sql, new, *most, *by)))
+            .await
     }
 
     /// Edits a webhook, and returns it; `None` if it does not exist.
     async fn edit_webhook(&self, id: WebhookId, edit: &WebhookEdit, by: ApiKeyId) -> Result<Option<Webhook>> {
         let args = (id, edit.clone(), by);
-        run(self, Write, args, |sql, (id, edit, by)| Box::pin(sql::edit_webhook(sql, *id, edit, *by))).await
+        run(self, Write, args, |sql, (id, edit, by)| Box::pin(webhooks::edit_webhook(sql, *id, edit, *by)))
+            .await
     }
 
     /// Replaces the secret of a webhook, and returns it; `None` if it does not exist. The former
@@ -160,14 +162,14 @@ pub trait Webhooks: Database {
         by: ApiKeyId,
     ) -> Result<Option<Webhook>> {
         run(self, Write, (id, secret.clone(), keep, by), |sql, (id, secret, keep, by)| {
-            Box::pin(sql::rotate_webhook(sql, *id, secret, *keep, *by))
+            Box::pin(webhooks::rotate_webhook(sql, *id, secret, *keep, *by))
         })
         .await
     }
 
     /// Removes a webhook, and ends its open deliveries. Returns whether it existed.
     async fn remove_webhook(&self, id: WebhookId, by: ApiKeyId) -> Result<bool> {
-        run(self, Write, (id, by), |sql, (id, by)| Box::pin(sql::remove_webhook(sql, *id, *by))).await
+        run(self, Write, (id, by), |sql, (id, by)| Box::pin(webhooks::remove_webhook(sql, *id, *by))).await
     }
 
     /// Records events of visits, and sets the position of what was recorded to `up_to`, in one
@@ -178,20 +180,20 @@ pub trait Webhooks: Database {
     /// in its own transactions.
     async fn pass_on_webhook_events(&self, up_to: i64, events: &[NewWebhookEvent]) -> Result<()> {
         run(self, Write, (up_to, events.to_vec()), |sql, (up_to, events)| {
-            Box::pin(sql::pass_on_webhook_events(sql, *up_to, events))
+            Box::pin(webhooks::pass_on_webhook_events(sql, *up_to, events))
         })
         .await
     }
 
     /// Returns at most `most` events without deliveries yet, the oldest first.
     async fn waiting_webhook_events(&self, most: usize) -> Result<Vec<WebhookEvent>> {
-        run(self, Read, most, |sql, most| Box::pin(sql::waiting_webhook_events(sql, *most))).await
+        run(self, Read, most, |sql, most| Box::pin(webhooks::waiting_webhook_events(sql, *most))).await
     }
 
     /// Turns events into deliveries. An event that another process has turned into deliveries, and
     /// a webhook that is disabled or removed, are left out.
     async fn fan_out(&self, events: &[FanOut]) -> Result<FannedOut> {
-        run(self, Write, events.to_vec(), |sql, events| Box::pin(sql::fan_out(sql, events))).await
+        run(self, Write, events.to_vec(), |sql, events| Box::pin(webhooks::fan_out(sql, events))).await
     }
 
     /// Adds a delivery of a test event with this body. Returns `None` if the webhook does not exist
@@ -203,14 +205,14 @@ pub trait Webhooks: Database {
         body: &str,
     ) -> Result<Option<Delivery>> {
         run(self, Write, (webhook, message_id.to_owned(), body.to_owned()), |sql, (webhook, id, body)| {
-            Box::pin(sql::add_test_delivery(sql, *webhook, id, body))
+            Box::pin(webhooks::add_test_delivery(sql, *webhook, id, body))
         })
         .await
     }
 
     /// Returns the enabled webhooks with deliveries that are due.
     async fn due_webhooks(&self) -> Result<Vec<Webhook>> {
-        run(self, Read, (), |sql, ()| Box::pin(sql::due_webhooks(sql))).await
+        run(self, Read, (), |sql, ()| Box::pin(webhooks::due_webhooks(sql))).await
     }
 
     /// Claims due deliveries for an attempt, at most so many of each webhook, until `lease` from
@@ -221,13 +223,14 @@ pub trait Webhooks: Database {
         lease: Duration,
     ) -> Result<Vec<ClaimedDelivery>> {
         let args = (most.to_vec(), lease);
-        run(self, Write, args, |sql, (most, lease)| Box::pin(sql::claim_deliveries(sql, most, *lease))).await
+        run(self, Write, args, |sql, (most, lease)| Box::pin(webhooks::claim_deliveries(sql, most, *lease)))
+            .await
     }
 
     /// Records the end of an attempt, unless another process has claimed the delivery since.
     /// Returns whether this disabled the webhook.
     async fn end_attempt(&self, end: &AttemptEnd) -> Result<bool> {
-        run(self, Write, end.clone(), |sql, end| Box::pin(sql::end_attempt(sql, end))).await
+        run(self, Write, end.clone(), |sql, end| Box::pin(webhooks::end_attempt(sql, end))).await
     }
 
     /// Returns the latest deliveries of a webhook, at most `most`, only those before `before` if
@@ -239,7 +242,7 @@ pub trait Webhooks: Database {
         most: usize,
     ) -> Result<Vec<Delivery>> {
         run(self, List, (webhook, before, most), |sql, (webhook, before, most)| {
-            Box::pin(sql::deliveries(sql, *webhook, *before, *most))
+            Box::pin(webhooks::deliveries(sql, *webhook, *before, *most))
         })
         .await
     }
@@ -248,14 +251,14 @@ pub trait Webhooks: Database {
     /// ended. Returns `None` if the webhook has no such delivery.
     async fn redeliver(&self, webhook: WebhookId, delivery: DeliveryId) -> Result<Option<Delivery>> {
         run(self, Write, (webhook, delivery), |sql, (webhook, delivery)| {
-            Box::pin(sql::redeliver(sql, *webhook, *delivery))
+            Box::pin(webhooks::redeliver(sql, *webhook, *delivery))
         })
         .await
     }
 
     /// Returns the open deliveries of all webhooks.
     async fn webhook_backlog(&self) -> Result<Backlog> {
-        run(self, List, (), |sql, ()| Box::pin(sql::webhook_backlog(sql))).await
+        run(self, List, (), |sql, ()| Box::pin(webhooks::webhook_backlog(sql))).await
     }
 
     /// Removes ended deliveries and events that are older than `kept`, at most `most` of each, and
@@ -263,6 +266,7 @@ pub trait Webhooks: Database {
     /// left.
     async fn purge_webhooks(&self, kept: Duration, most: u32) -> Result<bool> {
         let args = (kept, most);
-        run(self, LongWrite, args, |sql, (kept, most)| Box::pin(sql::purge_webhooks(sql, *kept, *most))).await
+        run(self, LongWrite, args, |sql, (kept, most)| Box::pin(webhooks::purge_webhooks(sql, *kept, *most)))
+            .await
     }
 }

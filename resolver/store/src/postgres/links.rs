@@ -14,7 +14,8 @@ use tokio_postgres::Transaction;
 
 use super::{PostgresStore, changes, transaction::PostgresSql};
 use crate::{
-    Change, FullLink, InsertError, Inserted, InsertedLink, Links, NamedLink, Reading, Result, Source, sql,
+    Change, FullLink, InsertError, Inserted, InsertedLink, Links, NamedLink, Reading, Result, Source,
+    sql::{create, webhooks},
 };
 
 /// Records events in a transaction of the caller, such as the one that stores visits.
@@ -23,7 +24,7 @@ use crate::{
 /// Returns `StoreError` if Postgres refuses the statement. The transaction is then to be rolled
 /// back.
 pub async fn add_webhook_events(transaction: &Transaction<'_>, events: &[NewWebhookEvent]) -> Result<()> {
-    sql::add_webhook_events(&mut PostgresSql(transaction), events).await
+    webhooks::add_webhook_events(&mut PostgresSql(transaction), events).await
 }
 
 impl PostgresStore {
@@ -52,7 +53,7 @@ impl Links for PostgresStore {
         }
         self.run_insert(async |sql| {
             sql.must_be_of(history).await?;
-            sql::insert_links(sql, links, true).await
+            create::insert_links(sql, links, true).await
         })
         .await
     }
@@ -66,7 +67,7 @@ impl Links for PostgresStore {
     ) -> Result<InsertedLink, InsertError> {
         self.run_insert(async |sql| {
             sql.must_be_of(history).await?;
-            sql::insert_full(sql, link, tags, idempotency, self.tells_creates()).await
+            create::insert_full(sql, link, tags, idempotency, self.tells_creates()).await
         })
         .await
     }
@@ -78,7 +79,7 @@ impl Links for PostgresStore {
         idempotency: Option<&Idempotency>,
     ) -> Result<InsertedLink, InsertError> {
         self.run_insert(async |sql| {
-            sql::insert_named(sql, link, tags, idempotency, self.tells_creates()).await
+            create::insert_named(sql, link, tags, idempotency, self.tells_creates()).await
         })
         .await
     }

@@ -37,7 +37,7 @@ use statements::{INSERT, POLL, READ};
 use tokio::{sync::watch, time::Instant};
 use tokio_postgres::config::TargetSessionAttrs;
 
-use super::{Result, Schema, Store, Witness, sql};
+use super::{Result, Schema, Store, Witness, sql::slugs};
 
 pub use budget::{
     ConnectOptions, ConnectionBudget, DatabaseObserver, PoolCount, ReplicaRead, Server, Unobserved,
@@ -109,8 +109,8 @@ impl PostgresStore {
             writers: (0..budget.writers).map(writer).collect(),
             reader: Line::reader(address.clone(), READ),
             copy_reader: Line::reader(address.reads_anywhere(), READ),
-            slug_reader: Line::reader(address.clone(), sql::FIND_SLUG),
-            copy_slug_reader: Line::reader(address.reads_anywhere(), sql::FIND_SLUG),
+            slug_reader: Line::reader(address.clone(), slugs::FIND_SLUG),
+            copy_slug_reader: Line::reader(address.reads_anywhere(), slugs::FIND_SLUG),
             settings_reader: Line::reader(address.clone(), POLL.as_str()),
             positions: Positions::default(),
             replica: replica.map(|address| Line::reader(address, READ)),

@@ -8,7 +8,7 @@ use tokio::{sync::watch, time::Instant};
 use super::{PostgresStore, admin, budget::Server, deadline::DEADLINE, replica::Position, transaction};
 use crate::{
     Catalog, Keys, Lane, Register, Result, Settings, SettingsPoll, SettingsVersion, StoreError, Webhooks,
-    operation::run, sql,
+    operation::run, sql::domains,
 };
 
 impl Catalog for PostgresStore {}
@@ -45,7 +45,7 @@ impl Settings for PostgresStore {
             true => None,
             false => {
                 run(self, Lane::Read, known.cloned(), |sql, known| {
-                    Box::pin(sql::shared_settings(sql, known.as_ref()))
+                    Box::pin(domains::shared_settings(sql, known.as_ref()))
                 })
                 .await?
             }

@@ -7,7 +7,10 @@
 use codes::{KeyspaceIndex, LinkId};
 use numbers::Span;
 
-use super::{ROWS_AT_ONCE, Sql, Value, ids_of, number_of_end};
+use super::{
+    ROWS_AT_ONCE, Sql, Value,
+    keyspaces::{ids_of, number_of_end},
+};
 use crate::{BlockEntry, Registration, Result, StoreError};
 
 /// Ids in a page of links.

@@ -10,9 +10,7 @@ use numbers::{Mark, Span};
 use super::{
     Dialect, Sql, Value,
     blocks::{enter, registered_end},
-    ids_of,
-    keyspaces::keyspaces,
-    number_of_end,
+    keyspaces::{ids_of, keyspaces, number_of_end},
 };
 use crate::{Advanced, BlockEntry, Comparison, Result, StoreError, witness::Known};
 

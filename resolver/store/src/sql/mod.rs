@@ -11,79 +11,42 @@
 //! Rejected: a query builder. It would express the same statements in more words; the one statement
 //! that is composed at run time (`list`) has a dozen parts.
 
-mod audit;
-mod blocks;
-mod create;
-mod deployment;
+pub(super) mod audit;
+pub(super) mod blocks;
+pub(super) mod create;
+pub(super) mod deployment;
 mod details;
 mod dialect;
-mod domains;
-mod edits;
-mod history;
+pub(super) mod domains;
+pub(super) mod edits;
+pub(super) mod history;
 mod idempotency;
-mod import;
-mod keys;
-mod keyspaces;
+pub(super) mod import;
+pub(super) mod keys;
+pub(super) mod keyspaces;
 mod like;
-mod list;
-mod long_urls;
-mod reservations;
-mod restore;
-mod sessions;
-mod slugs;
-mod sweep;
-mod tags;
-mod targets;
+pub(super) mod list;
+pub(super) mod long_urls;
+pub(super) mod reservations;
+pub(super) mod restore;
+pub(super) mod sessions;
+pub(super) mod slugs;
+pub(super) mod sweep;
+pub(super) mod tags;
+pub(super) mod targets;
 mod transaction;
-mod uses;
-mod visits;
-mod webhooks;
+pub(super) mod uses;
+pub(super) mod visits;
+pub(super) mod webhooks;
 
 use super::{Result, StoreError};
 use codes::LinkId;
 use links::{Details, Link, LongUrl, StoredObject as _, api_key::ApiKeyId};
 
-pub(super) use audit::{add_audit_entry, audit_entries};
-pub(super) use blocks::{
-    LINKS_PAGE, holds, page_of_links, register_block, registered_end, release_block, take_over_block,
-};
-pub(super) use create::{insert_full, insert_links, insert_named};
-pub(super) use deployment::{adopt_fingerprint, adopt_ledger, fingerprint, forget_ledger};
 pub use dialect::Dialect;
-pub(super) use domains::{add_domain, domains_with_links, edit_domain, remove_domain, shared_settings};
-pub(super) use edits::{delete, edit};
-pub(super) use history::{advance, begin_history, raise};
-pub(super) use import::{export, import, import_position, link_count};
-pub(super) use keys::{
-    add_api_key, add_first_api_key, find_api_key, find_grant, key_names, list_api_keys, note_keys_used,
-    revoke_api_key, rotate_api_key,
-};
-pub(super) use keyspaces::{adopt_keyspaces, ids_of, number_of_end};
-pub(super) use list::{find_links, outline, outlines_of, plain_links, records};
-pub(super) use long_urls::{index_long_urls, links_of_url};
-pub(super) use reservations::{
-    add_reservation, close_reservation, count_reserved, reservation, reservations,
-};
-pub(super) use restore::{find_deleted, restore};
-pub(super) use sessions::{end_session, find_session, open_session};
-pub(super) use slugs::{FIND_SLUG, find_slug};
-pub(super) use sweep::{note_visits, sweep};
-pub(super) use tags::{
-    delete_tags, gone_tag, has_tag, remove_gone_tag, rename_tag, tag_id, tag_names, tags, tags_of_link,
-};
-pub(super) use targets::{remove_target, set_target};
 pub(super) use transaction::Cell;
 pub use transaction::{Notice, Row, Sql, Value};
-pub(super) use uses::{is_spent, take_visits};
 pub use visits::{add_to_links, tag_changes};
-pub(super) use visits::{
-    add_visits, forget_tag_changes, tag_visit_totals, take_imported_visits, visit_totals,
-};
-pub(super) use webhooks::{
-    add_test_delivery, add_webhook, add_webhook_events, claim_deliveries, deliveries, due_webhooks,
-    edit_webhook, end_attempt, fan_out, pass_on_webhook_events, purge_webhooks, redeliver, remove_webhook,
-    rotate_webhook, waiting_webhook_events, wants_creates, webhook, webhook_backlog, webhooks,
-};
 
 /// Maximum number of rows in one statement.
 const ROWS_AT_ONCE: usize = 500;

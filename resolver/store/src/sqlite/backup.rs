@@ -23,7 +23,7 @@ use rusqlite::{
 use super::{open_reader, open_writer, transaction::SqliteSql};
 use crate::{
     Result, StoreError,
-    sql::{self, Sql as _},
+    sql::{Sql as _, history},
 };
 
 /// Pages of a step: progress is reported after each.
@@ -95,7 +95,7 @@ pub(super) async fn begin_after_restore(sql: &mut SqliteSql<'_>) -> Result<Optio
     if minutes == 0 {
         return Ok(None);
     }
-    sql::begin_history(sql, None).await?;
+    history::begin_history(sql, None).await?;
     sql.query("PRAGMA user_version = 0", &[]).await?;
     let made_at = Timestamp::from_second(minutes.saturating_mul(60));
     made_at.map(Some).map_err(|error| StoreError::Corrupt(error.to_string()))

@@ -12,7 +12,9 @@ use super::{
 };
 use crate::{
     Change, FullLink, InsertError, Inserted, InsertedLink, Lane, Links, NamedLink, Reading, Result, Source,
-    StoreError, operation::run, sql,
+    StoreError,
+    operation::run,
+    sql::{create, history, list, webhooks},
 };
 
 impl SqliteStore {
@@ -29,7 +31,7 @@ impl SqliteStore {
             .run(move |connection| {
                 let (done, mark) = write::<_, StoreError>(connection, async |sql| {
                     let done = insert(&mut *sql).await?;
-                    let mark = if witness.is_some() { sql::raise(sql).await? } else { Mark(0) };
+                    let mark = if witness.is_some() { history::raise(sql).await? } else { Mark(0) };
                     Ok((done, mark))
                 })?;
                 // Recorded before any caller learns of the links.
@@ -53,8 +55,8 @@ impl Links for SqliteStore {
     async fn insert(&self, _history: &StoreEpoch, links: &[NewLink]) -> Result<Vec<Inserted>, InsertError> {
         let links = links.to_vec();
         self.insert_numbers(async move |sql| {
-            let is_announced = sql::wants_creates(sql).await?;
-            sql::insert_links(sql, &links, is_announced).await
+            let is_announced = webhooks::wants_creates(sql).await?;
+            create::insert_links(sql, &links, is_announced).await
         })
         .await
     }
@@ -68,7 +70,7 @@ impl Links for SqliteStore {
     ) -> Result<InsertedLink, InsertError> {
         let (link, tags, idempotency) = (link.clone(), tags.to_vec(), idempotency.cloned());
         self.insert_numbers(async move |sql| {
-            sql::insert_full(sql, &link, &tags, idempotency.as_ref(), true).await
+            create::insert_full(sql, &link, &tags, idempotency.as_ref(), true).await
         })
         .await
     }
@@ -81,14 +83,14 @@ impl Links for SqliteStore {
     ) -> Result<InsertedLink, InsertError> {
         let (link, tags, idempotency) = (link.clone(), tags.to_vec(), idempotency.cloned());
         self.writer
-            .write(async move |sql| sql::insert_named(sql, &link, &tags, idempotency.as_ref(), true).await)
+            .write(async move |sql| create::insert_named(sql, &link, &tags, idempotency.as_ref(), true).await)
             .await
             .map_err(insert_error)
     }
 
     async fn read(&self, ids: &[LinkId], _source: Source) -> Result<Reading> {
         let links =
-            run(self, Lane::Read, ids.to_vec(), |sql, ids| Box::pin(sql::find_links(sql, ids))).await?;
+            run(self, Lane::Read, ids.to_vec(), |sql, ids| Box::pin(list::find_links(sql, ids))).await?;
         Ok(Reading { links, copied: None, complete: true })
     }
 

@@ -24,7 +24,7 @@ use tokio::sync::watch;
 
 use super::{
     Catalog, Database, Done, Keys, Lane, Operation, Register, Result, Schema, Settings, SettingsPoll,
-    SettingsVersion, Store, StoreError, Webhooks, Witness, operation::run, sql,
+    SettingsVersion, Store, StoreError, Webhooks, Witness, operation::run, sql::domains,
 };
 
 pub use backup::Snapshot;
@@ -103,7 +103,7 @@ impl Register for SqliteStore {
 impl Settings for SqliteStore {
     async fn poll_settings(&self, known: Option<&SettingsVersion>) -> Result<SettingsPoll> {
         let settings = run(self, Lane::Read, known.cloned(), |sql, known| {
-            Box::pin(sql::shared_settings(sql, known.as_ref()))
+            Box::pin(domains::shared_settings(sql, known.as_ref()))
         });
         // SQLite's clock is this machine's.
         Ok(SettingsPoll { now: Timestamp::now(), settings: settings.await? })
