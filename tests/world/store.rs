@@ -11,9 +11,9 @@ use jiff::Timestamp;
 use links::{Edit, Idempotency, NewLink, Precondition, Record, Refusal, Tag, api_key::ApiKeyId};
 use numbers::{Mark, StoreEpoch};
 use store::{
-    Advanced, BlockEntry, Catalog, Change, Comparison, Database, Done, FullLink, InsertError, Inserted,
-    InsertedLink, Keys, Lane, Links, NamedLink, Operation, Reading, Register, Registration, Schema, Settings,
-    SettingsPoll, SettingsVersion, Source, Store, StoreError, Webhooks,
+    Advanced, BlockEntry, Change, Comparison, Database, Done, FullLink, InsertError, Inserted, InsertedLink,
+    Lane, Links, NamedLink, Operation, Reading, Register, Registration, Schema, Settings, SettingsPoll,
+    SettingsVersion, Source, Store, StoreError,
 };
 use tokio::sync::{mpsc, watch};
 
@@ -33,10 +33,6 @@ impl Database for FaultyStore {
         self.pass(self.database.sqlite.run(lane, operation)).await
     }
 }
-
-impl Catalog for FaultyStore {}
-impl Keys for FaultyStore {}
-impl Webhooks for FaultyStore {}
 
 #[async_trait]
 impl Store for FaultyStore {

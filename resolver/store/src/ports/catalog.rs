@@ -208,3 +208,5 @@ pub trait Catalog: Database {
         .await
     }
 }
+
+impl<D: Database> Catalog for D {}

@@ -115,3 +115,5 @@ pub trait Keys: Database {
         run(self, List, args, |sql, (filter, most)| Box::pin(audit::audit_entries(sql, filter, *most))).await
     }
 }
+
+impl<D: Database> Keys for D {}

@@ -270,3 +270,5 @@ pub trait Webhooks: Database {
             .await
     }
 }
+
+impl<D: Database> Webhooks for D {}

@@ -7,13 +7,8 @@ use tokio::{sync::watch, time::Instant};
 
 use super::{PostgresStore, admin, budget::Server, deadline::DEADLINE, replica::Position, transaction};
 use crate::{
-    Catalog, Keys, Lane, Register, Result, Settings, SettingsPoll, SettingsVersion, StoreError, Webhooks,
-    operation::run, sql::domains,
+    Lane, Register, Result, Settings, SettingsPoll, SettingsVersion, StoreError, operation::run, sql::domains,
 };
-
-impl Catalog for PostgresStore {}
-impl Keys for PostgresStore {}
-impl Webhooks for PostgresStore {}
 
 #[async_trait]
 impl Register for PostgresStore {

@@ -23,8 +23,8 @@ use rusqlite::{Connection, OptionalExtension as _};
 use tokio::sync::watch;
 
 use super::{
-    Catalog, Database, Done, Keys, Lane, Operation, Register, Result, Schema, Settings, SettingsPoll,
-    SettingsVersion, Store, StoreError, Webhooks, Witness, operation::run, sql::domains,
+    Database, Done, Lane, Operation, Register, Result, Schema, Settings, SettingsPoll, SettingsVersion,
+    Store, StoreError, Witness, operation::run, sql::domains,
 };
 
 pub use backup::Snapshot;
@@ -72,10 +72,6 @@ impl Database for SqliteStore {
         }
     }
 }
-
-impl Catalog for SqliteStore {}
-impl Keys for SqliteStore {}
-impl Webhooks for SqliteStore {}
 
 #[async_trait]
 impl Register for SqliteStore {
