@@ -8,7 +8,11 @@ use links::NewLink;
 use numbers::StoreEpoch;
 use tokio_postgres::{Row, types::ToSql};
 
-use super::{PostgresStore, admin, copy, deadline::DEADLINE, line::Line, transaction::row};
+use super::{
+    PostgresStore, admin, copy,
+    line::Line,
+    transaction::{DEADLINE, row},
+};
 use crate::{InsertError, Inserted, Result, StoreError, sql};
 
 impl PostgresStore {

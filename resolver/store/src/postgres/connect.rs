@@ -23,8 +23,8 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::{
     budget::{DatabaseObserver, PoolCount, Server, Unobserved},
-    deadline::DEADLINE,
     passfile::Passfile,
+    transaction::DEADLINE,
     url::Url,
 };
 use crate::{Result, StoreError};

@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use links::NewLink;
 use numbers::StoreEpoch;
 
-use super::{deadline::DEADLINE, line::Line};
+use super::{line::Line, transaction::DEADLINE};
 use crate::InsertError;
 
 /// Minimum number of links in a COPY batch. With fewer, the second round trip costs more than COPY

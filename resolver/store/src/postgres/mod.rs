@@ -10,7 +10,6 @@ mod budget;
 mod changes;
 mod connect;
 mod copy;
-mod deadline;
 mod line;
 mod links;
 mod migrations;
@@ -29,13 +28,13 @@ use std::sync::{
 };
 
 use async_trait::async_trait;
-use deadline::within;
 use jiff::Timestamp;
 use line::Line;
 use replica::Positions;
 use statements::{INSERT, POLL, READ};
 use tokio::{sync::watch, time::Instant};
 use tokio_postgres::config::TargetSessionAttrs;
+use transaction::within;
 
 use super::{Result, Schema, Store, Witness, sql::slugs};
 

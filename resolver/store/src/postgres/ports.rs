@@ -5,7 +5,12 @@ use jiff::Timestamp;
 use numbers::StoreEpoch;
 use tokio::{sync::watch, time::Instant};
 
-use super::{PostgresStore, admin, budget::Server, deadline::DEADLINE, replica::Position, transaction};
+use super::{
+    PostgresStore, admin,
+    budget::Server,
+    replica::Position,
+    transaction::{self, DEADLINE},
+};
 use crate::{
     Lane, Register, Result, Settings, SettingsPoll, SettingsVersion, StoreError, operation::run, sql::domains,
 };

@@ -15,8 +15,7 @@ use tokio_postgres::{Row, types::ToSql};
 use super::{
     PostgresStore,
     budget::{ReplicaRead, Server},
-    deadline::DEADLINE,
-    transaction,
+    transaction::{self, DEADLINE},
 };
 use crate::{Reading, Result, Source, StoreError};
 

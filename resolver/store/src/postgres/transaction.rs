@@ -21,7 +21,6 @@ use super::{
     PostgresStore,
     admin::compared_epoch,
     connect::{Connections, check_out},
-    deadline::{DEADLINE, within},
     line::rolled_back,
 };
 use crate::{
@@ -32,6 +31,9 @@ use crate::{
 /// A transaction on Postgres, which is committed by the code that began it; or a connection, each
 /// of whose statements is a transaction of its own.
 pub struct PostgresSql<'a, C>(pub &'a C);
+
+/// Deadline of one attempt at a statement or transaction, and of a wait for a connection.
+pub(super) const DEADLINE: Duration = Duration::from_secs(3);
 
 /// Server-side limits of a transaction. A caller that timed out must not keep a connection busy,
 /// and one that disappears midway must not keep locks.
@@ -45,6 +47,11 @@ const LONG: Duration = Duration::from_secs(60);
 /// Maximum number of attempts at a transaction that the server rolls back because of a deadlock or
 /// a serialization failure.
 const TRIES: usize = 3;
+
+/// Applies [`DEADLINE`] to a call.
+pub(super) async fn within<T>(call: impl Future<Output = Result<T>>) -> Result<T> {
+    tokio::time::timeout(DEADLINE, call).await.unwrap_or(Err(StoreError::TimedOut))
+}
 
 /// Begins a transaction with [`LIMITS`].
 async fn begin(client: &mut Client) -> Result<Transaction<'_>> {

@@ -112,64 +112,36 @@ fn split(text: &str) -> (&str, &str) {
 mod tests {
     use super::*;
 
-    fn parse(url: &str) -> (String, Verify, Option<PathBuf>) {
-        let url = Url::parse(url).unwrap();
-        (url.for_driver, url.verify, url.files.ca)
-    }
-
     #[test]
     fn modes_mean_what_they_mean_to_libpq() {
-        let ca = || Some(PathBuf::from("/a b"));
-        for (given, for_driver, verify, files) in [
-            ("postgres://h/d", "postgres://h/d", Verify::Nothing, None),
-            ("postgres://h/d?sslmode=prefer", "postgres://h/d?sslmode=prefer", Verify::Nothing, None),
-            ("postgres://h/d?sslmode=require", "postgres://h/d?sslmode=require", Verify::Nothing, None),
-            (
-                "postgres://h/d?sslmode=verify-ca&sslrootcert=/a%20b",
-                "postgres://h/d?sslmode=require",
-                Verify::Authority,
-                ca(),
-            ),
-            (
-                "postgres://h/d?a=1&sslmode=verify-full&b=2",
-                "postgres://h/d?a=1&b=2&sslmode=require",
-                Verify::Full,
-                None,
-            ),
-            (
-                "postgres://h/d?sslmode=require&sslrootcert=%2Fa%20b",
-                "postgres://h/d?sslmode=require",
-                Verify::Authority,
-                ca(),
-            ),
-            ("postgres://h/d?sslrootcert=/a%20b", "postgres://h/d?sslmode=require", Verify::Authority, ca()),
-            (
-                "postgres://h/d?sslmode=verify-full&sslrootcert=system",
-                "postgres://h/d?sslmode=require",
-                Verify::Full,
-                None,
-            ),
-            (
-                "postgres://u:p?x@h/d?sslmode=disable",
-                "postgres://u:p?x@h/d?sslmode=disable",
-                Verify::Nothing,
-                None,
-            ),
+        let (any, ca) = (Verify::Nothing, Some("/a b"));
+        for (given, for_driver, verify, file) in [
+            ("h/d", "h/d", any, None),
+            ("h/d?sslmode=prefer", "h/d?sslmode=prefer", any, None),
+            ("h/d?sslmode=require", "h/d?sslmode=require", any, None),
+            ("h/d?sslmode=verify-ca&sslrootcert=/a%20b", "h/d?sslmode=require", Verify::Authority, ca),
+            ("h/d?a=1&sslmode=verify-full&b=2", "h/d?a=1&b=2&sslmode=require", Verify::Full, None),
+            ("h/d?sslmode=require&sslrootcert=%2Fa%20b", "h/d?sslmode=require", Verify::Authority, ca),
+            ("h/d?sslrootcert=/a%20b", "h/d?sslmode=require", Verify::Authority, ca),
+            ("h/d?sslmode=verify-full&sslrootcert=system", "h/d?sslmode=require", Verify::Full, None),
+            ("u:p?x@h/d?sslmode=disable", "u:p?x@h/d?sslmode=disable", any, None),
         ] {
-            assert_eq!(parse(given), (for_driver.to_owned(), verify, files), "{given}");
+            let url = Url::parse(&format!("postgres://{given}")).unwrap();
+            assert_eq!(url.for_driver, format!("postgres://{for_driver}"), "{given}");
+            assert_eq!((url.verify, url.files.ca), (verify, file.map(PathBuf::from)), "{given}");
         }
     }
 
     #[test]
     fn what_cannot_be_meant_is_an_error_that_says_what_was_expected() {
-        for (url, part) in [
-            ("postgres://h/d?sslmode=allow", "verify-full"),
-            ("postgres://h/d?sslcert=/a", "sslkey"),
-            ("postgres://h/d?sslmode=verify-ca", "sslrootcert"),
-            ("postgres://h/d?sslmode=require&sslrootcert=system", "verify-full"),
+        for (parameters, part) in [
+            ("sslmode=allow", "verify-full"),
+            ("sslcert=/a", "sslkey"),
+            ("sslmode=verify-ca", "sslrootcert"),
+            ("sslmode=require&sslrootcert=system", "verify-full"),
         ] {
-            let error = Url::parse(url).err().unwrap().to_string();
-            assert!(error.contains(part), "{url}: {error}");
+            let error = Url::parse(&format!("postgres://h/d?{parameters}")).err().unwrap().to_string();
+            assert!(error.contains(part), "{parameters}: {error}");
         }
     }
 }
