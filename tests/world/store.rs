@@ -32,6 +32,11 @@ impl Database for FaultyStore {
     async fn run(&self, lane: Lane, operation: Operation) -> Result<Done, StoreError> {
         self.pass(self.database.sqlite.run(lane, operation)).await
     }
+
+    /// Never called: the inserts below have faults of their own.
+    async fn run_insert(&self, history: Option<&StoreEpoch>, insert: Operation) -> Result<Done, InsertError> {
+        self.database.sqlite.run_insert(history, insert).await
+    }
 }
 
 #[async_trait]

@@ -14,8 +14,9 @@ use std::{any::Any, sync::Arc};
 
 use async_trait::async_trait;
 use futures_util::future::BoxFuture;
+use numbers::StoreEpoch;
 
-use crate::{Result, StoreError, Witness, sql::Sql};
+use crate::{InsertError, Result, StoreError, Witness, sql::Sql};
 
 /// A database behind the ports.
 #[async_trait]
@@ -30,6 +31,20 @@ pub trait Database: Send + Sync + 'static {
 
     /// Runs an operation in a transaction and commits it.
     async fn run(&self, lane: Lane, operation: Operation) -> Result<Done>;
+
+    /// Runs an operation that stores links, under numbers of a history if that is given, and
+    /// commits it.
+    ///
+    /// # Errors
+    /// Returns `StoreError::AnotherHistory` within the error if the database's history is another
+    /// one. Nothing is stored then.
+    async fn run_insert(&self, history: Option<&StoreEpoch>, insert: Operation) -> Result<Done, InsertError>;
+
+    /// Returns whether events of new links are recorded. Each is recorded only if a webhook is
+    /// called for it; a database that knows of none saves the question.
+    fn announces_creates(&self) -> bool {
+        true
+    }
 }
 
 /// What an operation needs: a connection that may write or only reads, and how long it may take.
@@ -99,4 +114,14 @@ pub(crate) async fn run<A: Send + Sync + 'static, T: Send + 'static>(
     work: Work<A, T>,
 ) -> Result<T> {
     Ok(database.run(lane, Operation::new(args, work)).await?.take())
+}
+
+/// Runs an operation that stores links ([`Database::run_insert`]).
+pub(crate) async fn insert<A: Send + Sync + 'static, T: Send + 'static>(
+    database: &(impl Database + ?Sized),
+    history: Option<&StoreEpoch>,
+    args: A,
+    work: Work<A, T>,
+) -> Result<T, InsertError> {
+    Ok(database.run_insert(history, Operation::new(args, work)).await?.take())
 }

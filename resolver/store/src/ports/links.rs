@@ -12,8 +12,8 @@ use crate::{
     Change, Database, FullLink, InsertError, Inserted, InsertedLink,
     Lane::{List, Read, Write},
     NamedLink, Reading, Result, Source,
-    operation::run,
-    sql::{edits, restore, slugs, uses},
+    operation::{insert, run},
+    sql::{create, edits, restore, slugs, uses},
 };
 
 /// Creates, reads and changes links.
@@ -37,18 +37,20 @@ pub trait Links: Database {
     async fn insert(&self, history: &StoreEpoch, links: &[NewLink]) -> Result<Vec<Inserted>, InsertError>;
 
     /// Inserts a link with its tags under a claimed number, unless `idempotency` matches an earlier
-    /// create.
-    ///
-    /// # Errors
-    /// Returns `StoreError::AnotherHistory` within the error if the database's history is not
-    /// `history`. Nothing is stored then.
+    /// create. The history counts as for [`insert`](Self::insert).
     async fn insert_full(
         &self,
         history: &StoreEpoch,
         link: &FullLink,
         tags: &[Tag],
         idempotency: Option<&Idempotency>,
-    ) -> Result<InsertedLink, InsertError>;
+    ) -> Result<InsertedLink, InsertError> {
+        let args = (link.clone(), tags.to_vec(), idempotency.cloned(), self.announces_creates());
+        insert(self, Some(history), args, |sql, (link, tags, idempotency, is_announced)| {
+            Box::pin(create::insert_full(sql, link, tags, idempotency.as_ref(), *is_announced))
+        })
+        .await
+    }
 
     /// Inserts a link under a custom slug, unless `idempotency` matches an earlier create.
     async fn insert_named(
@@ -56,7 +58,13 @@ pub trait Links: Database {
         link: &NamedLink,
         tags: &[Tag],
         idempotency: Option<&Idempotency>,
-    ) -> Result<InsertedLink, InsertError>;
+    ) -> Result<InsertedLink, InsertError> {
+        let args = (link.clone(), tags.to_vec(), idempotency.cloned(), self.announces_creates());
+        insert(self, None, args, |sql, (link, tags, idempotency, is_announced)| {
+            Box::pin(create::insert_named(sql, link, tags, idempotency.as_ref(), *is_announced))
+        })
+        .await
+    }
 
     /// Returns the links with these ids, at most [`BATCH_MAX`](crate::BATCH_MAX), in any order.
     async fn read(&self, ids: &[LinkId], source: Source) -> Result<Reading>;

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use async_trait::async_trait;
 use codes::LinkId;
 use links::{
-    DomainId, Idempotency, NewLink, Slug, Tag,
+    DomainId, NewLink, Slug,
     webhook::{EventKind, NewWebhookEvent, Subscription},
 };
 use numbers::StoreEpoch;
@@ -14,7 +14,8 @@ use tokio_postgres::Transaction;
 
 use super::{PostgresStore, changes, transaction::PostgresSql};
 use crate::{
-    Change, FullLink, InsertError, Inserted, InsertedLink, Links, NamedLink, Reading, Result, Source,
+    Change, Database as _, InsertError, Inserted, Links, Reading, Result, Source,
+    operation::insert,
     sql::{create, webhooks},
 };
 
@@ -33,11 +34,6 @@ impl PostgresStore {
         let creates = |one: &Subscription| one.kinds.iter().any(|kind| kind == EventKind::Created.as_str());
         self.tells_creates.store(subscriptions.iter().any(creates), Ordering::Relaxed);
     }
-
-    /// Returns whether a webhook was called for new links at the last poll of the settings.
-    pub(super) fn tells_creates(&self) -> bool {
-        self.tells_creates.load(Ordering::Relaxed)
-    }
 }
 
 #[async_trait]
@@ -47,39 +43,12 @@ impl Links for PostgresStore {
     }
 
     async fn insert(&self, history: &StoreEpoch, links: &[NewLink]) -> Result<Vec<Inserted>, InsertError> {
-        if !self.tells_creates() {
+        if !self.announces_creates() {
             // Its statement records no events, so that it stays as fast as it is.
             return self.insert_batch(history, links).await;
         }
-        self.run_insert(async |sql| {
-            sql.must_be_of(history).await?;
-            create::insert_links(sql, links, true).await
-        })
-        .await
-    }
-
-    async fn insert_full(
-        &self,
-        history: &StoreEpoch,
-        link: &FullLink,
-        tags: &[Tag],
-        idempotency: Option<&Idempotency>,
-    ) -> Result<InsertedLink, InsertError> {
-        self.run_insert(async |sql| {
-            sql.must_be_of(history).await?;
-            create::insert_full(sql, link, tags, idempotency, self.tells_creates()).await
-        })
-        .await
-    }
-
-    async fn insert_named(
-        &self,
-        link: &NamedLink,
-        tags: &[Tag],
-        idempotency: Option<&Idempotency>,
-    ) -> Result<InsertedLink, InsertError> {
-        self.run_insert(async |sql| {
-            create::insert_named(sql, link, tags, idempotency, self.tells_creates()).await
+        insert(self, Some(history), links.to_vec(), |sql, links| {
+            Box::pin(create::insert_links(sql, links, true))
         })
         .await
     }

@@ -3,7 +3,7 @@
 
 use std::{
     error::Error,
-    sync::Arc,
+    sync::{Arc, atomic::Ordering},
     time::{Duration, SystemTime},
 };
 
@@ -67,17 +67,6 @@ fn is_to_be_repeated(error: &StoreError) -> bool {
     matches!(error, StoreError::Postgres(error) if error.code().is_some_and(|code| codes.contains(code)))
 }
 
-impl PostgresSql<'_, Transaction<'_>> {
-    /// Checks the database's history inside the transaction that writes. A pooler may serve each
-    /// transaction from another server.
-    ///
-    /// # Errors
-    /// Returns [`StoreError::AnotherHistory`] if the history is another one.
-    pub(super) async fn must_be_of(&self, history: &StoreEpoch) -> Result<()> {
-        if compared_epoch(self.0).await? == *history { Ok(()) } else { Err(StoreError::AnotherHistory) }
-    }
-}
-
 #[async_trait]
 impl Database for PostgresStore {
     fn is_shared(&self) -> bool {
@@ -103,20 +92,15 @@ impl Database for PostgresStore {
             end => end,
         }
     }
-}
 
-impl PostgresStore {
-    /// Runs an operation that stores links. Its outcome is known, unless COMMIT was sent and not
-    /// answered. An operation that stored nothing is committed as well, without effect.
-    pub(super) async fn run_insert<T>(
-        &self,
-        operation: impl AsyncFnOnce(&mut PostgresSql<'_, Transaction<'_>>) -> Result<T> + Copy,
-    ) -> Result<T, InsertError> {
+    /// The outcome is known, unless COMMIT was sent and not answered. An operation that stored
+    /// nothing is committed as well, without effect.
+    async fn run_insert(&self, history: Option<&StoreEpoch>, insert: Operation) -> Result<Done, InsertError> {
         let mut connection = self.connection().await.map_err(InsertError::Failed)?;
         let mut tries = 0;
         loop {
             tries += 1;
-            match insert_once(&mut connection, operation).await {
+            match insert_once(&mut connection, history, &insert).await {
                 Err(InsertError::Failed(error)) if tries < TRIES && is_to_be_repeated(&error) => {
                     self.address.note_error(&error);
                 }
@@ -130,6 +114,12 @@ impl PostgresStore {
         }
     }
 
+    fn announces_creates(&self) -> bool {
+        self.tells_creates.load(Ordering::Relaxed)
+    }
+}
+
+impl PostgresStore {
     async fn run_for(&self, pool: &Connections, deadline: Duration, operation: &Operation) -> Result<Done> {
         let got = check_out(pool).await;
         self.address.note(&got);
@@ -156,13 +146,20 @@ impl PostgresStore {
     }
 }
 
-async fn insert_once<T>(
+async fn insert_once(
     client: &mut Client,
-    operation: impl AsyncFnOnce(&mut PostgresSql<'_, Transaction<'_>>) -> Result<T>,
-) -> Result<T, InsertError> {
+    history: Option<&StoreEpoch>,
+    insert: &Operation,
+) -> Result<Done, InsertError> {
     let prepared = within(async {
         let transaction = begin(client).await?;
-        let done = operation(&mut PostgresSql(&transaction)).await?;
+        // In the transaction that writes: a pooler may serve each from another server.
+        if let Some(history) = history
+            && compared_epoch(&transaction).await? != *history
+        {
+            return Err(StoreError::AnotherHistory);
+        }
+        let done = insert.run(&mut PostgresSql(&transaction)).await?;
         Ok((transaction, done))
     });
     let (transaction, done) = prepared.await.map_err(InsertError::Failed)?;

@@ -18,13 +18,16 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
-use numbers::StoreEpoch;
+use numbers::{Mark, StoreEpoch};
 use rusqlite::{Connection, OptionalExtension as _};
 use tokio::sync::watch;
+use transaction::insert_error;
 
 use super::{
-    Database, Done, Lane, Operation, Register, Result, Schema, Settings, SettingsPoll, SettingsVersion,
-    Store, StoreError, Witness, operation::run, sql::domains,
+    Database, Done, InsertError, Lane, Operation, Register, Result, Schema, Settings, SettingsPoll,
+    SettingsVersion, Store, StoreError, Witness,
+    operation::run,
+    sql::{domains, history::raise},
 };
 
 pub use backup::Snapshot;
@@ -70,6 +73,29 @@ impl Database for SqliteStore {
             }
             Lane::List => self.lister.read(async move |sql| operation.run(sql).await).await,
         }
+    }
+
+    /// With a witness file, an insert under numbers raises the mark.
+    ///
+    /// The history is not checked. One begins before a number of it is claimed, and no other
+    /// process uses the file.
+    async fn run_insert(&self, history: Option<&StoreEpoch>, insert: Operation) -> Result<Done, InsertError> {
+        let witness = self.witness.clone().filter(|_| history.is_some());
+        self.writer
+            .run(move |connection| {
+                let (done, mark) = write::<_, StoreError>(connection, async |sql| {
+                    let done = insert.run(&mut *sql).await?;
+                    let mark = if witness.is_some() { raise(sql).await? } else { Mark(0) };
+                    Ok((done, mark))
+                })?;
+                // Recorded before any caller learns of the links.
+                if let Some(witness) = &witness {
+                    witness.note_mark(mark);
+                }
+                Ok(done)
+            })
+            .await
+            .map_err(insert_error)
     }
 }
 
