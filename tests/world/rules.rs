@@ -13,7 +13,7 @@ thread_local! {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StoreRule {
     /// While the primary is away, a copy is believed only if it has replayed all that the primary
-    /// is known to have written (`resolver/store/src/postgres/reads.rs`).
+    /// is known to have written (`resolver/store/src/postgres/links.rs`).
     Proved,
     /// The numbers of an open reservation are not taken over (`resolver/store/src/sql/blocks.rs`).
     OpenReservation,

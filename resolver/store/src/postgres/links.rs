@@ -1,23 +1,43 @@
 //! The port [`Links`] on Postgres, and events of webhooks within a caller's transaction.
+//!
+//! Reads for redirects come from a replica, from the primary, and while there is no primary from any
+//! server that proves to be as recent.
 
-use std::sync::atomic::Ordering;
+use std::{
+    collections::HashSet,
+    sync::{Mutex, MutexGuard, atomic::Ordering},
+    time::Duration,
+};
 
 use async_trait::async_trait;
 use codes::LinkId;
 use links::{
-    DomainId, NewLink, Slug,
+    DomainId, Link, NewLink, Slug, slug_spellings,
     webhook::{EventKind, NewWebhookEvent, Subscription},
 };
 use numbers::StoreEpoch;
-use tokio::sync::mpsc;
-use tokio_postgres::Transaction;
+use tokio::{sync::mpsc, time::Instant};
+use tokio_postgres::{Row, Transaction, types::ToSql};
 
-use super::{PostgresStore, changes, transaction::PostgresSql};
+use super::{
+    PostgresStore,
+    budget::{ReplicaRead, Server},
+    changes,
+    transaction::{self, DEADLINE, PostgresSql},
+};
 use crate::{
-    Change, Database as _, InsertError, Inserted, Links, Reading, Result, Source,
+    Change, Database as _, InsertError, Inserted, Links, Reading, Result, Source, StoreError,
     operation::insert,
     sql::{create, webhooks},
 };
+
+/// Deadline of a read from the primary, for each phase of
+/// [`Line::query`](super::line::Line::query). Any other server is asked after it.
+const PRIMARY_DEADLINE: Duration = Duration::from_secs(1);
+/// Deadline of a read from a replica; the primary may have to be asked after it.
+const REPLICA_DEADLINE: Duration = Duration::from_millis(500);
+/// Back-off after a failed read: how long a server is not asked.
+const SHUNNED: Duration = Duration::from_secs(1);
 
 /// Records events in a transaction of the caller, such as the one that stores visits.
 ///
@@ -26,14 +46,6 @@ use crate::{
 /// back.
 pub async fn add_webhook_events(transaction: &Transaction<'_>, events: &[NewWebhookEvent]) -> Result<()> {
     webhooks::add_webhook_events(&mut PostgresSql(transaction), events).await
-}
-
-impl PostgresStore {
-    /// Notes whether a webhook is called for new links. Each insert of a link would otherwise ask.
-    pub(super) fn note_subscriptions(&self, subscriptions: &[Subscription]) {
-        let creates = |one: &Subscription| one.kinds.iter().any(|kind| kind == EventKind::Created.as_str());
-        self.tells_creates.store(subscriptions.iter().any(creates), Ordering::Relaxed);
-    }
 }
 
 #[async_trait]
@@ -54,14 +66,149 @@ impl Links for PostgresStore {
     }
 
     async fn read(&self, ids: &[LinkId], source: Source) -> Result<Reading> {
-        self.read_links(ids, source).await
+        let replica = match source {
+            Source::Any { lag } => self.read_replica(ids, lag).await,
+            Source::Primary => None,
+        };
+        let copied = replica.map(|(mut links, as_of)| {
+            // A link that is deleted on the replica may have been restored since.
+            links.retain(|link| !link.is_deleted());
+            (links, as_of)
+        });
+        let found: HashSet<LinkId> = copied.iter().flat_map(|(links, _)| links).map(|link| link.id).collect();
+        let missing: Vec<i64> = ids.iter().filter(|id| !found.contains(id)).map(|id| id.get()).collect();
+        if missing.is_empty() {
+            return Ok(Reading { links: Vec::new(), copied, complete: true });
+        }
+        if let Some(rows) = self.read_primary(&missing).await {
+            return Ok(Reading { links: links(&rows)?, copied, complete: true });
+        }
+        let (rows, as_of) = self.read_copy(&missing).await?;
+        let (mut shown, replayed) = copied.unwrap_or((Vec::new(), as_of));
+        shown.extend(links(&rows)?);
+        Ok(Reading { links: Vec::new(), copied: Some((shown, as_of.min(replayed))), complete: false })
     }
 
     async fn find_slug(&self, domain: DomainId, slug: &Slug) -> Result<Option<LinkId>> {
-        self.read_slug(domain, slug).await
+        let mut unread = None;
+        for spelling in slug_spellings(slug.as_str()) {
+            match self.read_spelling(domain, &spelling).await {
+                Ok(None) => {}
+                Ok(found) => return Ok(found),
+                Err(error) => unread = Some(error),
+            }
+        }
+        unread.map_or(Ok(None), Err)
     }
 
     async fn send_changes(&self, changes: mpsc::Sender<Change>) {
         changes::tell(&self.address, &changes).await;
     }
+}
+
+impl PostgresStore {
+    /// Notes whether a webhook is called for new links. Each insert of a link would otherwise ask.
+    pub(super) fn note_subscriptions(&self, subscriptions: &[Subscription]) {
+        let creates = |one: &Subscription| one.kinds.iter().any(|kind| kind == EventKind::Created.as_str());
+        self.tells_creates.store(subscriptions.iter().any(creates), Ordering::Relaxed);
+    }
+
+    /// Reads from the primary. Returns `None` if the read fails, or failed within the back-off.
+    async fn read_primary(&self, ids: &[i64]) -> Option<Vec<Row>> {
+        if lock(&self.shunned).is_some_and(|until| Instant::now() < until) {
+            return None;
+        }
+        let read = self.reader.read(PRIMARY_DEADLINE, &[&ids]).await;
+        *lock(&self.shunned) = read.is_err().then(|| Instant::now() + SHUNNED);
+        if let Err(error) = &read {
+            tracing::warn!(?error, "read links from the primary");
+        }
+        read.ok()
+    }
+
+    /// Reads from any server of the URL that has all that the primary is known to have written.
+    /// Returns the rows with the instant that they are at least as recent as.
+    async fn read_copy(&self, ids: &[i64]) -> Result<(Vec<Row>, Instant)> {
+        if lock(&self.copy_shunned).is_some_and(|until| Instant::now() < until) {
+            return Err(StoreError::ReplicaBehind);
+        }
+        let read = self.copy_reader.read_replica(DEADLINE, &[&ids]).await.map_err(StoreError::from);
+        let read = read.and_then(|(replayed, rows)| {
+            let position = replayed.position.filter(|_| replayed.is_all);
+            let as_of = position.and_then(|position| self.positions.as_of_the_last(position));
+            Ok((rows, as_of.ok_or(StoreError::ReplicaBehind)?))
+        });
+        *lock(&self.copy_shunned) = read.is_err().then(|| Instant::now() + SHUNNED);
+        if matches!(read, Err(StoreError::ReplicaBehind)) {
+            self.copy_reader.leave().await;
+        }
+        read
+    }
+
+    /// Reads links from the replica. Returns them with the instant that they are at least as recent
+    /// as.
+    ///
+    /// Returns `None` without a replica, and if it does not answer, is in its back-off, or cannot
+    /// prove that it lags at most `lag` behind.
+    async fn read_replica(&self, ids: &[LinkId], lag: Duration) -> Option<(Vec<Link>, Instant)> {
+        let (replica, observer) = (self.replica.as_ref()?, &self.address.observer);
+        // Reads within the back-off count as well, by its reason: otherwise a replica that lags
+        // would be seen once a second, whatever the load.
+        let shunned = *lock(&self.replica_shunned);
+        if let Some((_, why)) = shunned.filter(|(until, _)| Instant::now() < *until) {
+            observer.replica_read(why);
+            return None;
+        }
+        let ids: Vec<i64> = ids.iter().map(|id| id.get()).collect();
+        let read = replica.read_replica(REPLICA_DEADLINE, &[&ids]).await.map_err(StoreError::from);
+        let found = read.and_then(|(replayed, rows)| {
+            let as_of = replayed.position.and_then(|replayed| self.positions.as_of(replayed, lag));
+            Ok((links(&rows)?, as_of.ok_or(StoreError::ReplicaBehind)?))
+        });
+        let outcome = match &found {
+            Ok(_) => ReplicaRead::Answered,
+            Err(StoreError::ReplicaBehind) => ReplicaRead::Behind,
+            Err(_) => ReplicaRead::Failed,
+        };
+        observer.replica_read(outcome);
+        *lock(&self.replica_shunned) = found.is_err().then(|| (Instant::now() + SHUNNED, outcome));
+        let log = |error: &StoreError| {
+            tracing::warn!(error = error as &dyn std::error::Error, "read links from the replica");
+        };
+        found.inspect_err(log).ok()
+    }
+
+    /// Asks the replica whether it answers, if there is one, and tells the observer.
+    pub(super) async fn probe_replica(&self) {
+        let Some(replica) = &self.replica else { return };
+        let none: &[i64] = &[];
+        if replica.read_replica(REPLICA_DEADLINE, &[&none]).await.is_ok() {
+            self.address.observer.answered(Server::Replica);
+        }
+    }
+
+    async fn read_spelling(&self, domain: DomainId, slug: &str) -> Result<Option<LinkId>> {
+        let id = |rows: Vec<Row>| match rows.first() {
+            Some(row) => Ok(Some(LinkId::from_stored(row.try_get(0)?))),
+            None => Ok(None),
+        };
+        let of: [&(dyn ToSql + Sync); 2] = [&domain.get(), &slug];
+        match self.slug_reader.read(PRIMARY_DEADLINE, &of).await {
+            Ok(rows) => id(rows),
+            // A copy can prove presence, but never absence (I8). An older entry does no harm: it
+            // leads to a row, which tells its own name and how old it is.
+            Err(error) => {
+                let rows = self.copy_slug_reader.query(DEADLINE, &of).await?;
+                id(rows)?.map(Some).ok_or_else(|| error.into())
+            }
+        }
+    }
+}
+
+fn lock<T>(shunned: &Mutex<Option<T>>) -> MutexGuard<'_, Option<T>> {
+    shunned.lock().expect("no code panics while it holds this lock")
+}
+
+fn links(rows: &[Row]) -> Result<Vec<Link>> {
+    rows.iter().map(|row| transaction::row(row)?.link()).collect()
 }

@@ -14,8 +14,6 @@ mod line;
 mod links;
 mod migrations;
 mod passfile;
-mod ports;
-mod reads;
 mod replica;
 mod roles;
 mod statements;
@@ -30,13 +28,18 @@ use std::sync::{
 use async_trait::async_trait;
 use jiff::Timestamp;
 use line::Line;
-use replica::Positions;
+use numbers::StoreEpoch;
+use replica::{Position, Positions};
 use statements::{INSERT, POLL, READ};
 use tokio::{sync::watch, time::Instant};
 use tokio_postgres::config::TargetSessionAttrs;
-use transaction::within;
+use transaction::{DEADLINE, within};
 
-use super::{Result, Schema, Store, Witness, sql::slugs};
+use super::{
+    Lane, Register, Result, Schema, Settings, SettingsPoll, SettingsVersion, Store, StoreError, Witness,
+    operation::run,
+    sql::{domains, slugs},
+};
 
 pub use budget::{
     ConnectOptions, ConnectionBudget, DatabaseObserver, PoolCount, ReplicaRead, Server, Unobserved,
@@ -170,5 +173,47 @@ impl Store for PostgresStore {
 
     async fn schema(&self) -> Result<Schema> {
         self.within(async { migrations::schema(&*self.connection().await?).await }).await
+    }
+}
+
+#[async_trait]
+impl Register for PostgresStore {
+    async fn epoch(&self) -> Result<StoreEpoch> {
+        self.within(async { admin::epoch(&*self.connection().await?).await }).await
+    }
+
+    fn server_start(&self) -> Option<watch::Receiver<Option<Timestamp>>> {
+        Some(self.server_start.subscribe())
+    }
+}
+
+#[async_trait]
+impl Settings for PostgresStore {
+    async fn poll_settings(&self, known: Option<&SettingsVersion>) -> Result<SettingsPoll> {
+        // Every resolver polls four times a second, and the version rarely changes.
+        let sent = Instant::now();
+        let rows = self.settings_reader.read(DEADLINE, &[]).await?;
+        self.address.observer.answered(Server::Database);
+        let row =
+            rows.first().ok_or_else(|| StoreError::Corrupt("table settings_version is empty".to_owned()))?;
+        let row = transaction::row(row)?;
+        let version = SettingsVersion { number: row.int(0)?, copy: row.text(1)?.to_owned() };
+        let start = row.time(4)?;
+        self.positions.note(sent, Position { start, at: row.int(3)? }, row.int(5)?);
+        let started = Some(start);
+        self.server_start.send_if_modified(|seen| std::mem::replace(seen, started) != started);
+        let settings = match known == Some(&version) {
+            true => None,
+            false => {
+                run(self, Lane::Read, known.cloned(), |sql, known| {
+                    Box::pin(domains::shared_settings(sql, known.as_ref()))
+                })
+                .await?
+            }
+        };
+        if let Some(settings) = &settings {
+            self.note_subscriptions(&settings.webhooks);
+        }
+        Ok(SettingsPoll { now: row.time(2)?, settings })
     }
 }
