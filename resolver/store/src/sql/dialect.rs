@@ -30,7 +30,7 @@ impl Dialect {
 
     /// SQL expression for the transaction's time minus `span`.
     pub fn now_minus(self, span: Duration) -> String {
-        format!("{} - {}{}", self.now(), milliseconds(span), self.pick(" * interval '1 millisecond'", ""))
+        format!("{} - {}{}", self.now(), span.as_millis(), self.pick(" * interval '1 millisecond'", ""))
     }
 
     /// SQL expression, as text, for the copy of the database that counts the settings' versions.
@@ -250,9 +250,4 @@ fn link_with(details: &str) -> String {
     format!(
         "link.id, link.long_url, link.title, link.crawlable, link.forward_query, link.created_at, link.created_by, {details}"
     )
-}
-
-/// Converts a duration to a parameter in milliseconds.
-pub(super) fn milliseconds(span: Duration) -> i64 {
-    i64::try_from(span.as_millis()).unwrap_or(i64::MAX)
 }

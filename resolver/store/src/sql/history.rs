@@ -137,8 +137,7 @@ async fn begin(sql: &mut dyn Sql, mark: Mark, ends: &BTreeMap<KeyspaceIndex, u64
 /// which would count for whoever has the id next.
 async fn skip_ids(sql: &mut dyn Sql) -> Result<()> {
     for (skip, least) in sql.dialect().skip_ids().into_iter().zip([DOMAINS_SKIPPED, SLUG_LINKS_SKIPPED]) {
-        let by = least + draw()? % least;
-        sql.query(skip, &[Value::Int(i64::try_from(by).unwrap_or(i64::MAX))]).await?;
+        sql.query(skip, &[Value::count(least + draw()? % least)]).await?;
     }
     Ok(())
 }

@@ -168,8 +168,7 @@ async fn spend(sql: &mut dyn Sql, id: LinkId, uses: u64) -> Result<()> {
     }
     let spend = "INSERT INTO link_use (link_id, used) VALUES ($1, $2)
                  ON CONFLICT (link_id) DO UPDATE SET used = excluded.used";
-    let uses = i64::try_from(uses).unwrap_or(i64::MAX);
-    sql.query(spend, &[Value::Int(id.get()), Value::Int(uses)]).await.map(drop)
+    sql.query(spend, &[Value::Int(id.get()), Value::count(uses)]).await.map(drop)
 }
 
 /// Returns whether the code leads to the item's target already.
@@ -192,7 +191,7 @@ pub(crate) async fn export(sql: &mut dyn Sql, after: Option<LinkId>, most: usize
              ) AS page WHERE page.before < {EXPORTED_BYTES})
          ORDER BY link.id"
     );
-    let rows = sql.query(&select, &[Value::after(after), Value::count(most)]).await?;
+    let rows = sql.query(&select, &[Value::Int(after.map_or(0, LinkId::get)), Value::count(most)]).await?;
     let links = rows.iter().map(Row::link).collect::<Result<Vec<_>, _>>()?;
     let ids: Vec<LinkId> = links.iter().map(|link| link.id).collect();
     let limited: Vec<LinkId> = links.iter().filter(|link| link.is_limited()).map(|link| link.id).collect();

@@ -23,6 +23,7 @@ pub(crate) async fn add_api_key(
         sql.dialect().json("$5")
     );
     let limits = Some(limits).filter(|limits| **limits != KeyLimits::default());
+    let corrupt = |error| StoreError::Corrupt(format!("api_key: {error}"));
     let limits = limits.map(serde_json::to_string).transpose().map_err(corrupt)?;
     let values = [
         Value::Text(name.clone()),
@@ -174,8 +175,4 @@ pub(crate) async fn rotate_api_key(
 
 fn limits(text: Option<&str>) -> KeyLimits {
     text.map(KeyLimits::from_stored).unwrap_or_default()
-}
-
-fn corrupt(error: serde_json::Error) -> StoreError {
-    StoreError::Corrupt(format!("api_key: {error}"))
 }

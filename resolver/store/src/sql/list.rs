@@ -39,7 +39,7 @@ pub(crate) async fn outline(sql: &mut dyn Sql, filter: &Filter, code: Option<Lin
     let per_page = filter.per_page.unwrap_or(PER_PAGE_MAX).min(PER_PAGE_MAX);
     let first = filter.page.max(1).saturating_sub(1).saturating_mul(per_page);
     let (limit, offset) = (values.len() + 1, values.len() + 2);
-    values.extend([per_page, first].map(|count| Value::Int(i64::try_from(count).unwrap_or(i64::MAX))));
+    values.extend([per_page, first].map(Value::count));
     let (columns, order) = (outlined_columns(sql.dialect()), order(sql.dialect(), filter));
     // Sizes are computed for the links of the page only, and not for those before it.
     let select = format!(

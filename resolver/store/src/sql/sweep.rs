@@ -40,9 +40,8 @@ pub(super) async fn note_arrived(sql: &mut dyn Sql, arrived: &mut [(LinkId, u64)
                  imported = link_seen.imported + excluded.imported",
             rows.join(", ")
         );
-        let visits = |visits: u64| Value::Int(i64::try_from(visits).unwrap_or(i64::MAX));
-        let values: Vec<Value> =
-            arrived.iter().flat_map(|(id, imported)| [Value::Int(id.get()), visits(*imported)]).collect();
+        let values = arrived.iter().flat_map(|(id, visits)| [Value::Int(id.get()), Value::count(*visits)]);
+        let values: Vec<Value> = values.collect();
         sql.query(&note, &values).await?;
     }
     Ok(())

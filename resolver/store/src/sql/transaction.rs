@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use codes::LinkId;
 use jiff::Timestamp;
 
-use super::{Dialect, dialect};
+use super::Dialect;
 use crate::{Result, StoreError};
 
 /// A connection to a database, mostly within a transaction.
@@ -95,12 +95,7 @@ impl Value {
 
     /// Converts a duration to milliseconds.
     pub(super) fn milliseconds(span: Duration) -> Self {
-        Self::Int(dialect::milliseconds(span))
-    }
-
-    /// Converts the id after which a page begins; `None` is before the first.
-    pub(super) fn after(id: Option<LinkId>) -> Self {
-        Self::Int(id.map_or(0, LinkId::get))
+        Self::count(span.as_millis())
     }
 }
 

@@ -37,8 +37,7 @@ async fn take(sql: &mut dyn Sql, id: LinkId, count: u64) -> Result<u64> {
     let granted = granted_visits(limit.map(unsigned), unsigned(used), count.min(i64::MAX.unsigned_abs()));
     if granted > 0 {
         let spend = "UPDATE link_use SET used = used + CAST($1 AS bigint) WHERE link_id = $2";
-        let by = Value::Int(i64::try_from(granted).unwrap_or(i64::MAX));
-        sql.query(spend, &[by, id]).await?;
+        sql.query(spend, &[Value::count(granted), id]).await?;
     }
     Ok(granted)
 }

@@ -9,7 +9,6 @@
 use std::{collections::HashSet, time::Duration};
 
 use clickhouse::Row;
-use codes::LinkId;
 use links::DomainId;
 use serde::Deserialize;
 use store::StoreError;
@@ -28,6 +27,7 @@ use crate::{
         self, OpenCut,
         erasures::{self, ErasedIds, LaterVisits, OpenErasure},
     },
+    sql::changes::stored_link,
 };
 
 /// Deletions in one step.
@@ -46,17 +46,6 @@ struct Found {
     id: i64,
     domain: i32,
     flags: i16,
-}
-
-impl From<&Found> for ErasedRow {
-    fn from(row: &Found) -> Self {
-        Self {
-            link: (row.link_id != 0).then(|| LinkId::from_stored(row.link_id)),
-            id: VisitId::from_stored(row.id),
-            domain: DomainId::from_stored(row.domain.into()),
-            flags: Flags::from_stored(row.flags),
-        }
-    }
 }
 
 /// How deletions and erasures take turns.
@@ -159,7 +148,13 @@ async fn move_day(store: &ClickhouseVisits, open: &OpenErasure, day: Day) -> Res
     let found = store.fetch_latest::<Found>(Table::ByTime, &query).await?;
     let last = found.last().filter(|_| found.len() == STEP);
     let next = last.map_or(end, |row| VisitId::from_stored(row.id + 1));
-    let rows: Vec<ErasedRow> = found.iter().map(ErasedRow::from).collect();
+    let row = |row: &Found| ErasedRow {
+        link: stored_link(row.link_id),
+        id: VisitId::from_stored(row.id),
+        domain: DomainId::from_stored(row.domain.into()),
+        flags: Flags::from_stored(row.flags),
+    };
+    let rows: Vec<ErasedRow> = found.iter().map(row).collect();
     store.counters.transact(async |sql| erasures::move_on(sql, open, &rows, next).await).await
 }
 

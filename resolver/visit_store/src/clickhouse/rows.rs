@@ -9,15 +9,19 @@ use clickhouse::{
 use codes::LinkId;
 use links::DomainId;
 use serde::Deserialize;
-use visits::{
-    BOT, Day, Flags, Language, OrphanKind, Outcome, Slot, StoredAddress, Subject, TextHash, VisitId, VisitRow,
-};
+use visits::{BOT, Day, Flags, Language, Slot, StoredAddress, Subject, TextHash, VisitId, VisitRow};
 
 use super::{
     schema::{TABLES, Table},
     servers::Servers,
 };
-use crate::{Result, RowQuery, RowsRecord, VisitStoreError};
+use crate::{
+    Result, RowQuery, RowsRecord, VisitStoreError,
+    sql::{
+        changes::stored_link,
+        rows::{of_kind, on},
+    },
+};
 
 /// The columns of the tables, in the order of [`StoredRow`].
 const COLUMNS: &str = VisitRow::COLUMNS;
@@ -44,7 +48,7 @@ pub(super) struct StoredRow {
 impl From<StoredRow> for VisitRow {
     fn from(row: StoredRow) -> Self {
         Self {
-            link: (row.link_id != 0).then(|| LinkId::from_stored(row.link_id)),
+            link: stored_link(row.link_id),
             id: VisitId::from_stored(row.id),
             visitor: row.visitor,
             user_agent: TextHash::from_stored(row.user_agent),
@@ -171,9 +175,7 @@ pub(super) struct Selection {
 impl Selection {
     /// Selects the rows of a query. `links` are those of its tag.
     pub(super) fn new(database: &str, query: &RowQuery, links: &[i64]) -> Self {
-        let on = |domain: Option<DomainId>| {
-            domain.map_or_else(String::new, |domain| format!(" AND domain = {}", domain.get()))
-        };
+        let of_kind = |kind| of_kind(kind, "bitShiftRight(flags, 1)");
         let (table, of_subject) = match query.subject {
             Subject::Link(link) => (Table::ByLink, format!("link_id = {}", link.get())),
             Subject::All(domain) => (Table::ByTime, format!("link_id != 0{}", on(domain))),
@@ -234,11 +236,4 @@ pub(super) fn any_of(column: &str, numbers: &[i64]) -> String {
         1..=FEW_LINKS => format!("{column} IN ({})", list.join(", ")),
         _ => format!("{column} IN (SELECT toInt64(arrayJoin(splitByChar(',', '{}'))))", list.join(",")),
     }
-}
-
-/// SQL condition for a kind of orphan visits.
-fn of_kind(kind: OrphanKind) -> String {
-    let outcomes = Outcome::ALL.into_iter().filter(|outcome| outcome.orphan() == Some(kind));
-    let numbers: Vec<String> = outcomes.map(|outcome| outcome.number().to_string()).collect();
-    format!(" AND bitShiftRight(flags, 1) IN ({})", numbers.join(", "))
 }

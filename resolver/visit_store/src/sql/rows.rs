@@ -42,9 +42,6 @@ pub(crate) async fn rows_from(sql: &mut dyn Sql) -> Result<Option<Day>> {
 /// SQL condition of a query. Numbers are part of the text, so that the planner leaves out
 /// partitions before it plans for them.
 pub(crate) fn condition(dialect: Dialect, query: &RowQuery) -> String {
-    let on = |domain: Option<DomainId>| {
-        domain.map_or_else(String::new, |domain| format!(" AND domain = {}", domain.get()))
-    };
     let of_subject = match query.subject {
         Subject::Link(link) => format!("link_id = {}", link.get()),
         Subject::All(domain) => format!("link_id <> 0{}", on(domain)),
@@ -52,6 +49,7 @@ pub(crate) fn condition(dialect: Dialect, query: &RowQuery) -> String {
             format!("link_id {} AND link_id <> 0{}", among_links_of(dialect, tag, query), on(domain))
         }
         Subject::Orphans(kind, domain) => {
+            let of_kind = |kind| of_kind(kind, "flags >> 1");
             format!("link_id = 0{}{}", kind.map_or_else(String::new, of_kind), on(domain))
         }
     };
@@ -73,10 +71,16 @@ fn among_links_of(dialect: Dialect, tag: i64, query: &RowQuery) -> String {
     if is_rare { format!("= ANY (ARRAY ({links}))") } else { format!("IN ({links})") }
 }
 
-fn of_kind(kind: OrphanKind) -> String {
+/// SQL condition for a kind of orphan visits. `outcome` is an expression for the stored outcome.
+pub(crate) fn of_kind(kind: OrphanKind, outcome: &str) -> String {
     let outcomes = Outcome::ALL.into_iter().filter(|outcome| outcome.orphan() == Some(kind));
     let numbers: Vec<String> = outcomes.map(|outcome| outcome.number().to_string()).collect();
-    format!(" AND flags >> 1 IN ({})", numbers.join(", "))
+    format!(" AND {outcome} IN ({})", numbers.join(", "))
+}
+
+/// SQL condition for visits on a domain, if one is given.
+pub(crate) fn on(domain: Option<DomainId>) -> String {
+    domain.map_or_else(String::new, |domain| format!(" AND domain = {}", domain.get()))
 }
 
 fn row(row: &Row) -> Result<VisitRow> {
