@@ -1,18 +1,18 @@
 //! Merging of the days of a month into one row.
 
-use store::{Row, Sql, Value};
-use visits::{Month, tally::Counters};
+use store::{Dialect, Row, Sql, Value};
+use visits::{Day, Month, tally::Counters};
 
 use super::take_counters;
-use crate::Result;
+use crate::{Result, sqlite::LINKS};
 
 /// Months whose days are merged, back from the current one.
-pub(crate) const MONTHS: i32 = 13;
+const MONTHS: i32 = 13;
 pub(crate) const STEP: usize = 50;
 /// Bytes of a month's days from which a merged row is worth its space.
-pub(crate) const WORTHWHILE: i64 = 16 * 1024;
+const WORTHWHILE: i64 = 16 * 1024;
 /// Visits from which a link's months are merged.
-pub(crate) const BUSY: i64 = 1_000;
+const BUSY: i64 = 1_000;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MonthKey {
@@ -23,10 +23,55 @@ pub(crate) struct MonthKey {
 }
 
 impl MonthKey {
-    pub(crate) fn of(row: &Row) -> Result<Self> {
+    fn of(row: &Row) -> Result<Self> {
         let month = Month::from_stored(row.number(3)?);
         Ok(Self { kind: row.number(0)?, subject: row.int(1)?, part: row.int(2)?, month })
     }
+}
+
+/// Returns months of busy subjects whose merged rows are missing or outdated. The current month is
+/// left out. Links have too many days to look through, so only the links that are known to have
+/// many visits are asked for.
+pub(crate) async fn outdated(sql: &mut dyn Sql) -> Result<Vec<MonthKey>> {
+    let today = format!("SELECT {} / 86400000", sql.dialect().now_millis());
+    let today = sql.number(&today, &[]).await?.and_then(|day| i32::try_from(day).ok()).unwrap_or(0);
+    let end = Day::from_stored(today).month();
+    let first = Month::from_stored(end.get() - MONTHS);
+    let (month, link_seen) = match sql.dialect() {
+        Dialect::Postgres => (
+            "CAST(extract(year FROM date '1970-01-01' + day) * 12
+                + extract(month FROM date '1970-01-01' + day) - 1 AS integer)",
+            "link_seen".to_owned(),
+        ),
+        Dialect::Sqlite => (
+            "CAST(strftime('%Y', day * 86400, 'unixepoch') AS INTEGER) * 12
+                + CAST(strftime('%m', day * 86400, 'unixepoch') AS INTEGER) - 1",
+            format!("{LINKS}.link_seen"),
+        ),
+    };
+    let days = |whose: &str| {
+        format!(
+            "SELECT kind, subject, part, version, {month} AS month,
+                    octet_length(quarters) + octet_length(dimensions) + octet_length(visitors)
+                        + octet_length(addresses) AS bytes
+             FROM visit_day WHERE {whose} AND day >= {} AND day < {}",
+            first.first_day().get(),
+            end.first_day().get()
+        )
+    };
+    let busy = format!("kind = 0 AND subject IN (SELECT link_id FROM {link_seen} WHERE total >= {BUSY})");
+    let query = format!(
+        "WITH days AS ({} UNION ALL {}),
+              sums AS (SELECT kind, subject, part, month, sum(version) AS version, sum(bytes) AS bytes
+                       FROM days GROUP BY 1, 2, 3, 4)
+         SELECT sums.kind, sums.subject, sums.part, sums.month
+         FROM sums LEFT JOIN visit_month AS merged USING (kind, subject, part, month)
+         WHERE sums.bytes > {WORTHWHILE} AND merged.version IS DISTINCT FROM sums.version
+         ORDER BY 1, 2, 3, 4 LIMIT {STEP}",
+        days("kind > 0"),
+        days(&busy)
+    );
+    sql.query(&query, &[]).await?.iter().map(MonthKey::of).collect()
 }
 
 pub(crate) async fn merge(sql: &mut dyn Sql, key: &MonthKey) -> Result<()> {

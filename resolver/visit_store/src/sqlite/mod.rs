@@ -13,7 +13,6 @@
 mod chores;
 mod events;
 mod link_visits;
-mod merge;
 mod migrations;
 mod tags;
 mod write;
@@ -124,7 +123,7 @@ impl VisitStore for SqliteVisits {
     }
 
     async fn merge(&self) -> Result<bool> {
-        let months = self.lister.read(async move |sql| merge::outdated(sql).await).await?;
+        let months = self.lister.read(async move |sql| months::outdated(sql).await).await?;
         let has_more = months.len() == months::STEP;
         for month in months {
             self.writer.write(async move |sql| sql::months::merge(sql, &month).await).await?;
