@@ -17,7 +17,7 @@ use crate::{
     Batch, Producer, Result, StoredText, VisitStoreError, WriteError,
     link_visits::insert_links,
     port::stored_slot,
-    sql::{changes::is_outdated, days, producers::move_position},
+    sql::{days, producers::begin},
 };
 
 /// Limits on the server's side, so that a writer that disappears keeps no locks.
@@ -63,12 +63,7 @@ async fn prepare(
     let lock = format!("SELECT pg_advisory_xact_lock_shared({LOCK})");
     transaction.batch_execute(&lock).await.map_err(failed)?;
     let sql = &mut PostgresSql(transaction);
-    if is_outdated(sql, batch, known).await.map_err(WriteError::Failed)? {
-        return Err(WriteError::Outdated);
-    }
-    if !move_position(sql, producer, batch).await.map_err(WriteError::Failed)? {
-        return Err(WriteError::Fenced);
-    }
+    begin(sql, producer, batch, known).await?;
     let rest = async {
         copy_rows(transaction, rows).await?;
         insert_texts(transaction, batch.texts.iter().chain(&batch.addresses)).await?;

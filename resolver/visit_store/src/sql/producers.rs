@@ -3,8 +3,10 @@
 use store::{Sql, Value};
 use visits::Slot;
 
-use super::lock;
-use crate::{Batch, Producer, Result, SILENT, SpoolId, Standing, VisitStoreError, port::stored_slot};
+use super::{changes::is_outdated, lock};
+use crate::{
+    Batch, Producer, Result, SILENT, SpoolId, Standing, VisitStoreError, WriteError, port::stored_slot,
+};
 
 const REGISTRATIONS: i64 = 0x5348_4f52_5652_4547;
 
@@ -100,8 +102,17 @@ pub(crate) async fn release(sql: &mut dyn Sql, producer: &Producer) -> Result<()
     Ok(())
 }
 
-/// Moves the position of a producer, if it is still where a batch begins. Returns whether it is.
-pub(crate) async fn move_position(sql: &mut dyn Sql, producer: &Producer, batch: &Batch) -> Result<bool> {
+/// Begins to store a batch: moves the position of its producer, unless something has changed since
+/// the batch was made, or the position is another one.
+pub(crate) async fn begin(
+    sql: &mut dyn Sql,
+    producer: &Producer,
+    batch: &Batch,
+    known: i64,
+) -> Result<(), WriteError> {
+    if is_outdated(sql, batch, known).await.map_err(WriteError::Failed)? {
+        return Err(WriteError::Outdated);
+    }
     let advance = format!(
         "UPDATE visit_producer SET position = $1, seen_at = {}
          WHERE spool = $2 AND incarnation = $3 AND slot = $4 AND position = $5",
@@ -114,5 +125,9 @@ pub(crate) async fn move_position(sql: &mut dyn Sql, producer: &Producer, batch:
         stored_slot(producer.slot).into(),
         Value::count(batch.from),
     ];
-    Ok(sql.execute(&advance, &values).await? == 1)
+    match sql.execute(&advance, &values).await {
+        Ok(1) => Ok(()),
+        Ok(_) => Err(WriteError::Fenced),
+        Err(error) => Err(WriteError::Failed(error.into())),
+    }
 }

@@ -10,7 +10,7 @@ use crate::{
     Batch, Producer, Result, StoredText, VisitStoreError, WriteError,
     link_visits::insert_links,
     port::stored_slot,
-    sql::{changes::is_outdated, days, producers::move_position},
+    sql::{days, producers::begin},
 };
 
 /// Ids that are tried for a row, one for each microsecond.
@@ -49,12 +49,7 @@ async fn prepare(
     batch: &Batch,
     known: i64,
 ) -> Result<(), WriteError> {
-    if is_outdated(sql, batch, known).await.map_err(WriteError::Failed)? {
-        return Err(WriteError::Outdated);
-    }
-    if !move_position(sql, producer, batch).await.map_err(WriteError::Failed)? {
-        return Err(WriteError::Fenced);
-    }
+    begin(sql, producer, batch, known).await?;
     let rest = async {
         insert_rows(sql.0, &batch.rows)?;
         insert_texts(sql.0, batch.texts.iter().chain(&batch.addresses))?;
