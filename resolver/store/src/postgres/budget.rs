@@ -84,25 +84,20 @@ pub enum ReplicaRead {
 /// Told of what happens on connections, for metrics.
 pub trait DatabaseObserver: Send + Sync + 'static {
     /// A call waited so long for a connection of a pool.
-    fn waited(&self, pool: &'static str, time: Duration);
+    fn waited(&self, _pool: &'static str, _time: Duration) {}
     /// A server answered one of the calls that ask it every few seconds.
-    fn answered(&self, server: Server);
+    fn answered(&self, _server: Server) {}
     /// A call failed: a SQLSTATE, `lost` for a connection that broke or was refused, or `timeout`.
-    fn failed(&self, server: Server, reason: &str);
+    fn failed(&self, _server: Server, _reason: &str) {}
     /// A read was one for the replica.
-    fn replica_read(&self, outcome: ReplicaRead);
+    fn replica_read(&self, _outcome: ReplicaRead) {}
 }
 
 /// No-op observer.
 #[derive(Clone, Copy, Debug)]
 pub struct Unobserved;
 
-impl DatabaseObserver for Unobserved {
-    fn waited(&self, _pool: &'static str, _time: Duration) {}
-    fn answered(&self, _server: Server) {}
-    fn failed(&self, _server: Server, _reason: &str) {}
-    fn replica_read(&self, _outcome: ReplicaRead) {}
-}
+impl DatabaseObserver for Unobserved {}
 
 /// How a process connects.
 #[derive(Clone)]

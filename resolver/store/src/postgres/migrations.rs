@@ -11,7 +11,7 @@
 
 use std::time::Duration;
 
-use refinery::{Runner, Target};
+use refinery::Target;
 use tokio::time::{Instant, sleep};
 use tokio_postgres::{Client, error::SqlState};
 
@@ -86,7 +86,7 @@ async fn apply(client: &mut Client, target: Target) -> Result<()> {
     client.batch_execute(LOCK_TIMEOUT).await?;
     let until = Instant::now() + LOCKED_WITHIN;
     loop {
-        let error = match runner(target).run_async(client).await {
+        let error = match files::migrations::runner().set_target(target).run_async(client).await {
             Ok(report) => {
                 tell(&report);
                 return Ok(());
@@ -133,10 +133,6 @@ fn statements(version: i32) -> Vec<String> {
     let sql = file.and_then(|file| file.sql()).unwrap_or_default();
     let lines = sql.lines().filter(|line| !line.is_empty() && !line.starts_with("--"));
     lines.map(|line| line.trim_end_matches(';').to_owned()).collect()
-}
-
-fn runner(target: Target) -> Runner {
-    files::migrations::runner().set_target(target)
 }
 
 fn tell(report: &refinery::Report) {

@@ -37,12 +37,10 @@ pub async fn grant(url: &str, roles: &ServingRoles) -> Result<()> {
     let (client, connection) = Address::parse(url)?.connect().await?;
     let connection = tokio::spawn(connection);
     if let Some(role) = &roles.serve {
-        let role = quoted(&client, role).await?;
-        client.batch_execute(&serve(&role)).await?;
+        client.batch_execute(&serve(&quoted(&client, role).await?)).await?;
     }
     if let Some(role) = &roles.redirect {
-        let role = quoted(&client, role).await?;
-        client.batch_execute(&redirect(&role)).await?;
+        client.batch_execute(&redirect(&quoted(&client, role).await?)).await?;
     }
     drop(client);
     // It ends with the client; an error of the connection no longer matters.

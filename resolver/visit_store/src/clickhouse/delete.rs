@@ -118,7 +118,7 @@ async fn erase(store: &ClickhouseVisits, under_way: &mut Option<UnderWay>) -> Re
         Some(day) if erased.ids.len() < STEP => move_day(store, &open, day).await?,
         None if erased.ids.is_empty() => {
             // First without a lock, so that the question below is quick with one.
-            store.sync(Table::ByTime).await?;
+            store.servers.sync(&Table::ByTime.of(store.database())).await?;
             let later: LaterVisits<'_> = Box::new(|hashes| {
                 Box::pin(async move {
                     let asked = later_visits(store, open.erasure.before, hashes);
@@ -139,13 +139,13 @@ async fn move_day(store: &ClickhouseVisits, open: &OpenErasure, day: Day) -> Res
     let condition = of_erasure(store, &open.erasure).await?;
     let from = open.next.max(VisitId::floor(day.start()));
     let end = open.erasure.before.min(VisitId::floor(day.next().start()));
+    let table = Table::ByTime.of(store.database());
     let query = format!(
-        "SELECT link_id, id, domain, flags FROM {} WHERE id >= {} AND id < {} AND {condition} ORDER BY id LIMIT {STEP}",
-        Table::ByTime.of(store.database()),
+        "SELECT link_id, id, domain, flags FROM {table} WHERE id >= {} AND id < {} AND {condition} ORDER BY id LIMIT {STEP}",
         from.get(),
         end.get()
     );
-    let found = store.fetch_latest::<Found>(Table::ByTime, &query).await?;
+    let found = store.servers.fetch_latest::<Found>(&table, &query).await?;
     let last = found.last().filter(|_| found.len() == STEP);
     let next = last.map_or(end, |row| VisitId::from_stored(row.id + 1));
     let row = |row: &Found| ErasedRow {
@@ -161,13 +161,13 @@ async fn move_day(store: &ClickhouseVisits, open: &OpenErasure, day: Day) -> Res
 /// Returns which of some whole addresses, given by their stored numbers, are those of visits from
 /// an id on.
 async fn later_visits(store: &ClickhouseVisits, from: VisitId, hashes: Vec<i64>) -> Result<HashSet<i64>> {
+    let table = Table::ByTime.of(store.database());
     let query = format!(
-        "SELECT DISTINCT address FROM {} WHERE id >= {} AND {}",
-        Table::ByTime.of(store.database()),
+        "SELECT DISTINCT address FROM {table} WHERE id >= {} AND {}",
         from.get(),
         any_of("address", &hashes)
     );
-    Ok(store.fetch_latest::<i64>(Table::ByTime, &query).await?.into_iter().collect())
+    Ok(store.servers.fetch_latest::<i64>(&table, &query).await?.into_iter().collect())
 }
 
 /// SQL condition for rows whose address belongs to an erasure's network.

@@ -26,7 +26,6 @@ use visits::{Day, Subject, TextKey, VisitId, VisitRow};
 
 pub use address::ClickhouseAddress;
 use rows::Selection;
-use schema::Table;
 use servers::Servers;
 
 use crate::{
@@ -62,25 +61,6 @@ impl ClickhouseVisits {
     async fn text_key(&self) -> Result<TextKey> {
         let key = self.texts.get_or_try_init(async || Ok(self.counters.secrets().await?.0)).await;
         key.cloned()
-    }
-
-    /// Waits until a replica has everything that is stored so far.
-    async fn sync(&self, table: Table) -> Result<()> {
-        match self.address.cluster {
-            None => Ok(()),
-            Some(_) => self.servers.sync(&table.of(self.database())).await,
-        }
-    }
-
-    /// Returns the rows of a query of a table from a server that has all rows stored so far.
-    async fn fetch_latest<T>(&self, table: Table, query: &str) -> Result<Vec<T>>
-    where
-        T: clickhouse::RowOwned + clickhouse::RowRead + Send,
-    {
-        match self.address.cluster {
-            None => self.servers.fetch(query).await,
-            Some(_) => self.servers.fetch_synced(&table.of(self.database()), query).await,
-        }
     }
 
     async fn select(&self, query: &RowQuery) -> Result<Selection> {

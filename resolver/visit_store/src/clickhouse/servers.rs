@@ -77,6 +77,8 @@ fn reason(error: &Error) -> &'static str {
 /// The servers.
 pub(super) struct Servers {
     servers: Vec<Server>,
+    /// Whether they are replicas.
+    are_replicas: bool,
     /// The one that answered last.
     current: AtomicUsize,
     observer: Arc<dyn DatabaseObserver>,
@@ -100,7 +102,7 @@ impl Servers {
             Server { address: client, known: OnceCell::new() }
         };
         let servers = address.servers.iter().map(client).collect();
-        Self { servers, current: AtomicUsize::new(0), observer }
+        Self { servers, are_replicas: address.cluster.is_some(), current: AtomicUsize::new(0), observer }
     }
 
     /// Makes a call to the server that answered last. If it fails, the others get the call as well,
@@ -156,15 +158,18 @@ impl Servers {
 
     /// Waits until a replica has everything of a table that any other has.
     pub(super) async fn sync(&self, table: &str) -> Result<()> {
-        self.call_one(SYNC, |server| server.sync(table)).await
+        if self.are_replicas { self.call_one(SYNC, |server| server.sync(table)).await } else { Ok(()) }
     }
 
-    /// Returns the rows of a query from a replica that first fetches what others have of a table.
-    /// It fails while a replica is away that alone has some of it.
-    pub(super) async fn fetch_synced<T>(&self, table: &str, query: &str) -> Result<Vec<T>>
+    /// Returns the rows of a query from a server that has all rows of a table: a replica first
+    /// fetches what others have. It fails while a replica is away that alone has some of it.
+    pub(super) async fn fetch_latest<T>(&self, table: &str, query: &str) -> Result<Vec<T>>
     where
         T: clickhouse::RowOwned + clickhouse::RowRead + Send,
     {
+        if !self.are_replicas {
+            return self.fetch(query).await;
+        }
         self.call_one(SYNC, |server| async move {
             server.sync(table).await?;
             server.client.query_raw(query).fetch_all::<T>().await
