@@ -64,8 +64,7 @@ pub enum StoreError {
     /// keyspace or an existing slug, or a keyspace was added that this process does not know.
     #[error("{0}")]
     Keyspace(String),
-    /// Another allocation holds numbers of this block in the register, or the block's own entry is
-    /// gone.
+    /// Another allocation holds numbers of a block, or the block's own entry is gone.
     #[error("the register has these numbers under another allocation")]
     Overlap,
     /// Every candidate code of an item of an import is taken. Nothing of the batch is stored.
@@ -74,20 +73,17 @@ pub enum StoreError {
         /// The index of the item in its batch.
         item: usize,
     },
-    /// LISTEN receives no notifications. The connection ends at a transaction pooler, which shares
-    /// servers between transactions, and not at the server itself.
+    /// LISTEN receives no notifications: the connection ends at a transaction pooler.
     #[error("notifications of the database do not arrive: expected a connection to the server itself")]
     Deaf,
-    /// A standby cannot prove that its rows are recent enough: it lags too far behind, or follows
-    /// another server.
+    /// A standby lags too far behind, or follows another server.
     #[error("a standby cannot prove that its rows are recent enough")]
     ReplicaBehind,
     /// The database belongs to another history: a standby or a restored copy has taken over, and
     /// may lack the last links.
     #[error("the database has failed over")]
     AnotherHistory,
-    /// The server has restarted, and the database's mark has not been compared with the ledger's
-    /// since.
+    /// The database's mark has not been compared with the ledger's since the server's start.
     #[error(
         "the database's server has restarted: nothing is stored under a number until it is known not to be an older copy"
     )]

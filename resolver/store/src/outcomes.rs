@@ -12,8 +12,8 @@ use tokio::time::Instant;
 pub enum Advanced {
     /// The mark was not below the known one. Carries the current mark.
     To(Mark),
-    /// The mark was below the known one: the database was restored from an older copy. A new
-    /// history begins with the mark carried here.
+    /// The mark was lower: the database was restored from an older copy. A new history begins with
+    /// the mark carried here.
     Began(Mark),
     /// The server has restarted, so the known mark may be stale: ask the ledger again. Nothing was
     /// changed.
@@ -98,8 +98,7 @@ pub struct SettingsVersion {
     /// The version number; it grows with each change. A database that was restored from an older
     /// copy continues from a lower number, and reaches the same numbers again with other settings.
     pub number: i64,
-    /// The copy of the database in which the number was counted: the start of its server, the
-    /// identity of its table, and its history.
+    /// The copy of the database in which the number was counted.
     pub copy: String,
 }
 

@@ -154,12 +154,9 @@ pub trait Catalog: Database {
         run(self, Write, link, |sql, link| Box::pin(visits::take_imported_visits(sql, *link))).await
     }
 
-    /// Adds visits to links, and sets the position of what was added to `up_to`, in one
-    /// transaction. Does nothing if the position is there already, so a retry counts nothing twice.
-    /// Each link occurs once, and the ids must ascend.
-    ///
-    /// A store of visits in another database calls this; a store in the same database counts in its
-    /// own transactions.
+    /// Adds visits of a store in another database to links, and sets the position of what was added
+    /// to `up_to`, in one transaction. Does nothing if the position is there already, so a retry
+    /// counts nothing twice. Each link occurs once, and the ids must ascend.
     async fn add_visits(&self, up_to: i64, visits: &[LinkVisits]) -> Result<()> {
         run(self, LongWrite, (up_to, visits.to_vec()), |sql, (up_to, visits)| {
             Box::pin(visits::add_visits(sql, *up_to, visits))
@@ -192,9 +189,7 @@ pub trait Catalog: Database {
     }
 
     /// Runs one step of the removal of unvisited links. Returns the links that were removed, of
-    /// which more may be left; `None` if there is nothing to do for now: another process holds the
-    /// lease, the next removal is not due yet, all links have been examined, or visits have not
-    /// been recorded for long enough to tell which links are unvisited.
+    /// which more may be left; `None` if there is nothing to do for now.
     async fn sweep(&self, sweep: &Sweep) -> Result<Option<Vec<LinkId>>> {
         run(self, LongWrite, sweep.clone(), |sql, sweep| Box::pin(sweep::sweep(sql, sweep))).await
     }

@@ -44,9 +44,8 @@ pub trait Keys: Database {
     }
 
     /// Opens a browser session with a secret of an API key. It expires after `lasts`, by the
-    /// database's clock. Idempotent: a session that exists stays as it is.
-    ///
-    /// A key has at most 50 open sessions. The ones that expire first end when another is opened.
+    /// database's clock. Idempotent: a session that exists stays as it is. Of more than 50 sessions
+    /// of a key, those that expire first end.
     async fn open_session(
         &self,
         hash: &SessionHash,
@@ -59,9 +58,8 @@ pub trait Keys: Database {
         .await
     }
 
-    /// Returns the grant of the API key that opened a session. A session that has ended or expired
-    /// has none, nor has one whose key or secret is not valid any more, as in
-    /// [`find_grant`](Self::find_grant).
+    /// Returns the grant of the API key that opened a session, as [`find_grant`](Self::find_grant)
+    /// does. A session that has ended or expired has none.
     async fn find_session(&self, hash: &SessionHash) -> Result<Option<Grant>> {
         run(self, Authenticate, hash.clone(), |sql, hash| Box::pin(sessions::find_session(sql, hash))).await
     }

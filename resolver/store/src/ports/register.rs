@@ -34,13 +34,9 @@ pub trait Register: Database {
         Ok(registered)
     }
 
-    /// Takes over a leaked block and registers it under its new generation. Idempotent.
-    ///
-    /// `leaked` is the generation that the block was leaked under. Register entries of that
-    /// generation or an earlier one are replaced: the last holder may have died before it
-    /// registered the block. The result is [`Registration::Overlaps`] if another holder has taken
-    /// over the block since, or if an open reservation owns some of its numbers, whatever their
-    /// generation.
+    /// Takes over a block that was leaked under the generation `leaked`, and registers it under its
+    /// new one. Idempotent. The result is [`Registration::Overlaps`] if another holder has taken
+    /// over the block since, or if an open reservation owns some of its numbers.
     async fn take_over_block(&self, block: &BlockEntry, leaked: u64) -> Result<Registration> {
         let args = (block.clone(), leaked);
         let taken = run(self, Write, args, |sql, (block, leaked)| {
@@ -55,9 +51,8 @@ pub trait Register: Database {
         Ok(taken)
     }
 
-    /// Removes a block's numbers from the register, except those of `kept`. Idempotent.
-    ///
-    /// The removed numbers were not used, and may be allocated to another holder.
+    /// Removes a block's numbers from the register, except those of `kept`. Idempotent. The removed
+    /// numbers were not used, and may be allocated to another holder.
     async fn release_block(&self, block: &BlockEntry, kept: &[Span]) -> Result<()> {
         let args = (block.clone(), kept.to_vec());
         run(self, Write, args, |sql, (block, kept)| Box::pin(blocks::release_block(sql, block, kept))).await
@@ -110,10 +105,8 @@ pub trait Register: Database {
     async fn epoch(&self) -> Result<StoreEpoch>;
 
     /// Compares the database's mark with `at_least` and with the witness file, then raises it if
-    /// requested.
-    ///
-    /// A lower mark means that the database is an older copy. A new history begins, and the numbers
-    /// that the witness knows to be registered are withheld.
+    /// requested. A lower mark means that the database is an older copy. A new history begins, and
+    /// the numbers that the witness knows to be registered are withheld.
     async fn advance(&self, at_least: Mark, how: Comparison) -> Result<Advanced> {
         let known = Witness::known_of(self.witness());
         let args = (at_least.max(known.mark), how, known);

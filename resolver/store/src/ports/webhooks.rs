@@ -172,12 +172,9 @@ pub trait Webhooks: Database {
         run(self, Write, (id, by), |sql, (id, by)| Box::pin(webhooks::remove_webhook(sql, *id, *by))).await
     }
 
-    /// Records events of visits, and sets the position of what was recorded to `up_to`, in one
-    /// transaction. Does nothing if the position is there already, so a retry records nothing
-    /// twice.
-    ///
-    /// A store of visits in another database calls this; a store in the same database records them
-    /// in its own transactions.
+    /// Records events of visits of a store in another database, and sets the position of what was
+    /// recorded to `up_to`, in one transaction. Does nothing if the position is there already, so a
+    /// retry records nothing twice.
     async fn pass_on_webhook_events(&self, up_to: i64, events: &[NewWebhookEvent]) -> Result<()> {
         run(self, Write, (up_to, events.to_vec()), |sql, (up_to, events)| {
             Box::pin(webhooks::pass_on_webhook_events(sql, *up_to, events))

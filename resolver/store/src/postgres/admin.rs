@@ -57,19 +57,14 @@ pub(super) async fn epoch(client: &Client) -> Result<StoreEpoch> {
     epoch_in(client.query_one(EPOCH.as_str(), &[]).await?.try_get(0)?)
 }
 
-/// Returns the history of the database, in a transaction that writes under a number.
-///
-/// # Errors
-/// Returns [`StoreError::NotCompared`] if the mark has not been compared since the server's start.
+/// Returns the history of the database, in a transaction that writes under a number. Without a
+/// comparison since the server's start it is [`StoreError::NotCompared`].
 pub(super) async fn compared_epoch(client: &impl GenericClient) -> Result<StoreEpoch> {
     let text: Option<String> = client.query_one(COMPARED_EPOCH.as_str(), &[]).await?.try_get(0)?;
     epoch_in(text.ok_or(StoreError::NotCompared)?)
 }
 
-/// Returns the history of the database, and how many of these ids have a link. Deleted links count.
-///
-/// # Errors
-/// Returns [`StoreError::NotCompared`] if the mark has not been compared since the server's start.
+/// Returns the same history, and how many of these ids have a link. Deleted links count.
 pub(super) async fn taken(client: &Client, ids: &[i64]) -> Result<(StoreEpoch, usize)> {
     let sql = format!("SELECT ({}), (SELECT count(*) FROM link WHERE id = ANY($1))", *COMPARED_EPOCH);
     let row = client.query_one(&sql, &[&ids]).await?;

@@ -104,10 +104,7 @@ async fn tell_until_broken(
     }
 }
 
-/// Proves once that notifications arrive.
-///
-/// # Errors
-/// Returns [`StoreError::Deaf`] if they do not.
+/// Proves once that notifications arrive; [`StoreError::Deaf`] if they do not.
 pub(super) async fn prove_once(address: &Address) -> Result<()> {
     let (client, _driver, mut notifications) = listen(address).await?;
     prove(address, &client, &mut notifications).await

@@ -40,10 +40,6 @@ const REPLICA_DEADLINE: Duration = Duration::from_millis(500);
 const SHUNNED: Duration = Duration::from_secs(1);
 
 /// Records events in a transaction of the caller, such as the one that stores visits.
-///
-/// # Errors
-/// Returns `StoreError` if Postgres refuses the statement. The transaction is then to be rolled
-/// back.
 pub async fn add_webhook_events(transaction: &Transaction<'_>, events: &[NewWebhookEvent]) -> Result<()> {
     webhooks::add_webhook_events(&mut PostgresSql(transaction), events).await
 }

@@ -56,7 +56,6 @@ pub(crate) async fn insert_links(
     Ok(outcomes)
 }
 
-/// Returns the insert of so many links.
 fn insert_of(dialect: Dialect, count: usize) -> String {
     let row = |first: usize| {
         let at = |column: usize| format!("${}", first + column);
@@ -234,11 +233,8 @@ pub(super) async fn continue_versions(sql: &mut dyn Sql, link: &mut Link, name: 
     Ok(())
 }
 
-/// Checks that no keyspace was added whose codes this resolver takes for slugs, and keeps others
-/// from adding one before the transaction ends.
-///
-/// # Errors
-/// Returns [`StoreError::Keyspace`] if the database has another number of keyspaces than `known`.
+/// Checks that no keyspace was added whose codes this resolver takes for slugs: that the database
+/// has `known` of them. Keeps others from adding one before the transaction ends.
 pub(super) async fn same_keyspaces(sql: &mut dyn Sql, known: usize) -> Result<()> {
     sql.query(sql.dialect().keep_keyspaces(), &[]).await?;
     let counted = sql.number("SELECT count(*) FROM keyspace", &[]).await?;

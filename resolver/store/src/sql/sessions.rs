@@ -19,13 +19,12 @@ use super::{
 };
 use crate::Result;
 
-/// Maximum number of open sessions of an API key. Those that expire first end when it is exceeded.
+/// Maximum number of open sessions of an API key.
 const OPEN_MAX: usize = 50;
 /// Maximum number of rows that one statement removes. It ends long before its deadline.
 const REMOVED_AT_ONCE: usize = 1_000;
 
-/// Other sessions that have expired are removed, and those of the key beyond [`OPEN_MAX`]. A key
-/// that does not exist has no sessions.
+/// A key that does not exist has no sessions.
 pub(crate) async fn open_session(
     sql: &mut dyn Sql,
     hash: &SessionHash,

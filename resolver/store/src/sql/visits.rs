@@ -27,9 +27,6 @@ pub(crate) async fn add_visits(sql: &mut dyn Sql, up_to: i64, visits: &[LinkVisi
 
 /// Adds visits to links in a transaction of the caller. Each link occurs once, and the ids must
 /// ascend, so that two resolvers cannot deadlock.
-///
-/// # Errors
-/// Returns `StoreError` if the database refuses the statement.
 pub async fn add_to_links(sql: &mut dyn Sql, visits: &[LinkVisits]) -> Result<()> {
     let row = |LinkVisits { link, total, bots, last }: &LinkVisits| {
         let last =
@@ -115,9 +112,6 @@ pub(crate) async fn tag_visit_totals(
 
 /// Returns the oldest links whose tags have changed, as [`Catalog`](crate::Catalog) says, in a
 /// transaction of the caller.
-///
-/// # Errors
-/// Returns `StoreError` if the database refuses the statement.
 pub async fn tag_changes(sql: &mut dyn Sql, most: usize) -> Result<Vec<TagChange>> {
     let select = "SELECT number, link_id FROM tag_change ORDER BY number LIMIT $1";
     let changes = sql.query(select, &[Value::count(most)]).await?;

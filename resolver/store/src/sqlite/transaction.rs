@@ -1,7 +1,5 @@
-//! The shared statements on SQLite.
-//!
-//! The shared operations are asynchronous. Here a transaction borrows the connection of one thread,
-//! and nothing else runs on that thread: an executor that blocks it runs an operation to its end.
+//! The shared statements on SQLite. A transaction borrows the connection of one thread, and nothing
+//! else runs on that thread: an executor that blocks it runs an asynchronous operation to its end.
 
 use async_trait::async_trait;
 use futures_executor::block_on;
@@ -20,10 +18,8 @@ use crate::{
 /// its own changes.
 pub struct SqliteSql<'a>(pub &'a mut Connection);
 
-/// Runs an operation in a transaction that writes, and commits it. Blocks the thread.
-///
-/// # Errors
-/// Returns the operation's error, or that of SQLite. The transaction was rolled back then.
+/// Runs an operation in a transaction that writes, and commits it. Blocks the thread. After an error
+/// of the operation or of SQLite, the transaction was rolled back.
 pub fn write<T, E: From<StoreError>>(
     connection: &mut Connection,
     operation: impl AsyncFnOnce(&mut SqliteSql<'_>) -> Result<T, E>,
