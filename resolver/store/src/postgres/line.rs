@@ -115,8 +115,8 @@ impl Line {
         .await
     }
 
-    /// Waits for the turn, and makes a call on the open connection, or on a new one. After any error
-    /// the connection is dropped. A caller that times out before the call has sent nothing.
+    /// Waits for the turn, and makes a call on the open connection, or on a new one. After any
+    /// error the connection is dropped. A caller that times out before the call has sent nothing.
     async fn call<T>(
         &self,
         deadline: Duration,

@@ -1,7 +1,7 @@
 //! The port [`Links`] on Postgres, and events of webhooks within a caller's transaction.
 //!
-//! Reads for redirects come from a replica, from the primary, and while there is no primary from any
-//! server that proves to be as recent.
+//! Reads for redirects come from a replica, from the primary, and while there is no primary from
+//! any server that proves to be as recent.
 
 use std::{
     collections::HashSet,

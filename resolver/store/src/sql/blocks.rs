@@ -33,11 +33,11 @@ pub(crate) async fn register_block(sql: &mut dyn Sql, block: &BlockEntry) -> Res
 }
 
 /// Replaces all rows in the block's range that are not newer than the leaked generation by one new
-/// row. A row may be older than that: a holder that died between allocation and take-over left the row
-/// of its predecessor. A newer row belongs to a holder that has taken the block over since, and
+/// row. A row may be older than that: a holder that died between allocation and take-over left the
+/// row of its predecessor. A newer row belongs to a holder that has taken the block over since, and
 /// refuses this one. So does the row of an open reservation, which a ledger from a backup may have
 /// forgotten. The delete locks the rows, so of two concurrent take-overs one sees the other's row.
-/// If such a row is in the way, [`StoreError::Overlap`] rolls the transaction back, so that the rows
+/// If one of these is in the way, [`StoreError::Overlap`] rolls the transaction back, so that rows
 /// which were to be replaced stay.
 pub(crate) async fn take_over_block(sql: &mut dyn Sql, block: &BlockEntry, leaked: u64) -> Result<()> {
     let (first, end) = LinkId::range(block.keyspace, block.span);
@@ -72,9 +72,9 @@ async fn has_newer(sql: &mut dyn Sql, block: &BlockEntry, leaked: u64) -> Result
     Ok(!sql.query(&newer, &[Value::Int(first), Value::Int(end), signed(leaked)?]).await?.is_empty())
 }
 
-/// Replaces the block's rows by rows for the spans that are kept. Returns [`StoreError::Overlap`] if
-/// spans are to be kept and the block has no row, because another holder has taken it over, or if a
-/// kept span overlaps another block.
+/// Replaces the block's rows by rows for the spans that are kept. Returns [`StoreError::Overlap`]
+/// if spans are to be kept and the block has no row, because another holder has taken it over, or
+/// if a kept span overlaps another block.
 pub(crate) async fn release_block(sql: &mut dyn Sql, block: &BlockEntry, kept: &[Span]) -> Result<()> {
     let (first, end) = LinkId::range(block.keyspace, block.span);
     let own = format!(

@@ -18,8 +18,8 @@ use crate::{
 /// its own changes.
 pub struct SqliteSql<'a>(pub &'a mut Connection);
 
-/// Runs an operation in a transaction that writes, and commits it. Blocks the thread. After an error
-/// of the operation or of SQLite, the transaction was rolled back.
+/// Runs an operation in a transaction that writes, and commits it. Blocks the thread. After an
+/// error of the operation or of SQLite, the transaction was rolled back.
 pub fn write<T, E: From<StoreError>>(
     connection: &mut Connection,
     operation: impl AsyncFnOnce(&mut SqliteSql<'_>) -> Result<T, E>,

@@ -29,8 +29,8 @@ pub(crate) async fn add(sql: &mut dyn Sql, slot: i16, days: &[DayDelta]) -> Resu
     compact(sql, &long).await
 }
 
-/// SQL that appends to a row that exists. `||` of SQLite joins the bytes of two blobs as they are and
-/// calls the result a text, which the cast undoes.
+/// SQL that appends to a row that exists. `||` of SQLite joins the bytes of two blobs as they are
+/// and calls the result a text, which the cast undoes.
 fn append(bytes: &str) -> String {
     let join = |column: &str| format!("{column} = CAST(old.{column} || excluded.{column} AS {bytes})");
     format!(
