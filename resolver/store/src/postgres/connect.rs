@@ -62,8 +62,10 @@ pub struct Address {
     pub config: Config,
     tls: ClientTls,
     passfile: Option<Arc<Passfile>>,
-    server: Server,
-    pub(super) observer: Arc<dyn DatabaseObserver>,
+    /// The server, as the observer is told.
+    pub(super) server: Server,
+    /// Who is told of waits and errors.
+    pub observer: Arc<dyn DatabaseObserver>,
     /// Of the servers of the URL, the one to try first: the last that took a connection, or the
     /// next after one that did not answer. A caller may give up before this address does.
     first: Arc<AtomicUsize>,
@@ -97,18 +99,6 @@ impl Address {
         };
         let (observer, first) = (Arc::new(Unobserved), Arc::new(AtomicUsize::new(first)));
         Ok(Self { config, tls, passfile, server: Server::Database, observer, first })
-    }
-
-    /// Tells this observer of waits and errors.
-    #[must_use]
-    pub fn observed_by(self, observer: Arc<dyn DatabaseObserver>) -> Self {
-        Self { observer, ..self }
-    }
-
-    /// Names the server that the observer is told of.
-    #[must_use]
-    pub(super) fn of(self, server: Server) -> Self {
-        Self { server, ..self }
     }
 
     /// Tells the observer of an error, if it is one of the connection or the server.

@@ -99,11 +99,14 @@ impl PostgresStore {
     /// Prepares connections like [`new`](Self::new), as many as the options say.
     pub async fn with(url: &str, read_url: Option<&str>, options: &ConnectOptions) -> Result<Self> {
         let ConnectOptions { budget, observer } = options;
-        let mut address = Address::parse(url)?.observed_by(Arc::clone(observer));
+        let mut address = Address::parse(url)?;
+        address.observer = Arc::clone(observer);
         // A demoted primary accepts connections too, and refuses every write.
         address.config.target_session_attrs(TargetSessionAttrs::ReadWrite);
-        let replica = read_url.map(Address::parse).transpose()?;
-        let replica = replica.map(|address| address.of(Server::Replica).observed_by(Arc::clone(observer)));
+        let mut replica = read_url.map(Address::parse).transpose()?;
+        if let Some(replica) = &mut replica {
+            (replica.server, replica.observer) = (Server::Replica, Arc::clone(observer));
+        }
         let writer = |_| Line::writer(address.clone(), &INSERT);
         Ok(Self {
             turn: AtomicUsize::new(0),

@@ -150,7 +150,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_index_of_deleted_links_has_these_expressions() {
-        let (connection, _) = SqliteStore::in_memory().await;
+        let (connection, _) = SqliteStore::in_memory("").await;
         let plan = format!(
             "EXPLAIN QUERY PLAN SELECT link.id FROM link WHERE {DELETED_AT} IS NOT NULL AND {SLUG} = 'any'"
         );

@@ -22,10 +22,8 @@ impl Dialect {
 
     /// SQL expression for the transaction's time plus `milliseconds`, a placeholder.
     pub(crate) fn now_plus(self, milliseconds: &str) -> String {
-        match self {
-            Self::Postgres => format!("now() + CAST({milliseconds} AS bigint) * interval '1 millisecond'"),
-            Self::Sqlite => format!("{} + {milliseconds}", self.now()),
-        }
+        let span = format!("CAST({milliseconds} AS bigint) * interval '1 millisecond'");
+        format!("{} + {}", self.now(), self.pick(span.as_str(), milliseconds))
     }
 
     /// SQL expression for the transaction's time minus `span`.
@@ -61,16 +59,14 @@ impl Dialect {
     /// written nothing for two minutes counts as read-only. If another role's sessions are hidden,
     /// the result is two minutes ago. SQLite has one writer, so there it is the current time.
     pub(crate) fn settled(self) -> &'static str {
-        match self {
-            Self::Postgres => {
-                "SELECT CASE WHEN bool_or(state IS NULL OR state = 'disabled') THEN now() - interval '2 minutes'
-                             ELSE least(now() - interval '2 seconds', min(xact_start)) END
-                 FROM pg_stat_activity
-                 WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()
-                   AND (state IS NULL OR state = 'disabled' OR backend_xid IS NOT NULL OR xact_start > now() - interval '2 minutes')"
-            }
-            Self::Sqlite => "SELECT CAST(unixepoch('subsec') * 1000 AS INTEGER)",
-        }
+        self.pick(
+            "SELECT CASE WHEN bool_or(state IS NULL OR state = 'disabled') THEN now() - interval '2 minutes'
+                         ELSE least(now() - interval '2 seconds', min(xact_start)) END
+             FROM pg_stat_activity
+             WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()
+               AND (state IS NULL OR state = 'disabled' OR backend_xid IS NOT NULL OR xact_start > now() - interval '2 minutes')",
+            "SELECT CAST(unixepoch('subsec') * 1000 AS INTEGER)",
+        )
     }
 
     /// SQL expression for [`LongUrl::digest`](links::LongUrl::digest) of a column. `None` if the
@@ -107,14 +103,12 @@ impl Dialect {
     /// SQL query for an unused link id that belongs to no minted code. On SQLite each history has
     /// 2^32 ids of its own.
     pub(crate) fn next_slug_link_id(self) -> &'static str {
-        match self {
-            Self::Postgres => "SELECT nextval('slug_link_id')",
-            Self::Sqlite => {
-                "WITH own (first) AS (SELECT coalesce((SELECT history % 65536 * 4294967296 FROM deployment), 0))
-                 SELECT max(first, coalesce(
-                     (SELECT max(id) FROM link WHERE id >= first AND id < first + 4294967296), 0)) + 1 FROM own"
-            }
-        }
+        self.pick(
+            "SELECT nextval('slug_link_id')",
+            "WITH own (first) AS (SELECT coalesce((SELECT history % 65536 * 4294967296 FROM deployment), 0))
+             SELECT max(first, coalesce(
+                 (SELECT max(id) FROM link WHERE id >= first AND id < first + 4294967296), 0)) + 1 FROM own",
+        )
     }
 
     /// SQL statements that leave out the next ids of domains, and of links with a slug, as many as
@@ -187,10 +181,10 @@ impl Dialect {
     ///
     /// [`Value::numbers`]: super::Value::numbers
     pub fn among(self, column: &str, place: &str) -> String {
-        match self {
-            Self::Postgres => format!("{column} = ANY(CAST(string_to_array({place}, ',') AS bigint[]))"),
-            Self::Sqlite => format!("{column} IN (SELECT value FROM json_each('[' || {place} || ']'))"),
-        }
+        self.pick(
+            format!("{column} = ANY(CAST(string_to_array({place}, ',') AS bigint[]))"),
+            format!("{column} IN (SELECT value FROM json_each('[' || {place} || ']'))"),
+        )
     }
 
     /// SQL statement that lets no other transaction write to a table, or lock it like this, until

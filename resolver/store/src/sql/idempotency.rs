@@ -121,7 +121,6 @@ mod tests {
     /// afterwards. The entry has link 1, with a rule of a later release, and expires so many
     /// milliseconds from now.
     async fn create(expires_in: i64) -> (Result<InsertedLink, InsertError>, i64) {
-        let (connection, store) = SqliteStore::in_memory().await;
         let earlier = format!(
             r#"INSERT INTO link (id, long_url, crawlable, forward_query, created_by, details)
                  VALUES (1, 'https://x.y/', 0, 1, 1, '{{"rules": [
@@ -130,8 +129,7 @@ mod tests {
                INSERT INTO dedupe (digest, link_id, expires_at)
                  VALUES ('a wish', 1, unixepoch() * 1000 + {expires_in});"#
         );
-        connection.lock().unwrap().execute_batch(&earlier).unwrap();
-
+        let (connection, store) = SqliteStore::in_memory(&earlier).await;
         let draft = Draft {
             long_url: LongUrl::from_stored("https://x.y/"),
             title: None,

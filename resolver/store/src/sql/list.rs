@@ -253,7 +253,6 @@ mod tests {
 
     /// Creates a store with links 1 to `count`; the first one has a hundred long tags.
     async fn store(count: i64) -> (Arc<Mutex<Connection>>, SqliteStore) {
-        let (connection, store) = SqliteStore::in_memory().await;
         let fill = format!(
             "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {count})
              INSERT INTO link (id, long_url, crawlable, forward_query, created_by)
@@ -262,8 +261,7 @@ mod tests {
              INSERT INTO tag (id, name) SELECT i, printf('%0250d', i) FROM n;
              INSERT INTO link_tag (tag_id, link_id) SELECT id, 1 FROM tag;"
         );
-        connection.lock().unwrap().execute_batch(&fill).unwrap();
-        (connection, store)
+        SqliteStore::in_memory(&fill).await
     }
 
     #[tokio::test]

@@ -155,7 +155,7 @@ mod tests {
 
     #[tokio::test]
     async fn visits_are_added_once_and_the_last_one_stays_the_last() {
-        let (_, store) = SqliteStore::in_memory().await;
+        let (_, store) = SqliteStore::in_memory("").await;
         let ids: Vec<LinkId> = (1..=1_200).map(LinkId::from_stored).collect();
         let first: Vec<LinkVisits> = (1..=1_100).map(|link| visits(link, 3, 1, 5_000_000)).collect();
         let stored = async || {
@@ -179,30 +179,24 @@ mod tests {
 
     #[tokio::test]
     async fn the_visits_of_a_tag_are_those_of_its_visible_links() {
-        let (connection, store) = SqliteStore::in_memory().await;
         let fill = r#"INSERT INTO link (id, long_url, crawlable, forward_query, created_by, details) VALUES
                 (1, 'a', 0, 0, 1, NULL), (2, 'b', 0, 0, 2, '{"domain":7}'), (3, 'c', 0, 0, 1, '{"domain":7}');
              INSERT INTO tag (id, name) VALUES (1, 'one'), (2, 'two'), (3, 'none');
              INSERT INTO link_tag (tag_id, link_id) VALUES (1, 1), (1, 2), (2, 2), (2, 3)"#;
-        connection.lock().unwrap().execute_batch(fill).unwrap();
+        let (_, store) = SqliteStore::in_memory(fill).await;
         store.add_visits(1, &[visits(1, 1, 0, 0), visits(2, 20, 10, 0)]).await.unwrap();
         let tags = ["one", "two", "none", "absent"].map(Tag::from_stored);
         let of = async |of: Visible| {
             let mut found = store.tag_visit_totals(&tags, &of).await.unwrap();
             found.sort_by(|one, other| one.0.cmp(&other.0));
-            let numbers = |(tag, totals): (Tag, VisitTotals)| (tag.to_string(), totals.total, totals.bots);
+            let numbers =
+                |(tag, totals): (Tag, VisitTotals)| format!("{tag} {} {}", totals.total, totals.bots);
             found.into_iter().map(numbers).collect::<Vec<_>>()
         };
-        let expected = |rows: &[(&str, u64, u64)]| -> Vec<(String, u64, u64)> {
-            rows.iter().map(|(tag, total, bots)| ((*tag).to_owned(), *total, *bots)).collect()
-        };
-        assert_eq!(
-            of(Visible::default()).await,
-            expected(&[("none", 0, 0), ("one", 21, 10), ("two", 20, 10)])
-        );
+        assert_eq!(of(Visible::default()).await, ["none 0 0", "one 21 10", "two 20 10"]);
         let domain = Visible { domain: Some(DomainId::from_stored(7)), created_by: None };
-        assert_eq!(of(domain).await, expected(&[("one", 20, 10), ("two", 20, 10)]));
+        assert_eq!(of(domain).await, ["one 20 10", "two 20 10"]);
         let own = Visible { domain: None, created_by: Some(ApiKeyId(1)) };
-        assert_eq!(of(own).await, expected(&[("one", 1, 0), ("two", 0, 0)]));
+        assert_eq!(of(own).await, ["one 1 0", "two 0 0"]);
     }
 }

@@ -38,13 +38,15 @@ impl SqliteStore {
 
 #[cfg(test)]
 impl SqliteStore {
-    /// Creates a migrated store in memory, with the connection that it uses.
-    pub(crate) async fn in_memory() -> (std::sync::Arc<std::sync::Mutex<Connection>>, Self) {
+    /// Creates a store in memory, with the connection that it uses. `fill` are statements that run
+    /// once it is migrated.
+    pub(crate) async fn in_memory(fill: &str) -> (std::sync::Arc<std::sync::Mutex<Connection>>, Self) {
         use crate::Store as _;
         let connection = Connection::open_in_memory().expect("a database in memory");
         let connection = std::sync::Arc::new(std::sync::Mutex::new(connection));
         let store = Self::here(&connection);
         store.migrate().await.expect("migrations for an empty database");
+        connection.lock().expect("a lock of this test").execute_batch(fill).expect("valid statements");
         (connection, store)
     }
 }

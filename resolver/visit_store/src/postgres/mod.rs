@@ -63,7 +63,8 @@ impl PostgresVisits {
     /// Prepares connections like [`new`](Self::new), as many as the options say.
     pub fn with_options(url: &str, options: &links::ConnectOptions) -> Result<Self> {
         let observer = Arc::clone(&options.observer);
-        let mut address = links::Address::parse(url)?.observed_by(Arc::clone(&observer));
+        let mut address = links::Address::parse(url)?;
+        address.observer = Arc::clone(&observer);
         let config = &mut address.config;
         config.application_name("shortmint-visits").target_session_attrs(TargetSessionAttrs::ReadWrite);
         let pool = links::pool("visits", &address, options.budget.visits);
