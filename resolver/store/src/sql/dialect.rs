@@ -69,14 +69,6 @@ impl Dialect {
         )
     }
 
-    /// SQL expression for [`LongUrl::digest`](links::LongUrl::digest) of a column. `None` if the
-    /// database cannot compute it. With it, long URLs are indexed without being sent to the
-    /// resolver.
-    pub(crate) fn digest_of(self, column: &str) -> Option<String> {
-        let first = format!("encode(substr(sha256(convert_to({column}, 'UTF8')), 1, 8), 'hex')");
-        (self == Self::Postgres).then(|| format!("('x' || {first})::bit(64)::bigint"))
-    }
-
     /// SQL expression for the transaction's time.
     pub fn now(self) -> &'static str {
         self.pick("now()", "CAST(unixepoch('subsec') * 1000 AS INTEGER)")

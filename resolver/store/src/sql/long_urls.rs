@@ -76,18 +76,6 @@ async fn note_next(sql: &mut dyn Sql, values: &[Value]) -> Result<Option<(usize,
         "SELECT id, long_url, created_at FROM link WHERE (created_at, id) > ($1, $2) AND created_at < $3
          ORDER BY created_at, id LIMIT {STEP}"
     );
-    if let Some(digest) = sql.dialect().digest_of("long_url") {
-        let note = format!(
-            "WITH next AS MATERIALIZED ({next}),
-             noted AS (
-                 INSERT INTO long_url_index (digest, link_id) SELECT {digest}, id FROM next ORDER BY 1, 2
-                 ON CONFLICT (digest, link_id) DO NOTHING
-             )
-             SELECT count(*) OVER (), created_at, id FROM next ORDER BY created_at DESC, id DESC LIMIT 1"
-        );
-        let Some(last) = sql.first(&note, values).await? else { return Ok(None) };
-        return Ok(Some((usize::try_from(last.int(0)?).unwrap_or(STEP), last.time(1)?, last.int(2)?)));
-    }
     let rows = sql.query(&next, values).await?;
     let Some(last) = rows.last() else { return Ok(None) };
     let entries: Vec<_> = rows
