@@ -79,9 +79,9 @@ pub(super) fn details_text(details: Option<&Details>) -> Result<Option<String>> 
     details.map(write).transpose()
 }
 
-/// Inserts rows, up to [`ROWS_AT_ONCE`] with one statement. `into` is what stands before VALUES,
-/// and `then` what stands after the rows.
-async fn insert_rows<const N: usize>(
+/// Inserts rows, up to 500 with one statement. `into` is what stands before VALUES, and `then` what
+/// stands after the rows.
+pub async fn insert_rows<const N: usize>(
     sql: &mut dyn Sql,
     into: &str,
     rows: &[[Value; N]],

@@ -5,7 +5,7 @@ use jiff::{SignedDuration, Timestamp};
 use links::{Precondition, api_key::OPERATOR};
 
 use super::{
-    ROWS_AT_ONCE, Sql, Value,
+    Sql, Value,
     details::{BLOCKED, DELETED_AT, VALID_SINCE},
     edits::delete,
     insert_rows,
@@ -30,21 +30,14 @@ pub(crate) async fn note_visits(sql: &mut dyn Sql, seen: &[(LinkId, Timestamp)])
 /// imported visits to them.
 pub(super) async fn note_arrived(sql: &mut dyn Sql, arrived: &mut [(LinkId, u64)]) -> Result<()> {
     arrived.sort_unstable();
+    let row = |(id, visits): &(LinkId, u64)| [Value::Int(id.get()), Value::count(*visits)];
+    let rows: Vec<_> = arrived.iter().map(row).collect();
     let now = sql.dialect().now();
-    for arrived in arrived.chunks(ROWS_AT_ONCE) {
-        let rows: Vec<String> =
-            (0..arrived.len()).map(|row| format!("(${}, {now}, ${})", 2 * row + 1, 2 * row + 2)).collect();
-        let note = format!(
-            "INSERT INTO link_seen (link_id, seen_at, imported) VALUES {}
-             ON CONFLICT (link_id) DO UPDATE SET seen_at = excluded.seen_at,
-                 imported = link_seen.imported + excluded.imported",
-            rows.join(", ")
-        );
-        let values = arrived.iter().flat_map(|(id, visits)| [Value::Int(id.get()), Value::count(*visits)]);
-        let values: Vec<Value> = values.collect();
-        sql.query(&note, &values).await?;
-    }
-    Ok(())
+    let into =
+        format!("INSERT INTO link_seen (link_id, imported, seen_at) SELECT column1, column2, {now} FROM (");
+    let then = ") AS arrived WHERE true ON CONFLICT (link_id) DO UPDATE SET seen_at = excluded.seen_at,
+                    imported = link_seen.imported + excluded.imported";
+    insert_rows(sql, &into, &rows, then).await
 }
 
 /// Only the process that holds the lease examines links. The deletions and the position are one
@@ -69,14 +62,9 @@ pub(crate) async fn sweep(sql: &mut dyn Sql, sweep: &Sweep) -> Result<Option<Vec
         // Visits have been recorded for a shorter time than that.
         return rest(sql, sweep).await.map(|()| None);
     };
-    let looked_at = sql
-        .query(
-            "SELECT id FROM link WHERE id > $1 ORDER BY id LIMIT $2",
-            &[Value::Int(position), Value::Int(LOOKED_AT)],
-        )
-        .await?;
-    let Some(last) = looked_at.last() else { return rest(sql, sweep).await.map(|()| None) };
-    let last = last.int(0)?;
+    let last = "SELECT max(id) FROM (SELECT id FROM link WHERE id > $1 ORDER BY id LIMIT $2) AS next";
+    let last = sql.number(last, &[Value::Int(position), Value::Int(LOOKED_AT)]).await?;
+    let Some(last) = last else { return rest(sql, sweep).await.map(|()| None) };
     let unvisited = format!(
         "SELECT link.id FROM link LEFT JOIN link_seen ON link_seen.link_id = link.id
          WHERE link.id > $1 AND link.id <= $2 AND link.created_at < $3 AND {DELETED_AT} IS NULL

@@ -6,7 +6,7 @@ use codes::LinkId;
 use links::{Link, Record, Tag, api_key::ApiKeyId, audit::Action, nfc, search_key, tag_spellings};
 use serde_json::json;
 
-use super::{Row, Sql, Value, audit::note, details::DOMAIN_OR_DEFAULT, like::pattern, places};
+use super::{Row, Sql, Value, audit::note, details::DOMAIN_OR_DEFAULT, insert_rows, like::pattern, places};
 use crate::{Renamed, Result, TagCount, Visible};
 
 /// Notes that the tags of a link have changed. The counters of visits follow later.
@@ -37,12 +37,11 @@ pub(super) async fn add_tags(sql: &mut dyn Sql, id: LinkId, tags: &[Tag]) -> Res
         respell(sql, name).await?;
     }
     let texts = || names.iter().map(|name| Value::Text(name.clone()));
-    let rows = (1..=names.len()).map(|place| format!("(${place})")).collect::<Vec<_>>().join(", ");
+    let rows: Vec<[Value; 1]> = texts().map(|name| [name]).collect();
     // The update changes nothing, but locks the tag against renaming and deletion until the
     // transaction ends.
-    let add =
-        format!("INSERT INTO tag (name) VALUES {rows} ON CONFLICT (name) DO UPDATE SET name = excluded.name");
-    sql.query(&add, &texts().collect::<Vec<_>>()).await?;
+    let lock = "ON CONFLICT (name) DO UPDATE SET name = excluded.name";
+    insert_rows(sql, "INSERT INTO tag (name)", &rows, lock).await?;
     let join = format!(
         "INSERT INTO link_tag (tag_id, link_id) SELECT id, CAST($1 AS bigint) FROM tag WHERE name IN ({})",
         places(2, names.len())

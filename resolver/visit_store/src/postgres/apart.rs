@@ -11,8 +11,11 @@ use store::postgres::PostgresSql;
 use tokio_postgres::{Client, Row, types::Type};
 use visits::VisitId;
 
-use super::{LIMITS, LOCK, write::insert_texts};
-use crate::{Result, RowsRecord, sql::changes::outdate};
+use super::{LIMITS, LOCK};
+use crate::{
+    Result, RowsRecord,
+    sql::{changes::outdate, rows::insert_texts},
+};
 
 /// A deletion that has rows left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,7 +65,7 @@ pub(crate) async fn reopen(client: &mut Client, record: &RowsRecord) -> Result<(
         // There before the version is read: an erasure after that finds them.
         let transaction = client.transaction().await?;
         transaction.batch_execute(LIMITS).await?;
-        insert_texts(&transaction, addresses).await?;
+        insert_texts(&mut PostgresSql(&transaction), addresses).await?;
         transaction.commit().await?;
     }
     let version = client.query_typed("SELECT version FROM visit_state", &[]).await?;

@@ -6,18 +6,15 @@ use store::{
     postgres::{PostgresSql, add_webhook_events, rolled_back},
 };
 use tokio::time::timeout;
-use tokio_postgres::{
-    Client, Transaction,
-    types::{ToSql, Type},
-};
+use tokio_postgres::{Client, Transaction};
 use visits::VisitRow;
 
 use super::{DEADLINE, LOCK, copy};
 use crate::{
-    Batch, Producer, Result, StoredText, VisitStoreError, WriteError,
+    Batch, Producer, Result, VisitStoreError, WriteError,
     link_visits::insert_links,
     port::stored_slot,
-    sql::{days, producers::begin},
+    sql::{days, producers::begin, rows::insert_texts},
 };
 
 /// Limits on the server's side, so that a writer that disappears keeps no locks.
@@ -66,7 +63,7 @@ async fn prepare(
     begin(sql, producer, batch, known).await?;
     let rest = async {
         copy_rows(transaction, rows).await?;
-        insert_texts(transaction, batch.texts.iter().chain(&batch.addresses)).await?;
+        insert_texts(sql, batch.texts.iter().chain(&batch.addresses)).await?;
         days::add(sql, stored_slot(producer.slot), &batch.days).await?;
         insert_links(sql, &batch.links).await?;
         Ok(add_webhook_events(transaction, &batch.events).await?)
@@ -82,26 +79,5 @@ async fn copy_rows(transaction: &Transaction<'_>, rows: &[VisitRow]) -> Result<(
     let mut sink = std::pin::pin!(sink);
     sink.send(copy::encode(rows)).await?;
     sink.finish().await?;
-    Ok(())
-}
-
-pub(super) async fn insert_texts(
-    transaction: &Transaction<'_>,
-    texts: impl IntoIterator<Item = &StoredText>,
-) -> Result<()> {
-    let mut texts: Vec<&StoredText> = texts.into_iter().collect();
-    if texts.is_empty() {
-        return Ok(());
-    }
-    // In the order of their keys, so that two resolvers do not wait for each other in a circle.
-    texts.sort_unstable_by_key(|text| text.at);
-    let months: Vec<i32> = texts.iter().map(|text| text.at.month.get()).collect();
-    let hashes: Vec<i64> = texts.iter().map(|text| text.at.hash.get()).collect();
-    let texts: Vec<&[u8]> = texts.iter().map(|text| &text.text[..]).collect();
-    let insert =
-        "INSERT INTO visit_text (month, hash, text) SELECT * FROM unnest($1, $2, $3) ON CONFLICT DO NOTHING";
-    let values: [(&(dyn ToSql + Sync), Type); 3] =
-        [(&months, Type::INT4_ARRAY), (&hashes, Type::INT8_ARRAY), (&texts, Type::BYTEA_ARRAY)];
-    transaction.execute_typed(insert, &values).await?;
     Ok(())
 }

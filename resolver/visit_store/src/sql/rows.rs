@@ -1,7 +1,7 @@
 //! Reads of rows and of their texts.
 
 use links::DomainId;
-use store::{Dialect, Row, Sql, StoreError, Value};
+use store::{Dialect, Row, Sql, StoreError, Value, insert_rows};
 use visits::{BOT, DAY, Day, Month, OrphanKind, Outcome, Subject, TextHash, VisitId, VisitRow};
 
 use super::int;
@@ -108,6 +108,22 @@ pub(crate) async fn texts(sql: &mut dyn Sql, wanted: &[TextRef]) -> Result<Vec<S
         }
     }
     Ok(found)
+}
+
+/// Stores texts that are not there yet.
+pub(crate) async fn insert_texts(
+    sql: &mut dyn Sql,
+    texts: impl IntoIterator<Item = &StoredText>,
+) -> Result<()> {
+    let mut texts: Vec<&StoredText> = texts.into_iter().collect();
+    // In the order of their keys, so that two resolvers do not wait for each other in a circle.
+    texts.sort_unstable_by_key(|text| text.at);
+    let row = |StoredText { at, text }: &StoredText| {
+        [at.month.get().into(), at.hash.get().into(), Value::Bytes(text.clone())]
+    };
+    let rows: Vec<[Value; 3]> = texts.into_iter().map(row).collect();
+    let into = "INSERT INTO visit_text (month, hash, text)";
+    Ok(insert_rows(sql, into, &rows, "ON CONFLICT DO NOTHING").await?)
 }
 
 pub(crate) fn text(row: &mut Row) -> Result<StoredText> {

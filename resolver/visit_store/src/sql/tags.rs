@@ -10,7 +10,7 @@ use std::{
 
 use codes::LinkId;
 use links::DomainId;
-use store::{Sql, TagChange, Value};
+use store::{Sql, TagChange, Value, insert_rows};
 use tokio::time::Instant;
 use visits::{Day, Subject, tally::Counters};
 
@@ -68,14 +68,8 @@ pub(crate) async fn follow(sql: &mut dyn Sql, changes: &[TagChange]) -> Result<O
 
 async fn set_counted(sql: &mut dyn Sql, link: LinkId, now: &BTreeSet<i64>) -> Result<()> {
     sql.execute("DELETE FROM visit_tag WHERE link_id = $1", &[link.get().into()]).await?;
-    if now.is_empty() {
-        return Ok(());
-    }
-    let rows: Vec<String> = (0..now.len()).map(|row| format!("($1, ${})", row + 2)).collect();
-    let add = format!("INSERT INTO visit_tag (link_id, tag_id) VALUES {}", rows.join(", "));
-    let values: Vec<Value> = std::iter::once(link.get()).chain(now.iter().copied()).map(Value::Int).collect();
-    sql.execute(&add, &values).await?;
-    Ok(())
+    let rows: Vec<_> = now.iter().map(|tag| [Value::Int(link.get()), Value::Int(*tag)]).collect();
+    Ok(insert_rows(sql, "INSERT INTO visit_tag (link_id, tag_id)", &rows, "").await?)
 }
 
 /// Counters of a link by day and domain.

@@ -1,16 +1,16 @@
 //! The transaction that stores a batch.
 
 use futures_executor::block_on;
-use rusqlite::{Connection, params};
+use rusqlite::Connection;
 use store::sqlite::SqliteSql;
 use visits::{VisitId, VisitRow};
 
 use super::events;
 use crate::{
-    Batch, Producer, Result, StoredText, VisitStoreError, WriteError,
+    Batch, Producer, Result, VisitStoreError, WriteError,
     link_visits::insert_links,
     port::stored_slot,
-    sql::{days, producers::begin},
+    sql::{days, producers::begin, rows::insert_texts},
 };
 
 /// Ids that are tried for a row, one for each microsecond.
@@ -52,7 +52,7 @@ async fn prepare(
     begin(sql, producer, batch, known).await?;
     let rest = async {
         insert_rows(sql.0, &batch.rows)?;
-        insert_texts(sql.0, batch.texts.iter().chain(&batch.addresses))?;
+        insert_texts(sql, batch.texts.iter().chain(&batch.addresses)).await?;
         days::add(sql, stored_slot(producer.slot), &batch.days).await?;
         insert_links(sql, &batch.links).await?;
         events::insert(sql.0, &batch.events)
@@ -89,15 +89,6 @@ fn ids_from(first: VisitId) -> impl Iterator<Item = VisitId> {
     let below = first.get() - VisitId::floor(first.micros()).get();
     let at = move |later| VisitId::from_stored(VisitId::floor(first.micros() + later).get() + below);
     (0..IDS_TRIED).map(at)
-}
-
-fn insert_texts<'a>(transaction: &Connection, texts: impl Iterator<Item = &'a StoredText>) -> Result<()> {
-    let insert = "INSERT INTO visit_text (month, hash, text) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
-    let mut insert = transaction.prepare_cached(insert)?;
-    for StoredText { at, text } in texts {
-        insert.execute(params![at.month.get(), at.hash.get(), text])?;
-    }
-    Ok(())
 }
 
 #[cfg(test)]

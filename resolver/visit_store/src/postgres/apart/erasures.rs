@@ -18,7 +18,7 @@ use visits::{AddressNetwork, Day, VisitId};
 use crate::{
     Erasure, Result, StoredText,
     erased_rows::{ErasedRow, texts},
-    postgres::{LOCK, write::insert_texts},
+    postgres::LOCK,
     sql::{
         erasures::{erasure, next_day, unlist},
         int, rows,
@@ -151,7 +151,7 @@ pub(crate) async fn close(
             let kept = later(removed.iter().map(|text| text.at.hash.get()).collect()).await?;
             let kept: Vec<StoredText> =
                 removed.into_iter().filter(|text| kept.contains(&text.at.hash.get())).collect();
-            insert_texts(transaction, &kept).await?;
+            rows::insert_texts(sql, &kept).await?;
         }
     }
     Ok(())
