@@ -29,7 +29,7 @@ pub use requests::{
     BlockEntry, Comparison, FullLink, ImportBatch, ImportPosition, LinkVisits, NamedLink, Source, Sweep,
     Visible,
 };
-pub use sql::{Dialect, Notice, Row, Sql, Value, add_to_links, insert_rows, tag_changes};
+pub use sql::{Dialect, Notice, Row, Sql, Value, add_to_links, add_webhook_events, insert_rows, tag_changes};
 pub use witness::Witness;
 
 /// Maximum number of links in one insert, and of ids in one read. Larger batches gain nothing and

@@ -1,4 +1,4 @@
-//! The port [`Links`] on Postgres, and events of webhooks within a caller's transaction.
+//! The port [`Links`] on Postgres.
 //!
 //! Reads for redirects come from a replica, from the primary, and while there is no primary from
 //! any server that proves to be as recent.
@@ -13,22 +13,21 @@ use async_trait::async_trait;
 use codes::LinkId;
 use links::{
     DomainId, Link, NewLink, Slug, slug_spellings,
-    webhook::{EventKind, NewWebhookEvent, Subscription},
+    webhook::{EventKind, Subscription},
 };
 use numbers::StoreEpoch;
 use tokio::{sync::mpsc, time::Instant};
-use tokio_postgres::{Row, Transaction, types::ToSql};
+use tokio_postgres::{Row, types::ToSql};
 
 use super::{
     PostgresStore,
     budget::{ReplicaRead, Server},
     changes,
-    transaction::{self, DEADLINE, PostgresSql},
+    transaction::{self, DEADLINE},
 };
 use crate::{
     Change, Database as _, InsertError, Inserted, Links, Reading, Result, Source, StoreError,
-    operation::insert,
-    sql::{create, webhooks},
+    operation::insert, sql::create,
 };
 
 /// Deadline of a read from the primary, for each phase of
@@ -38,11 +37,6 @@ const PRIMARY_DEADLINE: Duration = Duration::from_secs(1);
 const REPLICA_DEADLINE: Duration = Duration::from_millis(500);
 /// Back-off after a failed read: how long a server is not asked.
 const SHUNNED: Duration = Duration::from_secs(1);
-
-/// Records events in a transaction of the caller, such as the one that stores visits.
-pub async fn add_webhook_events(transaction: &Transaction<'_>, events: &[NewWebhookEvent]) -> Result<()> {
-    webhooks::add_webhook_events(&mut PostgresSql(transaction), events).await
-}
 
 #[async_trait]
 impl Links for PostgresStore {

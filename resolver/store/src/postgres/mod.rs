@@ -46,7 +46,6 @@ pub use budget::{
 };
 pub use connect::{Address, Connection, Connections, check_out, hosts_in_plaintext, pool};
 pub use line::rolled_back;
-pub use links::add_webhook_events;
 pub use roles::{ServingRoles, grant};
 pub use transaction::PostgresSql;
 

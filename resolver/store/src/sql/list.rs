@@ -27,7 +27,7 @@ const TAG_BYTES: u64 = 32;
 /// The links themselves are read a few at a time. So no page is in memory as a whole, however long,
 /// and a slow client occupies no connection.
 pub(crate) async fn outline(sql: &mut dyn Sql, filter: &Filter, code: Option<LinkId>) -> Result<Outline> {
-    let mut wanted = Wanted::new(sql.dialect());
+    let mut wanted = Wanted { dialect: sql.dialect(), parts: Vec::new(), values: Vec::new() };
     wanted.filter(filter, code);
     let Wanted { parts, mut values, .. } = wanted;
     let conditions = parts.join(" AND ");
@@ -133,10 +133,6 @@ struct Wanted {
 }
 
 impl Wanted {
-    fn new(dialect: Dialect) -> Self {
-        Self { dialect, parts: Vec::new(), values: Vec::new() }
-    }
-
     /// Adds a parameter, and returns its placeholder.
     fn value(&mut self, value: Value) -> String {
         self.values.push(value);

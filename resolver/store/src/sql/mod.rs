@@ -47,6 +47,7 @@ pub use dialect::Dialect;
 pub(super) use transaction::Cell;
 pub use transaction::{Notice, Row, Sql, Value};
 pub use visits::{add_to_links, tag_changes};
+pub use webhooks::add_webhook_events;
 
 /// Maximum number of rows in one statement.
 const ROWS_AT_ONCE: usize = 500;

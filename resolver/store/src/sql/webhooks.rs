@@ -25,7 +25,8 @@ pub(crate) use deliveries::{
     add_test_delivery, claim_deliveries, deliveries, due_webhooks, end_attempt, fan_out, purge_webhooks,
     redeliver, webhook_backlog,
 };
-pub(crate) use events::{add_webhook_events, pass_on_webhook_events, waiting_webhook_events, wants_creates};
+pub use events::add_webhook_events;
+pub(crate) use events::{pass_on_webhook_events, waiting_webhook_events, wants_creates};
 pub(super) use events::{record_create, record_creates, record_link};
 
 /// Returns the columns and tables of a webhook, for [`webhook_in`].

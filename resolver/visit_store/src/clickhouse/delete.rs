@@ -13,7 +13,7 @@ use links::DomainId;
 use serde::Deserialize;
 use store::StoreError;
 use tokio::time::{Instant, sleep, timeout};
-use visits::{Day, Flags, TextKey, VisitId};
+use visits::{Day, Flags, VisitId};
 
 use super::{
     ClickhouseVisits,
@@ -21,7 +21,7 @@ use super::{
     schema::{TABLES, Table, unfinished},
 };
 use crate::{
-    DeletionStep, Erasure, Result,
+    DeletionStep, Erasure, Result, VisitStore as _,
     erased_rows::{ErasedRow, STEP},
     postgres::apart::{
         self, OpenCut,
@@ -172,7 +172,7 @@ async fn later_visits(store: &ClickhouseVisits, from: VisitId, hashes: Vec<i64>)
 
 /// SQL condition for rows whose address belongs to an erasure's network.
 async fn of_erasure(store: &ClickhouseVisits, erasure: &Erasure) -> Result<String> {
-    let key: TextKey = store.text_key().await?;
+    let (key, _) = store.counters.secrets().await?;
     let ranges = erasure.network.numbers(|octets| key.hash(octets).get()).into_iter();
     let mut parts: Vec<String> =
         ranges.map(|(first, last)| format!("(address >= {first} AND address <= {last})")).collect();

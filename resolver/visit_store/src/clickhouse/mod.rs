@@ -21,8 +21,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use delete::Turns;
 use store::{Done, Operation, postgres::PoolCount};
-use tokio::sync::{Mutex, OnceCell};
-use visits::{Day, Subject, TextKey, VisitId, VisitRow};
+use tokio::sync::Mutex;
+use visits::{Day, Subject, VisitId, VisitRow};
 
 pub use address::ClickhouseAddress;
 use rows::Selection;
@@ -38,7 +38,6 @@ pub struct ClickhouseVisits {
     address: ClickhouseAddress,
     servers: Servers,
     counters: PostgresVisits,
-    texts: OnceCell<TextKey>,
     turns: Mutex<Turns>,
 }
 
@@ -49,18 +48,12 @@ impl ClickhouseVisits {
             servers: Servers::new(&address, Arc::clone(&counters.observer)),
             address,
             counters,
-            texts: OnceCell::new(),
             turns: Mutex::default(),
         }
     }
 
     fn database(&self) -> &str {
         &self.address.database
-    }
-
-    async fn text_key(&self) -> Result<TextKey> {
-        let key = self.texts.get_or_try_init(async || Ok(self.counters.secrets().await?.0)).await;
-        key.cloned()
     }
 
     async fn select(&self, query: &RowQuery) -> Result<Selection> {

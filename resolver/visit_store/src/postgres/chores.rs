@@ -5,7 +5,10 @@ use tokio_postgres::{Client, types::Type};
 use visits::{Day, VisitId};
 
 use super::{CHORE, try_lock};
-use crate::{Result, sql::erasures};
+use crate::{
+    Result,
+    sql::{erasures, today},
+};
 
 /// Days that have a partition ahead of today.
 const AHEAD: i32 = 3;
@@ -17,7 +20,7 @@ const STEP: i64 = 50_000;
 const LOCK: i64 = 0x5348_4f52_564b_4550;
 
 pub(super) async fn keep(client: &mut Client, rows_from: Day) -> Result<()> {
-    let today = today(client).await?;
+    let today = today(&mut PostgresSql(&*client)).await?;
     let days = partitions(client).await?;
     for day in today.get() - BEHIND..=today.get() + AHEAD {
         if day >= rows_from.get() && !days.contains(&day) {
@@ -31,12 +34,6 @@ pub(super) async fn keep(client: &mut Client, rows_from: Day) -> Result<()> {
     let erase = "DELETE FROM visit_secret WHERE name LIKE 'day-%' AND substr(name, 5)::integer <= $1";
     client.execute_typed(erase, &[(&(today.get() - 2), Type::INT4)]).await?;
     remove_old(client, rows_from).await
-}
-
-async fn today(client: &Client) -> Result<Day> {
-    let today = "SELECT (extract(epoch FROM now())::bigint / 86400)::integer";
-    let rows = client.query_typed(today, &[]).await?;
-    Ok(Day::from_stored(rows.first().map_or(0, |row| row.get(0))))
 }
 
 async fn partitions(client: &Client) -> Result<Vec<i32>> {

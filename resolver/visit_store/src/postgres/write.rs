@@ -2,8 +2,8 @@
 
 use futures_util::SinkExt as _;
 use store::{
-    StoreError,
-    postgres::{PostgresSql, add_webhook_events, rolled_back},
+    StoreError, add_webhook_events,
+    postgres::{PostgresSql, rolled_back},
 };
 use tokio::time::timeout;
 use tokio_postgres::{Client, Transaction};
@@ -66,7 +66,7 @@ async fn prepare(
         insert_texts(sql, batch.texts.iter().chain(&batch.addresses)).await?;
         days::add(sql, stored_slot(producer.slot), &batch.days).await?;
         insert_links(sql, &batch.links).await?;
-        Ok(add_webhook_events(transaction, &batch.events).await?)
+        Ok(add_webhook_events(sql, &batch.events).await?)
     };
     rest.await.map_err(WriteError::Failed)
 }

@@ -16,7 +16,7 @@ mod sums;
 pub(crate) mod tags;
 
 use store::{Dialect, Row, Sql};
-use visits::tally::Counters;
+use visits::{Day, tally::Counters};
 
 use crate::Result;
 
@@ -26,6 +26,13 @@ async fn lock(sql: &mut dyn Sql, key: i64) -> Result<()> {
         sql.query(&format!("SELECT 1 FROM pg_advisory_xact_lock({key})"), &[]).await?;
     }
     Ok(())
+}
+
+/// Returns the current day by the database's clock.
+pub(crate) async fn today(sql: &mut dyn Sql) -> Result<Day> {
+    let today = format!("SELECT {} / 86400000", sql.dialect().now_millis());
+    let today = sql.number(&today, &[]).await?.and_then(|day| i32::try_from(day).ok());
+    Ok(Day::from_stored(today.unwrap_or(0)))
 }
 
 pub(crate) fn literal(dialect: Dialect, bytes: &[u8]) -> String {

@@ -1,9 +1,9 @@
 //! Merging of the days of a month into one row.
 
 use store::{Dialect, Row, Sql, Value};
-use visits::{Day, Month, tally::Counters};
+use visits::{Month, tally::Counters};
 
-use super::take_counters;
+use super::{take_counters, today};
 use crate::{Result, sqlite::LINKS};
 
 /// Months whose days are merged, back from the current one.
@@ -33,9 +33,7 @@ impl MonthKey {
 /// left out. Links have too many days to look through, so only the links that are known to have
 /// many visits are asked for.
 pub(crate) async fn outdated(sql: &mut dyn Sql) -> Result<Vec<MonthKey>> {
-    let today = format!("SELECT {} / 86400000", sql.dialect().now_millis());
-    let today = sql.number(&today, &[]).await?.and_then(|day| i32::try_from(day).ok()).unwrap_or(0);
-    let end = Day::from_stored(today).month();
+    let end = today(sql).await?.month();
     let first = Month::from_stored(end.get() - MONTHS);
     let (month, link_seen) = match sql.dialect() {
         Dialect::Postgres => (

@@ -95,8 +95,8 @@ pub(crate) async fn pass_on_webhook_events(
     if advance(sql, CHORE, up_to).await? { add_webhook_events(sql, events).await } else { Ok(()) }
 }
 
-/// Records events.
-pub(crate) async fn add_webhook_events(sql: &mut dyn Sql, events: &[NewWebhookEvent]) -> Result<()> {
+/// Records events in a transaction of the caller, such as the one that stores visits.
+pub async fn add_webhook_events(sql: &mut dyn Sql, events: &[NewWebhookEvent]) -> Result<()> {
     let rows: Vec<[Value; 5]> = events.iter().map(row_of).collect();
     let into = "INSERT INTO webhook_event (kind, domain_id, link_id, tags, payload)";
     insert_rows(sql, into, &rows, "").await
