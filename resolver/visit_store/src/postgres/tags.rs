@@ -16,7 +16,10 @@ use tokio_postgres::{Client, Transaction, types::Type};
 use super::{LIMITS, LOCK, gone_tags, try_lock};
 use crate::{
     Result,
-    sql::tags::{self, STEP},
+    sql::{
+        lock,
+        tags::{self, STEP},
+    },
 };
 
 /// Key of the advisory lock of this chore.
@@ -35,8 +38,8 @@ pub(super) async fn follow(client: &mut Client) -> Result<bool> {
         return Ok(false);
     }
     // From here on no batch is stored until the transaction ends.
-    transaction.batch_execute(&format!("SELECT pg_advisory_xact_lock({LOCK})")).await?;
     let sql = &mut PostgresSql(&transaction);
+    lock(sql, LOCK).await?;
     let changes = tag_changes(sql, STEP).await?;
     let last = tags::follow(sql, &changes).await?;
     let numbers = changes.iter().map(|change| change.number);

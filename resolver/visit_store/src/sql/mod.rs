@@ -21,7 +21,7 @@ use visits::{Day, tally::Counters};
 use crate::Result;
 
 /// Waits for an advisory lock until the transaction ends. SQLite has one writer.
-async fn lock(sql: &mut dyn Sql, key: i64) -> Result<()> {
+pub(crate) async fn lock(sql: &mut dyn Sql, key: i64) -> Result<()> {
     if sql.dialect() == Dialect::Postgres {
         sql.query(&format!("SELECT 1 FROM pg_advisory_xact_lock({key})"), &[]).await?;
     }

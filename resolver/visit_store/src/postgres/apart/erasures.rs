@@ -11,8 +11,8 @@
 use std::collections::HashSet;
 
 use futures_util::future::BoxFuture;
-use store::{Dialect, Sql as _, postgres::PostgresSql};
-use tokio_postgres::{Client, Transaction, types::Type};
+use store::{Dialect, Sql, Value, postgres::PostgresSql};
+use tokio_postgres::{Client, types::Type};
 use visits::{AddressNetwork, Day, VisitId};
 
 use crate::{
@@ -21,7 +21,7 @@ use crate::{
     postgres::LOCK,
     sql::{
         erasures::{erasure, next_day, unlist},
-        int, rows,
+        int, lock, rows,
     },
 };
 
@@ -67,38 +67,34 @@ pub(crate) async fn address_texts(client: &Client, network: AddressNetwork) -> R
 /// Moves the visits of an erasure's rows to those without one, and the erasure on to
 /// `next`. Does nothing if another process did, or if rows have arrived since.
 pub(crate) async fn move_on(
-    sql: &mut PostgresSql<'_, Transaction<'_>>,
+    sql: &mut dyn Sql,
     open: &OpenErasure,
     rows: &[ErasedRow],
     next: VisitId,
 ) -> Result<()> {
-    let transaction = sql.0;
-    transaction.batch_execute(&format!("SELECT pg_advisory_xact_lock({LOCK})")).await?;
+    lock(sql, LOCK).await?;
     let update = "UPDATE visit_erasure SET next_id = $1 WHERE version IN
          (SELECT version FROM visit_erasure
           WHERE version = $2 AND generation = $3 AND next_id = $4 AND has_rows FOR UPDATE SKIP LOCKED)";
-    let values = [
-        (&next.get() as _, Type::INT8),
-        (&open.version as _, Type::INT8),
-        (&open.generation as _, Type::INT8),
-        (&open.next.get() as _, Type::INT8),
-    ];
-    if transaction.execute_typed(update, &values).await? == 0 {
+    let values = [next.get(), open.version, open.generation, open.next.get()].map(Value::Int);
+    if sql.execute(update, &values).await? == 0 {
         return Ok(());
     }
     let note =
         "INSERT INTO visit_erased AS old (id, version) SELECT DISTINCT id, $2 FROM unnest($1) AS new (id)
          ON CONFLICT (id) DO UPDATE SET found = old.found + 1, has_row = true
          RETURNING id, found = 1";
-    let ids: Vec<i64> = rows.iter().map(|row| row.id.get()).collect();
-    let noted = transaction
-        .query_typed(note, &[(&ids as _, Type::INT8_ARRAY), (&open.version as _, Type::INT8)])
-        .await?;
-    let new: HashSet<i64> = noted.iter().filter(|row| row.get(1)).map(|row| row.get(0)).collect();
+    let ids = Value::IntArray(rows.iter().map(|row| row.id.get()).collect());
+    let mut new = HashSet::new();
+    for row in sql.query(note, &[ids, Value::Int(open.version)]).await? {
+        if row.flag(1)? {
+            new.insert(row.int(0)?);
+        }
+    }
     let moved: Vec<ErasedRow> = rows.iter().filter(|row| new.contains(&row.id.get())).copied().collect();
     unlist(sql, &moved).await?;
     let count = "UPDATE visit_erasure SET deleted = deleted + $1 WHERE version = $2";
-    transaction.execute_typed(count, &[(&int(moved.len()), Type::INT8), (&open.version, Type::INT8)]).await?;
+    sql.execute(count, &[Value::count(moved.len()), Value::Int(open.version)]).await?;
     Ok(())
 }
 
@@ -128,17 +124,11 @@ pub(crate) type LaterVisits<'a> =
 
 /// Notes that an erasure has no row left, and removes the addresses themselves, except those of
 /// later visits. Does nothing if rows have arrived since.
-pub(crate) async fn close(
-    sql: &mut PostgresSql<'_, Transaction<'_>>,
-    open: &OpenErasure,
-    later: LaterVisits<'_>,
-) -> Result<()> {
-    let transaction = sql.0;
+pub(crate) async fn close(sql: &mut dyn Sql, open: &OpenErasure, later: LaterVisits<'_>) -> Result<()> {
     let close = "UPDATE visit_erasure SET has_rows = false WHERE version IN
          (SELECT version FROM visit_erasure WHERE version = $1 AND generation = $2 FOR UPDATE SKIP LOCKED)
          AND NOT EXISTS (SELECT 1 FROM visit_erased WHERE has_row)";
-    let values = [(&open.version as _, Type::INT8), (&open.generation as _, Type::INT8)];
-    if transaction.execute_typed(close, &values).await? == 0 {
+    if sql.execute(close, &[open.version, open.generation].map(Value::Int)).await? == 0 {
         return Ok(());
     }
     if let Some(texts) = texts(open.erasure.network, Dialect::Postgres) {
