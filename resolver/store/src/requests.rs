@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use codes::{KeyspaceIndex, LinkId};
 use jiff::Timestamp;
-use links::{DomainId, Draft, ImportItem, Link, NewLink, Slug, api_key::ApiKeyId};
+use links::{DomainId, Draft, ImportItem, NewLink, Slug, api_key::ApiKeyId};
 use numbers::Span;
 
 /// Which servers may answer a read.
@@ -53,15 +53,6 @@ pub struct NamedLink {
     pub keyspaces: usize,
     /// The other fields of the link.
     pub draft: Draft,
-}
-
-impl NamedLink {
-    /// Returns the link as it was stored.
-    pub fn stored(self, id: LinkId, created_at: Timestamp, version: u64) -> Link {
-        let mut draft = self.draft;
-        draft.details.get_or_insert_default().version = version;
-        Link::stored(id, draft, created_at)
-    }
 }
 
 /// A batch of an import.

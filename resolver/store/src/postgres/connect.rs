@@ -111,13 +111,6 @@ impl Address {
         self.observer.failed(self.server, reason);
     }
 
-    /// Tells the observer of an error, if the result is one.
-    pub(super) fn note<T>(&self, result: &Result<T>) {
-        if let Err(error) = result {
-            self.note_error(error);
-        }
-    }
-
     /// Returns the address without the demand for a server that can write.
     #[must_use]
     pub(super) fn reads_anywhere(&self) -> Self {

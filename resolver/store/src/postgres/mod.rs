@@ -138,9 +138,7 @@ impl PostgresStore {
 
     /// Applies the deadline of calls, and counts a failure.
     async fn within<T>(&self, call: impl Future<Output = Result<T>>) -> Result<T> {
-        let result = within(call).await;
-        self.address.note(&result);
-        result
+        within(call).await.inspect_err(|error| self.address.note_error(error))
     }
 
     async fn connection(&self) -> Result<bb8::PooledConnection<'_, Address>> {

@@ -121,9 +121,8 @@ impl Database for PostgresStore {
 
 impl PostgresStore {
     async fn run_for(&self, pool: &Connections, deadline: Duration, operation: &Operation) -> Result<Done> {
-        let got = check_out(pool).await;
-        self.address.note(&got);
-        let mut connection = got?;
+        let note = |error: &StoreError| self.address.note_error(error);
+        let mut connection = check_out(pool).await.inspect_err(note)?;
         let mut tries = 0;
         loop {
             let run = async {
@@ -134,13 +133,8 @@ impl PostgresStore {
             };
             tries += 1;
             match tokio::time::timeout(deadline, run).await.unwrap_or(Err(StoreError::TimedOut)) {
-                Err(error) if tries < TRIES && is_to_be_repeated(&error) => {
-                    self.address.note_error(&error);
-                }
-                end => {
-                    self.address.note(&end);
-                    return end;
-                }
+                Err(error) if tries < TRIES && is_to_be_repeated(&error) => note(&error),
+                end => return end.inspect_err(note),
             }
         }
     }

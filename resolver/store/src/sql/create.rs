@@ -130,7 +130,9 @@ pub(crate) async fn insert_named(
         Spot::Entry(_) | Spot::Taken(_) => sql.notify(Notice::Changed(&[id])).await?,
     }
     if is_announced {
-        record_create(sql, &link.clone().stored(id, at, version), tags).await?;
+        let mut draft = link.draft.clone();
+        draft.details.get_or_insert_default().version = version;
+        record_create(sql, &Link::stored(id, draft, at), tags).await?;
     }
     Ok(InsertedLink::Stored(id, at, version))
 }
