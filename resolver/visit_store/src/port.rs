@@ -4,33 +4,24 @@ use std::collections::HashMap;
 
 use async_trait::async_trait;
 use codes::LinkId;
-use store::{Done, Operation, VisitTotals, Work, postgres::PoolCount};
+use store::{
+    Done,
+    Lane::{self, List, Read, Write},
+    Operation, VisitTotals, Work,
+    postgres::PoolCount,
+};
 use visits::{AddressSecret, Day, DaySecret, Slot, Subject, TextKey, VisitId, VisitRow};
 
-use self::Lane::{List, Read, Transaction, Write};
 use crate::{
     Batch, Changes, Columns, DayCounters, Days, DeletionStep, Erased, Erasure, ErasureId, Producer, Result,
     RowQuery, RowsRecord, SpoolId, Standing, StoredText, TextRef, VisitStoreError, WriteError,
     sql::{changes, counters, deletion, erasures, producers, rows, secrets},
 };
 
-/// What an operation needs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lane {
-    /// Reads counters, texts and changes.
-    Read,
-    /// Reads rows, which may take long. No page of counters waits for it.
-    List,
-    /// Writes. Each statement is right by itself.
-    Write,
-    /// Writes in a transaction.
-    Transaction,
-}
-
 /// A database of visits. It runs the operations that Postgres and SQLite share (`sql/`).
 #[async_trait]
 pub trait VisitDatabase: Send + Sync + 'static {
-    /// Runs an operation.
+    /// Runs an operation. One that writes runs in a transaction, which is committed.
     async fn run(&self, lane: Lane, operation: Operation<VisitStoreError>) -> Result<Done>;
 }
 
@@ -112,10 +103,8 @@ pub trait VisitStore: VisitReader {
     /// recently.
     async fn register(&self, spool: SpoolId, holder: &str) -> Result<Producer> {
         let args = (spool, holder.to_owned());
-        run(self, Transaction, args, |sql, (spool, holder)| {
-            Box::pin(producers::register(sql, *spool, holder))
-        })
-        .await
+        run(self, Write, args, |sql, (spool, holder)| Box::pin(producers::register(sql, *spool, holder)))
+            .await
     }
 
     /// Returns the stored position of a producer, if it still has its slot and incarnation, and
@@ -200,17 +189,15 @@ pub trait VisitStore: VisitReader {
     /// were.
     async fn delete(&self, subject: Subject, before: VisitId) -> Result<u64> {
         let args = (subject, before);
-        run(self, Transaction, args, |sql, (subject, before)| {
-            Box::pin(deletion::delete(sql, *subject, *before))
-        })
-        .await
+        run(self, Write, args, |sql, (subject, before)| Box::pin(deletion::delete(sql, *subject, *before)))
+            .await
     }
 
     /// Begins to erase visits by their addresses. Their rows are deleted later, in steps
     /// ([`delete_rows`](Self::delete_rows)). Returns `None` if there are [`Erasure::MOST`] erasures
     /// already.
     async fn erase(&self, erasure: &Erasure) -> Result<Option<ErasureId>> {
-        run(self, Transaction, *erasure, |sql, erasure| Box::pin(erasures::erase(sql, erasure))).await
+        run(self, Write, *erasure, |sql, erasure| Box::pin(erasures::erase(sql, erasure))).await
     }
 
     /// Returns how far an erasure has come.

@@ -12,8 +12,8 @@ use links::{
     api_key::{ApiKeyId, Grant, KeyLimits, SecretNumber},
     scope::Scopes,
 };
-use store::{Done, Operation};
-use visit_store::{Columns, DayCounters, Days, Lane, RowQuery, VisitDatabase, VisitReader, VisitStoreError};
+use store::{Done, Lane, Operation};
+use visit_store::{Columns, DayCounters, Days, RowQuery, VisitDatabase, VisitReader, VisitStoreError};
 use visits::{
     DAY, Day, Flags, Language, Outcome, Slot, StoredAddress, Subject, TextHash, Thread, VisitId, VisitRow,
     tally::{Counted, Counters, Dimension, Quarter, Tally, Values},

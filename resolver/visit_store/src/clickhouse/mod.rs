@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use delete::Turns;
-use store::{Done, Operation, postgres::PoolCount};
+use store::{Done, Lane, Operation, postgres::PoolCount};
 use tokio::sync::Mutex;
 use visits::{Day, Subject, VisitId, VisitRow};
 
@@ -29,8 +29,8 @@ use rows::Selection;
 use servers::Servers;
 
 use crate::{
-    Batch, DeletionStep, Lane, PostgresVisits, Producer, Result, RowQuery, RowsRecord, VisitDatabase,
-    VisitReader, VisitStore, VisitStoreError, WriteError, postgres::apart,
+    Batch, DeletionStep, PostgresVisits, Producer, Result, RowQuery, RowsRecord, VisitDatabase, VisitReader,
+    VisitStore, VisitStoreError, WriteError, postgres::apart,
 };
 
 /// A store of visits whose rows are in ClickHouse.

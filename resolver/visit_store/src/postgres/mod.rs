@@ -21,7 +21,7 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use store::{
-    Done, Operation, StoreError,
+    Done, Lane, Operation, StoreError,
     postgres::{self as links, DatabaseObserver, PoolCount, PostgresSql},
 };
 use tokio::{sync::Mutex, time::timeout};
@@ -29,7 +29,7 @@ use tokio_postgres::{Client, Transaction, config::TargetSessionAttrs};
 use visits::{Day, Slot, VisitRow};
 
 use crate::{
-    Batch, DeletionStep, Lane, Producer, Result, VisitDatabase, VisitReader, VisitStore, VisitStoreError,
+    Batch, DeletionStep, Producer, Result, VisitDatabase, VisitReader, VisitStore, VisitStoreError,
     WriteError, sql,
 };
 
@@ -145,8 +145,8 @@ async fn try_lock(transaction: &Transaction<'_>, key: i64) -> Result<bool> {
 impl VisitDatabase for PostgresVisits {
     async fn run(&self, lane: Lane, operation: Operation<VisitStoreError>) -> Result<Done> {
         match lane {
-            Lane::Transaction => self.transact(async |sql| operation.run(sql).await).await,
-            Lane::Read | Lane::List | Lane::Write => {
+            Lane::Write | Lane::LongWrite => self.transact(async |sql| operation.run(sql).await).await,
+            Lane::Read | Lane::List | Lane::Authenticate => {
                 self.with(async |client| operation.run(&mut PostgresSql(&*client)).await).await
             }
         }

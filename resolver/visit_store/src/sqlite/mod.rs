@@ -22,14 +22,14 @@ use std::{path::Path, sync::Arc};
 use async_trait::async_trait;
 use rusqlite::Connection;
 use store::{
-    Done, Operation, Sql as _, Store, Value,
+    Done, Lane, Operation, Sql as _, Store, Value,
     sqlite::{Worker, attach, open_reader, open_writer},
 };
 use tokio::sync::Mutex;
 use visits::Day;
 
 use crate::{
-    Batch, DeletionStep, Lane, Producer, Result, VisitDatabase, VisitReader, VisitStore, VisitStoreError,
+    Batch, DeletionStep, Producer, Result, VisitDatabase, VisitReader, VisitStore, VisitStoreError,
     WriteError,
     sql::{self, months},
 };
@@ -78,9 +78,11 @@ struct Waiting<T> {
 impl VisitDatabase for SqliteVisits {
     async fn run(&self, lane: Lane, operation: Operation<VisitStoreError>) -> Result<Done> {
         match lane {
-            Lane::Read => self.reader.read(async move |sql| operation.run(sql).await).await,
+            Lane::Read | Lane::Authenticate => {
+                self.reader.read(async move |sql| operation.run(sql).await).await
+            }
             Lane::List => self.lister.read(async move |sql| operation.run(sql).await).await,
-            Lane::Write | Lane::Transaction => {
+            Lane::Write | Lane::LongWrite => {
                 self.writer.write(async move |sql| operation.run(sql).await).await
             }
         }
