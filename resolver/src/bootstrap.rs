@@ -5,7 +5,7 @@ use cli::{
     Error,
     args::{Database, DatabaseArgs},
     code_key_file::{self, CodeKeyFileError},
-    wait_for,
+    wait_for, wrong_value,
 };
 use codes::CodeKey;
 use links::api_key::ApiKey;
@@ -39,20 +39,14 @@ pub(crate) async fn bootstrap(settings: &Settings, store: &dyn Store) -> Result<
     }
     wait_for(database, async || store.check().await).await?;
     let code_key = adopt_code_key(settings, store).await?;
-    let adopted = match wait_for(database, async || {
-        adopt_keyspaces(store, &settings.keyspaces, settings.lookup.rules).await
-    })
-    .await
-    {
-        Err(Error::Store(StoreError::Keyspace(reason))) => {
-            return Err(Error::Config {
-                flag: "--keyspaces",
-                value: settings.flags.keyspaces.clone(),
-                reason,
-            });
+    let adopted =
+        wait_for(database, async || adopt_keyspaces(store, &settings.keyspaces, settings.lookup.rules).await);
+    let adopted = adopted.await.map_err(|error| match error {
+        Error::Store(StoreError::Keyspace(reason)) => {
+            wrong_value("--keyspaces", &settings.flags.keyspaces, reason)
         }
-        adopted => adopted?,
-    };
+        error => error,
+    })?;
     // Before keys or numbers are issued, because the database may be an older copy: one that says
     // so itself, or one that the witness file shows.
     if let Some(made_at) = wait_for(database, async || store.begin_after_restore().await).await? {
@@ -134,20 +128,15 @@ fn agree(settings: &Settings, key: &CodeKey, adopted: &str) -> Result<(), Error>
 }
 
 fn wrong_key(settings: &Settings, reason: String) -> Error {
-    let value = settings.code_key_file.display().to_string();
-    Error::Config { flag: "--code-key-file", value, reason }
+    wrong_value("--code-key-file", settings.code_key_file.display(), reason)
 }
 
 /// Creates the first API key if there has never been one. Returns the key if it was generated now.
 async fn first_api_key(settings: &Settings, keys: &dyn Keys) -> Result<Option<String>, Error> {
     let (key, drawn) = match &settings.flags.initial_api_key {
         Some(text) => {
-            let key = ApiKey::chosen(text).map_err(|error| Error::Config {
-                flag: "--initial-api-key",
-                value: "(hidden)".to_owned(),
-                reason: error.to_string(),
-            })?;
-            (key, false)
+            let chosen = ApiKey::chosen(text);
+            (chosen.map_err(|error| wrong_value("--initial-api-key", "(hidden)", error))?, false)
         }
         None => (ApiKey::draw().map_err(Error::Random)?, true),
     };

@@ -222,9 +222,5 @@ fn traces(settings: &Settings) -> Result<Option<Arc<Traces>>, cli::Error> {
     let Some(otlp) = &settings.flags.otlp else { return Ok(None) };
     let of = ("shortmint-resolver", settings.holder.as_str());
     let started = Traces::start(otlp, settings.flags.trace_share, of);
-    started.map(Some).map_err(|error| cli::Error::Config {
-        flag: "--otlp",
-        value: otlp.clone(),
-        reason: daemon::reasons(&error),
-    })
+    started.map(Some).map_err(|error| cli::wrong_value("--otlp", otlp, daemon::reasons(&error)))
 }

@@ -26,6 +26,7 @@ use crate::{
     Error,
     args::{Database, DatabaseArgs},
     progress::progress_bar,
+    wrong_value,
 };
 
 /// Arguments of `resolver backup`.
@@ -64,11 +65,7 @@ struct Sources {
 
 impl Sources {
     fn of(args: &BackupArgs) -> Result<Self, Error> {
-        let wrong = |reason: &str| Error::Config {
-            flag: "--database",
-            value: args.database.database.to_string(),
-            reason: reason.to_owned(),
-        };
+        let wrong = |reason| wrong_value("--database", &args.database.database, reason);
         let Database::Sqlite(links) = &args.database.database else {
             return Err(wrong(
                 "expected a SQLite file: back up Postgres with pg_basebackup and its log, and etcd with etcdctl \
@@ -108,19 +105,18 @@ impl Backup {
 }
 
 fn make(sources: &Sources, target: &Path) -> Result<Backup, Error> {
-    let wrong =
-        |reason: String| Error::Config { flag: "TARGET", value: target.display().to_string(), reason };
-    let name = target.file_name().ok_or_else(|| wrong("expected the path of a new folder".to_owned()))?;
+    let wrong = |reason: &str| wrong_value("TARGET", target.display(), reason);
+    let name = target.file_name().ok_or_else(|| wrong("expected the path of a new folder"))?;
     if target.exists() {
-        return Err(wrong("it exists already: name a new folder".to_owned()));
+        return Err(wrong("it exists already: name a new folder"));
     }
     let unfinished = target.with_file_name(format!(".{}.unfinished", name.to_string_lossy()));
     DirBuilder::new().mode(0o700).create(&unfinished).map_err(|error| match error.kind() {
-        io::ErrorKind::AlreadyExists => wrong(format!(
+        io::ErrorKind::AlreadyExists => wrong(&format!(
             "another backup to it is under way, or was cut short: remove {}",
             unfinished.display()
         )),
-        _ => wrong(error.to_string()),
+        _ => wrong(&error.to_string()),
     })?;
     let made_at = Timestamp::now();
     let made = fill(sources, &unfinished, made_at).and_then(|files| {

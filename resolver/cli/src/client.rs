@@ -22,6 +22,7 @@ use crate::{
     args::{ServerArgs, ShowArgs},
     json_text,
     table::{cut, printable},
+    wrong_value,
 };
 
 pub use self::problem::ClientError;
@@ -95,7 +96,7 @@ pub(super) fn segment(text: &str) -> Option<String> {
 /// Returns the error for an invalid argument: its name, its value cut to one line, and the expected
 /// form.
 pub(super) fn wrong(flag: &'static str, value: &str, expected: &str) -> Error {
-    Error::Config { flag, value: cut(&printable(value), ARGUMENT_CELLS), reason: expected.to_owned() }
+    wrong_value(flag, cut(&printable(value), ARGUMENT_CELLS), expected)
 }
 
 /// A client of a server.

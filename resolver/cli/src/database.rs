@@ -12,6 +12,7 @@ use tokio::time::{Instant, sleep};
 use crate::{
     Error,
     args::{Database, DatabaseArgs},
+    wrong_value,
 };
 
 /// How often notifications may not arrive before the address is taken for that of a pooler.
@@ -34,26 +35,21 @@ pub async fn open_with(
     options: &ConnectOptions,
 ) -> Result<Arc<dyn Store>, Error> {
     let witness = witness.map(Arc::new);
-    let malformed = |error: &StoreError| Error::Config {
-        flag: "--database",
-        value: database.to_string(),
-        reason: daemon::reasons(error),
-    };
-    let replica = match replica {
-        Some(Database::Postgres(url)) => Some(url.as_str()),
-        Some(Database::Sqlite(_)) | None => None,
-    };
+    let malformed = |error: StoreError| wrong_value("--database", database, daemon::reasons(&error));
     match database {
         Database::Postgres(url) => {
-            let store =
-                PostgresStore::with(url, replica, options).await.map_err(|error| malformed(&error))?;
+            let replica = match replica {
+                Some(Database::Postgres(url)) => Some(url.as_str()),
+                Some(Database::Sqlite(_)) | None => None,
+            };
+            let store = PostgresStore::with(url, replica, options).await.map_err(malformed)?;
             Ok(match witness {
                 Some(witness) => Arc::new(store.witnessed_by(witness)),
                 None => Arc::new(store),
             })
         }
         Database::Sqlite(path) => {
-            let store = open_sqlite(path).await.map_err(|error| malformed(&error))?;
+            let store = open_sqlite(path).await.map_err(malformed)?;
             Ok(match witness {
                 Some(witness) => Arc::new(store.witnessed_by(witness)),
                 None => Arc::new(store),
@@ -74,11 +70,7 @@ pub(crate) async fn open_existing(database: &Database) -> Result<Arc<dyn Store>,
         && !path.exists()
     {
         let reason = "there is no such file: start `resolver` on it first, or name another with --database";
-        return Err(Error::Config {
-            flag: "--database",
-            value: database.to_string(),
-            reason: reason.to_owned(),
-        });
+        return Err(wrong_value("--database", database, reason));
     }
     open(database, None).await
 }
@@ -91,11 +83,7 @@ pub(crate) async fn ready(args: &DatabaseArgs) -> Result<Arc<dyn Store>, Error> 
         Err(behind @ StoreError::SchemaBehind { .. }) => Ok(Err(behind)),
         other => other.map(Ok),
     });
-    checked.await?.map_err(|behind| Error::Config {
-        flag: "--database",
-        value: args.database.to_string(),
-        reason: behind.to_string(),
-    })?;
+    checked.await?.map_err(|behind| wrong_value("--database", &args.database, behind))?;
     Ok(store)
 }
 
@@ -123,13 +111,8 @@ pub async fn wait_for<T>(
                 | StoreError::Stopped),
             ) => return Err(error.into()),
             // A server that is slow once is none that shares its sessions.
-            Err(StoreError::Deaf) if deaf < DEAF_MAX => {
-                deaf += 1;
-            }
-            Err(error @ StoreError::Deaf) => {
-                let (value, reason) = (args.database.to_string(), error.to_string());
-                return Err(Error::Config { flag: "--database", value, reason });
-            }
+            Err(StoreError::Deaf) if deaf < DEAF_MAX => deaf += 1,
+            Err(error @ StoreError::Deaf) => return Err(wrong_value("--database", &args.database, error)),
             Err(source) if Instant::now() >= until => {
                 let (database, seconds) = (args.database.to_string(), args.start_deadline.as_secs());
                 return Err(Error::Unreachable { database, seconds, source });

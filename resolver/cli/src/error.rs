@@ -1,6 +1,6 @@
 //! Errors of commands and of configuration.
 
-use std::{io, path::Path};
+use std::io;
 
 use daemon::Exit;
 use store::StoreError;
@@ -64,7 +64,6 @@ pub enum Error {
 
 impl Error {
     /// Returns the exit code of the process for this error.
-    #[must_use]
     pub fn exit(&self) -> Exit {
         match self {
             Self::Config { .. } => Exit::Config,
@@ -79,9 +78,7 @@ impl Error {
     }
 }
 
-/// Returns the error for a file that cannot be opened, read or written: its path and the system's
-/// message.
-#[must_use]
-pub fn file_error(flag: &'static str, path: &Path, error: &io::Error) -> Error {
-    Error::Config { flag, value: path.display().to_string(), reason: error.to_string() }
+/// Returns the error for the value of a flag.
+pub fn wrong_value(flag: &'static str, value: impl ToString, reason: impl ToString) -> Error {
+    Error::Config { flag, value: value.to_string(), reason: reason.to_string() }
 }

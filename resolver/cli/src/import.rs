@@ -28,8 +28,8 @@ use transfer::{Row, Source, each_row};
 
 use self::report::Report;
 use crate::{
-    Error, Output, args::DatabaseArgs, database::ready, error::file_error, open_mint::open_mint,
-    progress::progress_bar, warning::warn,
+    Error, Output, args::DatabaseArgs, database::ready, open_mint::open_mint, progress::progress_bar,
+    warning::warn, wrong_value,
 };
 
 /// The maximum number of rows in a piece that waits to be stored, and about how many bytes.
@@ -102,23 +102,17 @@ pub enum Unprotected {
 
 /// Imports a file, and returns a summary.
 pub(super) async fn run(args: ImportArgs) -> Result<Output, Error> {
-    let schemes = Schemes::parse(&args.allowed_schemes).map_err(|error| Error::Config {
-        flag: "--allowed-schemes",
-        value: args.allowed_schemes.join(","),
-        reason: error.to_string(),
-    })?;
-    let zone = find_zone(&args.time_zone).ok_or_else(|| Error::Config {
-        flag: "--time-zone",
-        value: args.time_zone.clone(),
-        reason: "this system has no time zone of that name: write UTC or a name such as Europe/Berlin"
-            .to_owned(),
-    })?;
+    let schemes = Schemes::parse(&args.allowed_schemes)
+        .map_err(|error| wrong_value("--allowed-schemes", args.allowed_schemes.join(","), error))?;
+    let no_zone = "this system has no time zone of that name: write UTC or a name such as Europe/Berlin";
+    let zone =
+        find_zone(&args.time_zone).ok_or_else(|| wrong_value("--time-zone", &args.time_zone, no_zone))?;
     // The file is opened before the database, so that a mistyped name is reported at once.
-    let unreadable = |error: &io::Error| file_error("FILE", &args.file, error);
-    let file = File::open(&args.file).map_err(|error| unreadable(&error))?;
+    let unreadable = |error: io::Error| wrong_value("FILE", args.file.display(), error);
+    let file = File::open(&args.file).map_err(unreadable)?;
     let name = match &args.name {
         Some(name) => name.clone(),
-        None => digest(&args.file).map_err(|error| unreadable(&error))?,
+        None => digest(&args.file).map_err(unreadable)?,
     };
     let store = ready(&args.database).await?;
     let mint = open_mint(&*store, &args.database, args.code_key_file.as_deref()).await?;
@@ -157,7 +151,7 @@ fn rejects(path: Option<&Path>, position: u64) -> Result<Option<File>, Error> {
     // Reasons quote properties of links, so only the owner reads the file.
     options.create(true).write(true).append(goes_on).truncate(!goes_on).mode(0o600);
     let opened = options.open(path);
-    opened.map(Some).map_err(|error| file_error("--rejects", path, &error))
+    opened.map(Some).map_err(|error| wrong_value("--rejects", path.display(), error))
 }
 
 /// Imports the rows of the file, shows the progress, and records the report. A file whose rest
@@ -168,7 +162,7 @@ async fn import_file(
     mut import: LinkImport,
     report: &mut Report,
 ) -> Result<(), Error> {
-    let length = file.metadata().map_err(|error| file_error("FILE", &args.file, &error))?.len();
+    let length = file.metadata().map_err(|error| wrong_value("FILE", args.file.display(), error))?.len();
     let bar = progress_bar(Some(length), "{bytes}/{total_bytes}");
     let (sender, received) = mpsc::channel(PIECES);
     let (source, reader) = (args.from, bar.wrap_read(file));

@@ -15,6 +15,7 @@ use crate::{
     database::ready,
     json_text,
     table::{Column, layout},
+    wrong_value,
 };
 
 /// The word for the default domain on the command line.
@@ -137,10 +138,8 @@ fn parse_domain(name: String) -> Result<KeyDomain, Error> {
     if name == DEFAULT_DOMAIN {
         return Ok(KeyDomain::Default);
     }
-    Authority::parse(&name).map(KeyDomain::Named).map_err(|error| Error::Config {
-        flag: "--domain",
-        value: name,
-        reason: format!("{error}, or DEFAULT for that of --public-url"),
+    Authority::parse(&name).map(KeyDomain::Named).map_err(|error| {
+        wrong_value("--domain", &name, format!("{error}, or DEFAULT for that of --public-url"))
     })
 }
 
@@ -151,9 +150,7 @@ fn key_error(name: &str, error: KeyError) -> Error {
         | KeyError::NameTaken
         | KeyError::NoKey
         | KeyError::BeyondOwn
-        | KeyError::LastOperator => {
-            Error::Config { flag: "--name", value: name.to_owned(), reason: error.to_string() }
-        }
+        | KeyError::LastOperator => wrong_value("--name", name, error),
         KeyError::Random(error) => Error::Random(error),
         KeyError::Store(error) => Error::Store(error),
     }

@@ -39,7 +39,7 @@ use clap::Subcommand;
 
 pub use client::ClientError;
 pub use database::{open_with, wait_for};
-pub use error::{Error, file_error};
+pub use error::{Error, wrong_value};
 pub use output::Output;
 
 /// The commands.

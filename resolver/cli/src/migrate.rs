@@ -8,7 +8,7 @@ use crate::{
     Error,
     args::{Database, DatabaseArgs, VisitsStoreArgs},
     database::{open, open_existing},
-    wait_for,
+    wait_for, wrong_value,
 };
 
 /// Arguments of `resolver migrate`.
@@ -96,8 +96,8 @@ fn serving_roles(args: &MigrateArgs) -> Result<Option<(&str, ServingRoles)>, Err
             Ok(Some((url, ServingRoles { serve: serve_role.clone(), redirect: redirect_role.clone() })))
         }
         (Some((flag, role)), Database::Sqlite(_)) => {
-            let reason = "expected a Postgres database as --database: SQLite has no roles".to_owned();
-            Err(Error::Config { flag, value: role.clone(), reason })
+            let reason = "expected a Postgres database as --database: SQLite has no roles";
+            Err(wrong_value(flag, role, reason))
         }
     }
 }

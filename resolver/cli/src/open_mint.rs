@@ -5,7 +5,7 @@ use std::{path::Path, sync::Arc};
 use codes::Mint;
 use store::Settings;
 
-use crate::{Error, args::DatabaseArgs, code_key_file};
+use crate::{Error, args::DatabaseArgs, code_key_file, wrong_value};
 
 /// Opens the mapping that the resolvers of this database use.
 ///
@@ -18,16 +18,11 @@ pub(super) async fn open_mint(
     file: Option<&Path>,
 ) -> Result<Arc<Mint>, Error> {
     let path = file.map_or_else(|| database.data_folder().join("code.key"), Path::to_owned);
-    let wrong =
-        |reason: String| Error::Config { flag: "--code-key-file", value: path.display().to_string(), reason };
+    let wrong = |reason: String| wrong_value("--code-key-file", path.display(), reason);
     let Some(adopted) = settings.fingerprint().await? else {
-        return Err(Error::Config {
-            flag: "--database",
-            value: database.database.to_string(),
-            reason:
-                "expected a database that a resolver has been started on: it decides which codes there are"
-                    .to_owned(),
-        });
+        let reason =
+            "expected a database that a resolver has been started on: it decides which codes there are";
+        return Err(wrong_value("--database", &database.database, reason));
     };
     let key = code_key_file::read(&path).map_err(|error| wrong(error.to_string()))?;
     if key.fingerprint() != adopted {

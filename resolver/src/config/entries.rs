@@ -3,10 +3,10 @@
 
 use std::{fmt::Display, ops::RangeInclusive, str::FromStr};
 
-use cli::Error;
+use cli::{Error, wrong_value};
 use ipnet::IpNet;
 
-use super::{network::parse_network, settings::wrong};
+use super::network::parse_network;
 
 /// The entries of such a flag.
 pub(super) struct Entries<'a> {
@@ -28,7 +28,7 @@ impl<'a> Entries<'a> {
                 let (text, more) = comma.map_or((rest, ""), |(at, _)| (&rest[..at], &rest[at + 1..]));
                 if !begins_entry(text, names) {
                     let reason = format!("no such setting: use {}", names.join(", "));
-                    return Err(wrong(flag, text, reason));
+                    return Err(wrong_value(flag, text, reason));
                 }
                 let entry = text.split_once('=').map(|(name, value)| (name, Some(value)));
                 entries.push(entry.unwrap_or((text, None)));
@@ -44,7 +44,7 @@ impl<'a> Entries<'a> {
         let named = self.entries.iter().filter_map(|(of, value)| Some((of.strip_prefix(name)?, *value)));
         let named = named.filter(|(rest, _)| rest.is_empty() || name.ends_with(':'));
         let given = |(rest, value): (&'a str, Option<&'a str>)| {
-            let missing = || wrong(self.flag, name, format!("the value is missing: use {name}=VALUE"));
+            let missing = || wrong_value(self.flag, name, format!("the value is missing: use {name}=VALUE"));
             value.map(|value| (rest, value)).ok_or_else(missing)
         };
         named.map(given).collect()
@@ -70,7 +70,7 @@ impl<'a> Entries<'a> {
         parser: impl Fn(&str) -> Result<T, E>,
     ) -> Result<Option<T>, Error> {
         let Some(value) = self.text(name)? else { return Ok(None) };
-        parser(value).map(Some).map_err(|error| self.wrong(name, value, error.to_string()))
+        parser(value).map(Some).map_err(|error| self.wrong(name, value, error))
     }
 
     /// Parses a whole number within a range.
@@ -101,8 +101,8 @@ impl<'a> Entries<'a> {
     }
 
     /// Returns the error of an entry.
-    pub(super) fn wrong(&self, name: &str, value: &str, reason: impl Into<String>) -> Error {
-        wrong(self.flag, format!("{name}={value}"), reason)
+    pub(super) fn wrong(&self, name: &str, value: &str, reason: impl ToString) -> Error {
+        wrong_value(self.flag, format!("{name}={value}"), reason)
     }
 }
 

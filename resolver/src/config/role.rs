@@ -1,9 +1,9 @@
 //! The part of a platform's work that a process takes.
 
 use clap::ValueEnum;
-use cli::{Error, args::Database};
+use cli::{Error, args::Database, wrong_value};
 
-use super::{Config, settings::wrong};
+use super::Config;
 
 /// The requests that a process answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -40,7 +40,7 @@ impl Config {
         }
         if matches!(self.database.database, Database::Sqlite(_)) {
             let reason = "with --role redirect or api use postgres://…: a SQLite file has one process";
-            return Err(wrong("--database", &self.database.database, reason));
+            return Err(wrong_value("--database", &self.database.database, reason));
         }
         if self.role == Role::Api {
             return Ok(());
@@ -54,7 +54,7 @@ impl Config {
         ];
         match given.into_iter().find_map(|(flag, value)| Some((flag, value?))) {
             Some((flag, value)) => {
-                Err(wrong(flag, value, "leave it out with --role redirect, which serves visitors only"))
+                Err(wrong_value(flag, value, "leave it out with --role redirect, which serves visitors only"))
             }
             None => Ok(()),
         }

@@ -4,7 +4,7 @@ use std::{collections::HashMap, path::PathBuf, str::FromStr as _, sync::Arc, tim
 
 use ::webhooks::Sender;
 use api::CallLimits;
-use cli::{Error, args::Database};
+use cli::{Error, args::Database, wrong_value};
 use codes::{Keyspace, parse_keyspaces};
 use geoip::GeoIp;
 use hyper::header::HeaderName;
@@ -93,7 +93,7 @@ impl Config {
     /// Returns [`Error::Config`] with the flag, its value and what is wrong with it.
     pub fn settings(&self) -> Result<Settings, Error> {
         let keyspaces = parse_keyspaces(&self.keyspaces)
-            .map_err(|error| wrong("--keyspaces", &self.keyspaces, error.to_string()))?;
+            .map_err(|error| wrong_value("--keyspaces", &self.keyspaces, error))?;
         let (public_url, own_hosts) = self.check_public_url()?;
         let (holder, limits, tuning) = (self.check_holder()?, self.limits()?, self.tuning()?);
         let count = |name| Ok::<_, Error>(limits.number(name, 0..=u32::MAX)?.unwrap_or(0));
@@ -104,9 +104,8 @@ impl Config {
             flags: self.clone(),
             default_keyspace: self.check_default_keyspace(&keyspaces)?,
             own_hosts,
-            schemes: Schemes::parse(&self.allowed_schemes).map_err(|error| {
-                wrong("--allowed-schemes", self.allowed_schemes.join(","), error.to_string())
-            })?,
+            schemes: Schemes::parse(&self.allowed_schemes)
+                .map_err(|error| wrong_value("--allowed-schemes", self.allowed_schemes.join(","), error))?,
             time_zone: self.check_time_zone()?,
             redirect_status: self.check_redirect_status()?,
             find_existing_for: tuning.find_existing_for,
@@ -127,7 +126,7 @@ impl Config {
             code_key_file: self.code_key_file.clone().unwrap_or_else(|| self.data_folder().join("code.key")),
             client_limits: self.client_limits(&limits)?,
             geoip: GeoIp::open(&self.places)
-                .map_err(|(path, error)| wrong("--places", path.display(), error.to_string()))?,
+                .map_err(|(path, error)| wrong_value("--places", path.display(), error))?,
             lookup: LookupSizes {
                 cache_bytes: limits.number("cache-mib", 1..=MIB_MAX)?.unwrap_or(64) << 20,
                 replica_lag: tuning.replica_lag,
@@ -153,7 +152,7 @@ impl Config {
             return Ok(given);
         }
         let least = format!("links are served for {AWAY:?} after a read in any case; use at least that");
-        Err(wrong("--serve-stale-for", format!("{given:?}"), least))
+        Err(wrong_value("--serve-stale-for", format!("{given:?}"), least))
     }
 
     fn check_redirect_status(&self) -> Result<hyper::StatusCode, Error> {
@@ -162,7 +161,7 @@ impl Config {
             302 => Ok(hyper::StatusCode::FOUND),
             307 => Ok(hyper::StatusCode::TEMPORARY_REDIRECT),
             308 => Ok(hyper::StatusCode::PERMANENT_REDIRECT),
-            other => Err(wrong("--redirect-status", other, "use 301, 302, 307 or 308")),
+            other => Err(wrong_value("--redirect-status", other, "use 301, 302, 307 or 308")),
         }
     }
 
@@ -231,7 +230,7 @@ impl Config {
             (None | Some(Database::Postgres(_)), Database::Postgres(_)) | (None, Database::Sqlite(_)) => {
                 Ok(())
             }
-            (Some(replica), _) => Err(wrong(
+            (Some(replica), _) => Err(wrong_value(
                 "--read-database",
                 replica,
                 "use postgres://USER@HOST/NAME, a replica of a Postgres in --database",
@@ -243,32 +242,30 @@ impl Config {
         let mut minted = keyspaces.iter().filter(|keyspace| !keyspace.hand_picked);
         let Some(name) = &self.default_keyspace else {
             let reason = "all are hand-picked: add one that codes are minted from";
-            let first = minted.next().ok_or_else(|| wrong("--keyspaces", &self.keyspaces, reason))?;
+            let first = minted.next().ok_or_else(|| wrong_value("--keyspaces", &self.keyspaces, reason))?;
             return Ok(first.name.clone());
         };
         let names: Vec<_> = minted.clone().map(|keyspace| keyspace.name.as_str()).collect();
         let found = minted.find(|keyspace| keyspace.name.as_str() == name);
         let reason = || format!("use one of --keyspaces that is not hand-picked: {}", names.join(", "));
-        Ok(found.ok_or_else(|| wrong("--default-keyspace", name, reason()))?.name.clone())
+        Ok(found.ok_or_else(|| wrong_value("--default-keyspace", name, reason()))?.name.clone())
     }
 
     fn check_time_zone(&self) -> Result<TimeZone, Error> {
         let reason = "this system knows no such zone: use a name such as UTC or Europe/Berlin";
-        find_zone(&self.time_zone).ok_or_else(|| wrong("--time-zone", &self.time_zone, reason))
+        find_zone(&self.time_zone).ok_or_else(|| wrong_value("--time-zone", &self.time_zone, reason))
     }
 
     fn check_holder(&self) -> Result<HolderId, Error> {
         match &self.holder_id {
-            Some(id) => {
-                HolderId::new(id.as_str()).map_err(|error| wrong("--holder-id", id, error.to_string()))
-            }
+            Some(id) => HolderId::new(id.as_str()).map_err(|error| wrong_value("--holder-id", id, error)),
             None if self.role == Role::Redirect => {
                 Ok(HolderId::new("redirect").expect("`redirect` is a valid holder id"))
             }
             None if self.issuer.is_empty() => {
                 Ok(HolderId::new("embedded").expect("`embedded` is a valid holder id"))
             }
-            None => Err(wrong(
+            None => Err(wrong_value(
                 "--holder-id",
                 "(absent)",
                 "required with --issuer: a name that stays the same after a restart and that no other resolver has",
@@ -279,15 +276,18 @@ impl Config {
     fn check_public_url(&self) -> Result<(String, Vec<(Host, u16)>), Error> {
         let text = self.public_url.clone().unwrap_or_else(|| format!("http://{}", self.listen));
         let reason = "use an address such as https://sho.rt, without a path, a query or a password";
-        let url = Url::parse(&text).map_err(|_| wrong("--public-url", &text, reason))?;
+        let url = Url::parse(&text).map_err(|_| wrong_value("--public-url", &text, reason))?;
         let plain = matches!(url.scheme(), "http" | "https")
             && url.path() == "/"
             && url.query().is_none()
             && url.fragment().is_none()
             && url.username().is_empty()
             && url.password().is_none();
-        let host =
-            url.host().filter(|_| plain).ok_or_else(|| wrong("--public-url", &text, reason))?.to_owned();
+        let host = url
+            .host()
+            .filter(|_| plain)
+            .ok_or_else(|| wrong_value("--public-url", &text, reason))?
+            .to_owned();
         // With default ports a short link is served under both schemes.
         let ports = match url.port() {
             Some(port) => vec![port],
@@ -307,10 +307,6 @@ fn default_domain(public_url: &str) -> PublicUrl {
 
 fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
-}
-
-pub(super) fn wrong(flag: &'static str, value: impl ToString, reason: impl Into<String>) -> Error {
-    Error::Config { flag, value: value.to_string(), reason: reason.into() }
 }
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
 //! TLS of the public listener and of the connections to issuers, and the check that nothing leaves
 //! this machine in plaintext.
 
-use cli::Error;
+use cli::{Error, wrong_value};
 use daemon::is_local;
 use tls::{ClientTls, HTTP1, HTTP2, Identity, ServerTls, TlsFiles, Verify};
 
-use super::{Config, entries::Entries, settings::wrong};
+use super::{Config, entries::Entries};
 
 impl Config {
     /// Reads the files for TLS of the public listener, if it has TLS.
@@ -19,7 +19,7 @@ impl Config {
         }
         // HTTP/1.1 is for clients that want it, or know no ALPN.
         let tls = ServerTls::new(files, &[HTTP2, HTTP1]);
-        tls.map(Some).map_err(|error| wrong("--tls", error.path.display(), error.reason))
+        tls.map(Some).map_err(|error| wrong_value("--tls", error.path.display(), error.reason))
     }
 
     /// Checks the addresses of issuers, and that neither they nor a database are reached in
@@ -30,10 +30,14 @@ impl Config {
         for url in &self.issuer {
             let is_https = url.starts_with("https://");
             if !(is_https || url.starts_with("http://")) || url.parse::<hyper::Uri>().is_err() {
-                return Err(wrong("--issuer", url, "use an address such as https://issuer-0.issuer:7070"));
+                return Err(wrong_value(
+                    "--issuer",
+                    url,
+                    "use an address such as https://issuer-0.issuer:7070",
+                ));
             }
             if !is_https && !is_local(url) && !self.database.insecure {
-                return Err(wrong("--issuer", url, "beyond this machine use https://, or --insecure"));
+                return Err(wrong_value("--issuer", url, "beyond this machine use https://, or --insecure"));
             }
         }
         self.database.check_plaintext(self.read_database.as_ref())
@@ -49,11 +53,11 @@ impl Config {
             return Ok(None);
         }
         let tls = ClientTls::new(self.issuer_files()?, Verify::Full)
-            .map_err(|error| wrong("--issuer-tls", error.path.display(), error.reason))?;
+            .map_err(|error| wrong_value("--issuer-tls", error.path.display(), error.reason))?;
         match tls.certificate().map(|certificate| Identity::new(certificate.names)) {
             Some(identity) if !identity.may_act_as(holder) => {
                 let reason = format!("the certificate of --issuer-tls is for {identity}");
-                Err(wrong("--holder-id", holder, reason))
+                Err(wrong_value("--holder-id", holder, reason))
             }
             _ => Ok(Some(tls)),
         }
@@ -72,5 +76,5 @@ fn files(flag: &'static str, names: &[&str], texts: &[String]) -> Result<TlsFile
     if files.certificate.is_some() == files.key.is_some() {
         return Ok(files);
     }
-    Err(wrong(flag, texts.join(","), "cert and key belong together: name both"))
+    Err(wrong_value(flag, texts.join(","), "cert and key belong together: name both"))
 }

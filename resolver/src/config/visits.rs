@@ -2,18 +2,13 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use cli::Error;
+use cli::{Error, wrong_value};
 use numbers::HolderId;
 use recorder::{CaptureRules, Flush};
 use visit_store::ClickhouseAddress;
 use visits::AddressMode;
 
-use super::{
-    Config,
-    entries::Entries,
-    settings::{MIB_MAX, wrong},
-    tuning::Tuning,
-};
+use super::{Config, entries::Entries, settings::MIB_MAX, tuning::Tuning};
 
 /// The most days for which visits can be kept: more than ids have room for.
 const KEEP_DAYS_MAX: i32 = 36_500;
@@ -80,7 +75,11 @@ impl Config {
         let given = Entries::of("--visits-privacy", &names, &self.visits_privacy)?;
         let (is_strict, is_full) = (given.has("strict")?, given.has("full")?);
         if [is_strict, is_full, given.has("default")?].iter().filter(|level| **level).count() > 1 {
-            return Err(wrong("--visits-privacy", self.visits_privacy.join(","), "name one level only"));
+            return Err(wrong_value(
+                "--visits-privacy",
+                self.visits_privacy.join(","),
+                "name one level only",
+            ));
         }
         let addresses = given.parse("addresses", |value| match value {
             "cut" => Ok(AddressMode::Cut),

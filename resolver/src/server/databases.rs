@@ -3,7 +3,7 @@
 use std::{path::Path, sync::Arc, time::Duration};
 
 use app::database_metrics::DatabaseMetrics;
-use cli::{args::Database, open_with};
+use cli::{args::Database, open_with, wrong_value};
 use daemon::Recorder;
 use store::{
     Store, Witness,
@@ -147,12 +147,11 @@ async fn again_and_again<F: Future<Output = ()>>(ask: impl Fn() -> F) {
 }
 
 fn open_witness(path: &Path) -> Result<Witness, cli::Error> {
-    Witness::open(path).map_err(|error| cli::Error::Config {
-        flag: "--witness",
-        value: path.display().to_string(),
-        reason: format!(
+    Witness::open(path).map_err(|error| {
+        let reason = format!(
             "{error}: expected the file that this process has kept, or none yet. Without it older copies of the database and \
              the issuer's ledger, put back together, are not noticed"
-        ),
+        );
+        wrong_value("--witness", path.display(), reason)
     })
 }

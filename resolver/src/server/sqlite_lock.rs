@@ -6,7 +6,7 @@ use std::{
     os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
 };
 
-use cli::{args::Database, file_error};
+use cli::{args::Database, wrong_value};
 
 /// The lock, until it is dropped. Each process keeps its own cache of links, and is not notified of
 /// changes by another process to a file.
@@ -21,7 +21,7 @@ impl SqliteLock {
     /// Returns an error if another process has the lock.
     pub(super) fn take(database: &Database) -> Result<Option<Self>, cli::Error> {
         let Database::Sqlite(path) = database else { return Ok(None) };
-        let failed = |error: io::Error| file_error("--database", path, &error);
+        let failed = |error: io::Error| wrong_value("--database", path.display(), error);
         if let Some(folder) = path.parent() {
             DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(failed)?;
         }
@@ -33,13 +33,12 @@ impl SqliteLock {
         match file.try_lock() {
             Ok(()) => Ok(Some(Self { _file: file })),
             Err(TryLockError::Error(error)) => Err(failed(error)),
-            Err(TryLockError::WouldBlock) => Err(cli::Error::Config {
-                flag: "--database",
-                value: database.to_string(),
-                reason: "another resolver serves from this file: expected one process for a SQLite file, \
-                         or postgres://… for several"
-                    .to_owned(),
-            }),
+            Err(TryLockError::WouldBlock) => Err(wrong_value(
+                "--database",
+                database,
+                "another resolver serves from this file: expected one process for a SQLite file, \
+                 or postgres://… for several",
+            )),
         }
     }
 }

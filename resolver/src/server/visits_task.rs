@@ -1,14 +1,14 @@
 //! The tasks that spool visits, store them, and look after what is stored.
 
 use std::{
-    path::{Path, PathBuf},
+    path::PathBuf,
     sync::{Arc, Mutex},
     thread,
     time::Duration,
 };
 
 use app::cluster::{SpoolGauge, SpoolState};
-use cli::args::Database;
+use cli::{args::Database, wrong_value};
 use daemon::{Recorder, TaskSupervisor};
 use ingest::{
     IngestMetrics, Options,
@@ -60,8 +60,7 @@ pub(super) fn open_store(
 
 /// Returns the error of a store of visits that cannot be opened.
 pub(super) fn failed(database: &Database, error: &VisitStoreError) -> cli::Error {
-    let reason = format!("open the store of visits: {error}");
-    cli::Error::Config { flag: "--database", value: database.to_string(), reason }
+    wrong_value("--database", database, format!("open the store of visits: {error}"))
 }
 
 /// An open spool, before anything is recorded.
@@ -114,8 +113,8 @@ impl ShownSpool {
 pub(super) fn open_spool(settings: &VisitSettings, recorder: &Recorder) -> Result<OpenSpool, cli::Error> {
     let metrics = IngestMetrics::new(recorder);
     let limits = Limits { total_bytes: settings.spool_bytes, ..Limits::DEFAULT };
-    let Spool { writer, reader, sidecars, gauge, opened } =
-        Spool::open(&settings.spool, limits).map_err(|error| wrong_spool(&settings.spool, &error))?;
+    let Spool { writer, reader, sidecars, gauge, opened } = Spool::open(&settings.spool, limits)
+        .map_err(|error| wrong_value("--visits-spool", settings.spool.display(), daemon::reasons(&error)))?;
     if opened.cut_bytes > 0 || opened.damaged_bytes > 0 {
         tracing::warn!(
             cut_bytes = opened.cut_bytes,
@@ -128,14 +127,6 @@ pub(super) fn open_spool(settings: &VisitSettings, recorder: &Recorder) -> Resul
     let (sink, id) = (Arc::new(sink), SpoolId(opened.identity));
     let folder = settings.spool.clone();
     Ok(OpenSpool { sink, reader, sidecars, gauge, id, metrics, recorded, folder })
-}
-
-fn wrong_spool(folder: &Path, error: &spool::SpoolError) -> cli::Error {
-    let reason = match std::error::Error::source(error) {
-        Some(source) => format!("{error}: {source}"),
-        None => error.to_string(),
-    };
-    cli::Error::Config { flag: "--visits-spool", value: folder.display().to_string(), reason }
 }
 
 /// Writes blocks of visits to the spool.

@@ -11,7 +11,7 @@ use store::postgres::hosts_in_plaintext;
 use url::Url;
 use visit_store::ClickhouseAddress;
 
-use crate::Error;
+use crate::{Error, wrong_value};
 
 /// The database, for all subcommands that use it.
 #[derive(Clone, Debug, Args)]
@@ -57,11 +57,8 @@ impl VisitsStoreArgs {
         if matches!(database, Database::Postgres(_)) {
             return Ok(Some(address.clone()));
         }
-        Err(Error::Config {
-            flag: "--visits-store",
-            value: address.to_string(),
-            reason: format!("expected a Postgres database as --database, found {database}"),
-        })
+        let reason = format!("expected a Postgres database as --database, found {database}");
+        Err(wrong_value("--visits-store", address, reason))
     }
 }
 
@@ -91,7 +88,7 @@ impl DatabaseArgs {
     pub fn check_plaintext(&self, replica: Option<&Database>) -> Result<(), Error> {
         for (flag, database) in [("--database", Some(&self.database)), ("--read-database", replica)] {
             let Some(database @ Database::Postgres(url)) = database else { continue };
-            let wrong = |reason| Err(Error::Config { flag, value: database.to_string(), reason });
+            let wrong = |reason: String| Err(wrong_value(flag, database, reason));
             match hosts_in_plaintext(url) {
                 Err(error) => return wrong(reasons(&error)),
                 Ok(hosts) if self.insecure || hosts.is_empty() => {}

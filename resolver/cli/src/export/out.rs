@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use transfer::{Row, write_csv, write_csv_head, write_end, write_header, write_ndjson};
 
 use super::{ExportArgs, ExportFormat};
-use crate::{Error, file_error, output::out_file};
+use crate::{Error, output::out_file, wrong_value};
 
 /// The mode of an export: only its owner reads it, because it contains hashes of passwords.
 const MODE: u32 = 0o600;
@@ -98,14 +98,14 @@ impl Out {
         };
         let Some(path) = out_file(args.out.as_ref()) else {
             if args.resume {
-                return Err(wrong(Path::new("-"), "--resume needs a file, and not the standard output"));
+                return Err(wrong_value("--out", "-", "--resume needs a file, and not the standard output"));
             }
             let to = begin(Box::new(io::stdout()), true)?;
             return Ok(Self { to, format: args.format, after: None, tally: Tally::default(), file: None });
         };
         let progress = beside(path);
         let (mut file, after, tally) = if args.resume { resume(path, &progress)? } else { create(path)? };
-        let failed = |error: io::Error| file_error("--out", path, &error);
+        let failed = |error: io::Error| wrong_value("--out", path.display(), error);
         file.seek(SeekFrom::End(0)).map_err(failed)?;
         let copy = file.try_clone().map_err(failed)?;
         let to = begin(Box::new(copy), after.is_none()).map_err(failed)?;
@@ -165,7 +165,7 @@ impl Out {
 
     fn failed(&self, error: io::Error) -> Error {
         match &self.file {
-            Some(kept) => file_error("--out", &kept.path, &error),
+            Some(kept) => wrong_value("--out", kept.path.display(), error),
             None => error.into(),
         }
     }
@@ -178,25 +178,23 @@ fn create(path: &Path) -> Result<Opened, Error> {
     match created {
         Ok(file) => Ok((file, None, Tally::default())),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            Err(wrong(path, "there is such a file already: name another one, or continue it with --resume"))
+            let reason = "there is such a file already: name another one, or continue it with --resume";
+            Err(wrong_value("--out", path.display(), reason))
         }
-        Err(error) => Err(file_error("--out", path, &error)),
+        Err(error) => Err(wrong_value("--out", path.display(), error)),
     }
 }
 
 fn resume(path: &Path, progress: &Path) -> Result<Opened, Error> {
     let state = fs::read(progress).ok().and_then(|text| serde_json::from_slice::<Progress>(&text).ok());
     let Some(Progress { bytes, after, tally }) = state else {
-        return Err(wrong(path, "cannot resume: its progress file is missing. Export to a new file"));
+        let reason = "cannot resume: its progress file is missing. Export to a new file";
+        return Err(wrong_value("--out", path.display(), reason));
     };
-    let failed = |error: io::Error| file_error("--out", path, &error);
+    let failed = |error: io::Error| wrong_value("--out", path.display(), error);
     let file = OpenOptions::new().write(true).open(path).map_err(failed)?;
     file.set_len(bytes).map_err(failed)?;
     Ok((file, Some(LinkId::from_stored(after)), tally))
-}
-
-fn wrong(path: &Path, reason: &str) -> Error {
-    Error::Config { flag: "--out", value: path.display().to_string(), reason: reason.to_owned() }
 }
 
 fn beside(path: &Path) -> PathBuf {

@@ -11,7 +11,7 @@ use dto::{Flag, LinkFields, Number, Patch, Time};
 use serde_json::Value;
 
 use super::args::{LinkCreateArgs, LinkEditArgs, LinkListArgs, LinkSetters};
-use crate::{Error, args::name_of};
+use crate::{Error, args::name_of, wrong_value};
 
 /// The number of links per call when all are listed.
 const PER_CALL: u64 = 500;
@@ -116,8 +116,7 @@ fn sent(fields: &LinkFields) -> Value {
 /// Reads the password from the file of `--password-file`; `-` is the standard input.
 pub(super) fn password(setters: &LinkSetters) -> Result<Option<String>, Error> {
     let Some(path) = &setters.password_file else { return Ok(None) };
-    let wrong =
-        |reason: String| Error::Config { flag: "--password-file", value: path.display().to_string(), reason };
+    let wrong = |reason: String| wrong_value("--password-file", path.display(), reason);
     let source: Box<dyn Read> = if path == Path::new("-") {
         Box::new(io::stdin())
     } else {

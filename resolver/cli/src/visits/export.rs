@@ -30,9 +30,10 @@ use super::{
 use crate::{
     Error,
     client::{Call, Server},
-    file_error, json_text,
+    json_text,
     output::out_file,
     progress::progress_bar,
+    wrong_value,
 };
 
 /// The mode of an exported file.
@@ -41,7 +42,8 @@ const MODE: u32 = 0o600;
 /// Exports visits, and returns a summary.
 pub(super) async fn run(args: VisitsExportArgs) -> Result<String, Error> {
     if let Some(path) = out_file(args.out.as_ref()).filter(|path| path.exists()) {
-        return Err(wrong(path, "there is such a file already: name another one"));
+        let reason = "there is such a file already: name another one";
+        return Err(wrong_value("--out", path.display(), reason));
     }
     let server = Server::new(&args.server)?;
     let (path, query) = list_call(&args.of)?;
@@ -59,7 +61,7 @@ fn write(server: &Server, call: &Call, args: &VisitsExportArgs, total: u64) -> R
         return Ok(String::new());
     };
     let unfinished = unfinished(path);
-    let file = create(&unfinished).map_err(|error| file_error("--out", &unfinished, &error))?;
+    let file = create(&unfinished).map_err(|error| wrong_value("--out", unfinished.display(), error))?;
     let written = file
         .try_clone()
         .map_err(Failed::Write)
@@ -90,7 +92,7 @@ impl Failed {
     fn of(self, path: &Path) -> Error {
         match self {
             Self::Read(error) => error,
-            Self::Write(error) => file_error("--out", path, &error),
+            Self::Write(error) => wrong_value("--out", path.display(), error),
         }
     }
 
@@ -145,10 +147,6 @@ fn unfinished(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".unfinished");
     name.into()
-}
-
-fn wrong(path: &Path, reason: &str) -> Error {
-    Error::Config { flag: "--out", value: path.display().to_string(), reason: reason.to_owned() }
 }
 
 #[cfg(test)]
