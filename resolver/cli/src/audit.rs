@@ -7,27 +7,26 @@ use crate::{
     Error,
     args::TableArgs,
     client::{Call, Server, maybe},
-    table::{Field, list, printable, text, time},
+    table::{List, earlier, printable, text, time},
 };
 
 /// The maximum width of a value in the column of changes, in cells. The column is for a quick look;
 /// `--json` has the whole values.
 const VALUE_CHARS: usize = 60;
 
-/// Arguments of `resolver audit`.
 #[derive(Clone, Debug, Args)]
 pub struct AuditArgs {
     /// Show only entries before the one with this number.
     #[arg(long, value_name = "ID")]
     pub before: Option<i64>,
-    /// The server and the form of the output.
     #[command(flatten)]
     pub table: TableArgs,
 }
 
-/// The columns of the log.
-const FIELDS: [Field; 6] =
-    [
+const LIST: List = List {
+    at: "/audit/data",
+    empty: "no entries",
+    fields: &[
         ("date", true, |entry| time(&entry["date"])),
         ("key", true, |entry| {
             if entry["apiKey"].is_null() { "(operator)".to_owned() } else { text(&entry["apiKey"]) }
@@ -36,21 +35,13 @@ const FIELDS: [Field; 6] =
         ("subject", true, |entry| text(&entry["subject"])),
         ("domain", false, |entry| text(&entry["domain"])),
         ("changed", false, changes),
-    ];
+    ],
+    below: |answer| earlier(&answer["audit"], "entries"),
+};
 
 /// Returns a page of the audit log, the latest entry first.
 pub(super) async fn run(args: AuditArgs) -> Result<String, Error> {
-    let call = Call::read("audit".to_owned(), maybe("before", args.before));
-    Server::show(&args.table.show, call, "/audit/data", |answer| {
-        let next = answer["audit"]["before"].as_i64();
-        let more = next.map_or_else(String::new, |next| format!("earlier entries: --before {next}\n"));
-        table(&answer["audit"]["data"], args.table.width) + &more
-    })
-    .await
-}
-
-fn table(entries: &Value, width: usize) -> String {
-    list(entries, "no entries", &FIELDS, width)
+    Server::list(&args.table, Call::read("audit".to_owned(), maybe("before", args.before)), &LIST).await
 }
 
 /// Formats the fields that an entry changed, or all its details if it is not an edit.
@@ -101,12 +92,13 @@ mod tests {
             json!({ "date": "2026-11-22T10:00:00+00:00", "apiKey": "ci", "action": "edit-link",
             "subject": "promo", "domain": "s.test", "details": details })
         };
+        let table = |entries: Value| LIST.format(&json!({ "audit": { "data": entries } }), 100);
         let edit = entry(
             json!({ "title": "T", "changed": { "title": { "from": null, "to": "T" }, "password": "another",
             "version": { "from": 0, "to": 1 } } }),
         );
         assert_eq!(
-            table(&json!([edit]), 100),
+            table(json!([edit])),
             "date                 key  action     subject  domain  changed\n\
              2026-11-22 10:00:00  ci   edit-link  promo    s.test  title: none → T, password: another\n"
         );
@@ -117,7 +109,7 @@ mod tests {
             "",
             "a deleted link's last state is in the JSON"
         );
-        assert_eq!(table(&json!([]), 80), "no entries\n");
+        assert_eq!(table(json!([])), "no entries\n");
         let rule = json!({ "rule": { "from": null, "to": { "x": "\u{202E}y\u{9B}" } } });
         assert_eq!(changes(&entry(json!({ "changed": rule }))), "rule: none → {\"x\":\"\u{FFFD}y\u{FFFD}\"}");
     }

@@ -8,7 +8,7 @@ use std::{io, time::Duration};
 
 use daemon::Exit;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use tokio::time::{Instant, sleep};
 use ureq::{
     Agent, AsSendBody, Body, Timeout,
@@ -19,9 +19,9 @@ use url::{Host, Url, form_urlencoded};
 use self::problem::{Reply, TEXT_CELLS};
 use crate::{
     Error,
-    args::{ServerArgs, ShowArgs},
+    args::{ServerArgs, ShowArgs, TableArgs},
     json_text,
-    table::{cut, printable},
+    table::{List, cut, printable},
     wrong_value,
 };
 
@@ -47,6 +47,9 @@ pub(super) const NOTHING_TO_CHANGE: &str = "nothing to change: give at least one
 /// The characters to percent-encode: all but the unreserved ones of RFC 3986.
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
+/// The pairs of a query, not percent-encoded.
+pub(super) type Query = Vec<(&'static str, String)>;
+
 /// A call of the API.
 #[derive(Clone, Debug)]
 pub(super) struct Call {
@@ -54,8 +57,7 @@ pub(super) struct Call {
     pub(super) method: Method,
     /// The path after `/rest/v3/`, percent-encoded.
     pub(super) path: String,
-    /// The pairs of the query, not percent-encoded.
-    pub(super) query: Vec<(&'static str, String)>,
+    pub(super) query: Query,
     /// The JSON body, if any.
     pub(super) body: Option<Value>,
     /// A header in addition to those of all calls.
@@ -66,12 +68,12 @@ pub(super) struct Call {
 
 impl Call {
     /// Creates a call that only reads.
-    pub(super) fn read(path: String, query: Vec<(&'static str, String)>) -> Self {
+    pub(super) fn read(path: String, query: Query) -> Self {
         Self { is_repeatable: true, ..Self::write(Method::GET, path, query) }
     }
 
     /// Creates a call that changes something, without a body.
-    pub(super) fn write(method: Method, path: String, query: Vec<(&'static str, String)>) -> Self {
+    pub(super) fn write(method: Method, path: String, query: Query) -> Self {
         Self { method, path, query, body: None, header: None, is_repeatable: false }
     }
 
@@ -82,8 +84,13 @@ impl Call {
 }
 
 /// Returns a query with one parameter, or an empty one without a value.
-pub(super) fn maybe(name: &'static str, value: Option<impl ToString>) -> Vec<(&'static str, String)> {
+pub(super) fn maybe(name: &'static str, value: Option<impl ToString>) -> Query {
     value.map(|value| (name, value.to_string())).into_iter().collect()
+}
+
+/// Returns a body with the fields that have a value.
+pub(super) fn given<const COUNT: usize>(fields: [(&str, Option<Value>); COUNT]) -> Map<String, Value> {
+    fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
 }
 
 /// Percent-encodes a text as one path segment. Returns `None` for a text that would change the
@@ -172,6 +179,11 @@ impl Server {
             return Err(server.foreign().into());
         }
         Ok(if args.json { json_text::pretty(&answer) } else { format(&answer) })
+    }
+
+    /// Makes a call whose answer has a list, and formats it: as JSON if the arguments ask for it.
+    pub(super) async fn list(args: &TableArgs, call: Call, list: &List) -> Result<String, Error> {
+        Self::show(&args.show, call, list.at, |answer| list.format(answer, args.width)).await
     }
 
     /// Makes a call that only reads, without retries, and returns its answer as it arrives. Blocks

@@ -7,11 +7,10 @@ use ureq::http::Method;
 use crate::{
     Error,
     args::{ServerArgs, ShowArgs, TableArgs},
-    client::{Call, NOTHING_TO_CHANGE, Server, maybe, segment, wrong},
-    table::{Field, list, pairs, printable, text},
+    client::{Call, NOTHING_TO_CHANGE, Server, given, maybe, segment, wrong},
+    table::{List, pairs, printable, text},
 };
 
-/// The path of all domains.
 const DOMAINS: &str = "domains";
 /// The segment in place of a name, for the call that edits fallback targets.
 const REDIRECTS: &str = "redirects";
@@ -22,7 +21,6 @@ const TARGETS: [(&str, &str); 3] = [
     ("invalid short URL", "invalidShortUrlRedirect"),
 ];
 
-/// Subcommands of `resolver domain`.
 #[derive(Debug, Subcommand)]
 pub enum DomainCommand {
     /// List domains, the default one first.
@@ -34,7 +32,6 @@ pub enum DomainCommand {
         /// Include domains without links and without settings.
         #[arg(long)]
         all: bool,
-        /// The server and the form of the output.
         #[command(flatten)]
         table: TableArgs,
     },
@@ -60,13 +57,11 @@ pub enum DomainCommand {
         /// Domain, with its port if it has one.
         #[arg(value_name = "NAME")]
         domain: String,
-        /// The server.
         #[command(flatten)]
         server: ServerArgs,
     },
 }
 
-/// Arguments of `resolver domain edit`.
 #[derive(Clone, Debug, Args)]
 pub struct DomainEditArgs {
     /// Domain, with its port if it has one; DEFAULT for the domain of the server's --public-url.
@@ -86,12 +81,10 @@ pub struct DomainEditArgs {
     /// Protocol of the domain's short URLs in answers of the API.
     #[arg(long, value_enum)]
     pub protocol: Option<DomainProtocol>,
-    /// The server and the form of the output.
     #[command(flatten)]
     pub show: ShowArgs,
 }
 
-/// The protocol of a domain's short URLs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum DomainProtocol {
     /// HTTP.
@@ -102,7 +95,6 @@ pub enum DomainProtocol {
     Default,
 }
 
-/// Arguments of `resolver domain redirects`.
 #[derive(Clone, Debug, Args)]
 pub struct DomainRedirectsArgs {
     /// Domain, with its port if it has one; DEFAULT for the domain of the server's --public-url.
@@ -128,29 +120,30 @@ pub struct DomainRedirectsArgs {
     /// Remove the target, so that the server's --fallback invalid-short-url applies.
     #[arg(long, conflicts_with = "invalid_short_url")]
     pub no_invalid_short_url: bool,
-    /// The server and the form of the output.
     #[command(flatten)]
     pub show: ShowArgs,
 }
 
-/// The columns of a list.
-const FIELDS: [Field; 7] = [
-    ("domain", true, |domain| text(&domain["domain"])),
-    ("default", true, |domain| if domain["isDefault"] == true { "yes" } else { "" }.to_owned()),
-    ("state", true, |domain| if domain["enabled"] == false { "disabled" } else { "" }.to_owned()),
-    ("protocol", true, |domain| text(&domain["protocol"])),
-    (TARGETS[0].0, false, |domain| text(&domain["redirects"][TARGETS[0].1])),
-    (TARGETS[1].0, false, |domain| text(&domain["redirects"][TARGETS[1].1])),
-    (TARGETS[2].0, false, |domain| text(&domain["redirects"][TARGETS[2].1])),
-];
+const LIST: List = List {
+    at: "/domains/data",
+    empty: "no domains",
+    fields: &[
+        ("domain", true, |domain| text(&domain["domain"])),
+        ("default", true, |domain| if domain["isDefault"] == true { "yes" } else { "" }.to_owned()),
+        ("state", true, |domain| if domain["enabled"] == false { "disabled" } else { "" }.to_owned()),
+        ("protocol", true, |domain| text(&domain["protocol"])),
+        (TARGETS[0].0, false, |domain| text(&domain["redirects"][TARGETS[0].1])),
+        (TARGETS[1].0, false, |domain| text(&domain["redirects"][TARGETS[1].1])),
+        (TARGETS[2].0, false, |domain| text(&domain["redirects"][TARGETS[2].1])),
+    ],
+    below: |_| String::new(),
+};
 
-/// Runs a subcommand, and returns its output.
 pub(super) async fn run(command: DomainCommand) -> Result<String, Error> {
     match command {
-        DomainCommand::List { all, table: args } => {
+        DomainCommand::List { all, table } => {
             let call = Call::read(DOMAINS.to_owned(), maybe("all", all.then_some(true)));
-            let table = |answer: &Value| table(&answer["domains"]["data"], args.width);
-            Server::show(&args.show, call, "/domains/data", table).await
+            Server::list(&table, call, &LIST).await
         }
         DomainCommand::Edit(args) => edit(&args).await,
         DomainCommand::Redirects(args) => redirects(&args).await,
@@ -183,7 +176,6 @@ async fn redirects(args: &DomainRedirectsArgs) -> Result<String, Error> {
     Server::show(&args.show, call, "/baseUrlRedirect", table).await
 }
 
-/// Returns the path of a domain.
 fn path_of(name: &str) -> Result<String, Error> {
     // A domain of this name would address the other call, which adds the domain in its body.
     let segment = segment(name).filter(|_| name != REDIRECTS);
@@ -216,15 +208,6 @@ fn redirects_body(args: &DomainRedirectsArgs) -> Map<String, Value> {
         ("regular404Redirect", target(&args.regular_404, args.no_regular_404)),
         ("invalidShortUrlRedirect", target(&args.invalid_short_url, args.no_invalid_short_url)),
     ])
-}
-
-/// Returns the fields that have a value.
-fn given<const COUNT: usize>(fields: [(&str, Option<Value>); COUNT]) -> Map<String, Value> {
-    fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
-}
-
-fn table(domains: &Value, width: usize) -> String {
-    list(domains, "no domains", &FIELDS, width)
 }
 
 /// Formats a domain as a table of two columns. Fields without a value are left out.
@@ -327,6 +310,7 @@ mod tests {
 
     #[test]
     fn a_list_leaves_out_columns_that_say_nothing_and_is_never_wider_than_the_terminal() {
+        let table = |domains: &Value, width| LIST.format(&json!({ "domains": { "data": domains } }), width);
         let two = json!(some_domains().as_array().unwrap()[..2]);
         assert_eq!(table(&two, 100), "domain      default\nsho.rt      yes\ngo.example\n");
         assert_eq!(table(&json!([]), 100), "no domains\n");

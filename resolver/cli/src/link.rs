@@ -20,12 +20,11 @@ use self::{
 use crate::{
     Error,
     args::ShowArgs,
-    client::{Call, NOTHING_TO_CHANGE, Server, maybe, wrong},
+    client::{Call, NOTHING_TO_CHANGE, Query, Server, maybe, wrong},
     json_text,
     table::text,
 };
 
-/// Runs a subcommand, and returns its output.
 pub(super) async fn run(command: LinkCommand) -> Result<String, Error> {
     match command {
         LinkCommand::Create(args) => create(&args).await,
@@ -37,16 +36,18 @@ pub(super) async fn run(command: LinkCommand) -> Result<String, Error> {
             let server = Server::new(&args.table.show.server)?;
             write_all(&server, &args, &mut io::stdout()).await.map(|()| String::new())
         }
-        LinkCommand::List(args) => list(&args).await,
+        LinkCommand::List(args) => {
+            let call = Call::read(LINKS.to_owned(), list_query(&args));
+            Server::list(&args.table, call, &table::LIST).await
+        }
         LinkCommand::Edit(args) => edit(&args).await,
-        LinkCommand::Delete(args) => {
-            let call = Call::write(Method::DELETE, path_of(&args.name.code)?, domain_query(&args.name));
-            let call = Call { header: if_match(args.if_version), ..call };
-            Server::new(&args.server)?.call(call).await?;
-            Ok(format!("{}: deleted\n", args.name.code))
+        LinkCommand::Delete { name, if_version, server } => {
+            let call = Call::write(Method::DELETE, path_of(&name.code)?, domain_query(&name));
+            Server::new(&server)?.call(Call { header: if_match(if_version), ..call }).await?;
+            Ok(format!("{}: deleted\n", name.code))
         }
         LinkCommand::Restore(args) => post(&args, "restore", None).await,
-        LinkCommand::Block(args) => post(&args.link, "block", Some(json!({ "reason": args.reason }))).await,
+        LinkCommand::Block { link, reason } => post(&link, "block", Some(json!({ "reason": reason }))).await,
         LinkCommand::Unblock(args) => post(&args, "unblock", None).await,
     }
 }
@@ -86,19 +87,6 @@ async fn show(args: &ShowArgs, call: Call) -> Result<String, Error> {
     Server::show(args, call, "/shortUrl", table::link).await
 }
 
-async fn list(args: &LinkListArgs) -> Result<String, Error> {
-    let call = Call::read(LINKS.to_owned(), list_query(args));
-    Server::show(&args.table.show, call, "/shortUrls/data", |answer| {
-        let page = &answer["shortUrls"];
-        let count = |name: &str| page["pagination"][name].as_u64().unwrap_or_default();
-        let (current, pages, total) = (count("currentPage"), count("pagesCount"), count("totalItems"));
-        let place = format!("page {current} of {pages}, {total} links in all\n");
-        let is_all = pages <= 1 && current <= 1;
-        table::list(&page["data"], args.table.width) + if is_all { "" } else { &place }
-    })
-    .await
-}
-
 /// Writes the links of all pages as lines of JSON. Each call counts pages anew, so a link that is
 /// deleted meanwhile can hide another one.
 async fn write_all(server: &Server, args: &LinkListArgs, out: &mut impl Write) -> Result<(), Error> {
@@ -122,7 +110,7 @@ async fn write_all(server: &Server, args: &LinkListArgs, out: &mut impl Write) -
     Ok(())
 }
 
-fn domain_query(name: &LinkName) -> Vec<(&'static str, String)> {
+fn domain_query(name: &LinkName) -> Query {
     maybe("domain", name.domain.as_ref())
 }
 

@@ -82,15 +82,41 @@ fn lines(columns: &[Column]) -> String {
 /// value is read from a row.
 pub(super) type Field = (&'static str, bool, fn(&Value) -> String);
 
-/// Formats a list in an answer as a table with one line for each row, none wider than `width`
-/// cells, or as the text for an empty one.
-pub(super) fn list(rows: &Value, empty: &str, fields: &[Field], width: usize) -> String {
-    let rows = rows.as_array().map(Vec::as_slice).unwrap_or_default();
-    if rows.is_empty() {
-        return format!("{empty}\n");
+/// A list in an answer, as a table with one line for each row.
+pub(super) struct List {
+    /// The JSON pointer to the rows.
+    pub(super) at: &'static str,
+    /// The text for a list without rows.
+    pub(super) empty: &'static str,
+    pub(super) fields: &'static [Field],
+    /// Formats what the answer says below the table.
+    pub(super) below: fn(&Value) -> String,
+}
+
+impl List {
+    /// Formats the list of an answer. No line of the table is wider than `width` cells.
+    pub(super) fn format(&self, answer: &Value, width: usize) -> String {
+        let rows = rows(answer.pointer(self.at).unwrap_or(&Value::Null));
+        let table =
+            if rows.is_empty() { format!("{}\n", self.empty) } else { grid(rows, self.fields, width) };
+        table + &(self.below)(answer)
     }
+}
+
+/// Returns the items of an array; none for another value.
+pub(super) fn rows(list: &Value) -> &[Value] {
+    list.as_array().map(Vec::as_slice).unwrap_or_default()
+}
+
+/// Formats rows as a table, none wider than `width` cells.
+pub(super) fn grid(rows: &[Value], fields: &[Field], width: usize) -> String {
     let column = |(head, is_kept, read): &Field| Column::new(head, *is_kept, rows.iter().map(read));
     layout(fields.iter().map(column).collect(), width)
+}
+
+/// Formats how to ask for the page after one that the latest items are on; nothing after the last.
+pub(super) fn earlier(page: &Value, items: &str) -> String {
+    page["before"].as_i64().map_or_else(String::new, |next| format!("earlier {items}: --before {next}\n"))
 }
 
 /// Formats a table of two columns, names and values. Rows with an empty value are left out.

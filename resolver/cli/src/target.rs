@@ -9,13 +9,11 @@ use crate::{
     Error,
     args::{ServerArgs, TableArgs},
     client::{Call, Server, segment, wrong},
-    table::{Field, list, printable, text},
+    table::{List, printable, text},
 };
 
-/// The path of all rules.
 const TARGETS: &str = "targets";
 
-/// Subcommands of `resolver target`.
 #[derive(Debug, Subcommand)]
 pub enum TargetCommand {
     /// List the target rules.
@@ -36,28 +34,29 @@ pub enum TargetCommand {
     Remove(TargetRuleArgs),
 }
 
-/// Arguments of `resolver target allow`, `deny` and `remove`.
 #[derive(Clone, Debug, Args)]
 pub struct TargetRuleArgs {
     /// Host such as example.com; '*.example.com' for every host below it, but not itself; '*' for
     /// every host. Quote the star for the shell.
     pub pattern: String,
-    /// The server.
     #[command(flatten)]
     pub server: ServerArgs,
 }
 
-/// The columns of a list.
-const FIELDS: [Field; 2] =
-    [("pattern", true, |rule| text(&rule["pattern"])), ("links", true, |rule| word(rule).to_owned())];
+const LIST: List = List {
+    at: "/targets/data",
+    empty: "no rules: links may lead to any host",
+    fields: &[
+        ("pattern", true, |rule| text(&rule["pattern"])),
+        ("links", true, |rule| word(rule).to_owned()),
+    ],
+    below: |_| String::new(),
+};
 
-/// Runs a subcommand, and returns its output.
 pub(super) async fn run(command: TargetCommand) -> Result<String, Error> {
     match command {
         TargetCommand::List(args) => {
-            let table = |answer: &Value| table(&answer["targets"]["data"], args.width);
-            let call = Call::read(TARGETS.to_owned(), Vec::new());
-            Server::show(&args.show, call, "/targets/data", table).await
+            Server::list(&args, Call::read(TARGETS.to_owned(), Vec::new()), &LIST).await
         }
         TargetCommand::Allow(args) => set(&args, true).await,
         TargetCommand::Deny(args) => set(&args, false).await,
@@ -79,17 +78,11 @@ async fn set(args: &TargetRuleArgs, allowed: bool) -> Result<String, Error> {
     Ok(format!("{}: {}\n", printable(pattern), word(&rule)))
 }
 
-/// Returns the path of a rule.
 fn path_of(pattern: &str) -> Result<String, Error> {
     let expected = "expected a pattern as the list shows it";
     Ok(format!("{TARGETS}/{}", segment(pattern).ok_or_else(|| wrong("PATTERN", pattern, expected))?))
 }
 
-fn table(rules: &Value, width: usize) -> String {
-    list(rules, "no rules: links may lead to any host", &FIELDS, width)
-}
-
-/// Returns the word for a rule's effect on its hosts.
 fn word(rule: &Value) -> &'static str {
     match rule["allowed"].as_bool() {
         Some(true) => "allowed",
@@ -122,15 +115,16 @@ mod tests {
 
     #[test]
     fn rules_are_aligned_and_no_line_is_wider_than_the_terminal() {
+        let table = |rules: Value| LIST.format(&json!({ "targets": { "data": rules } }), 40);
         let rules = json!([{ "pattern": "*", "allowed": false }, { "pattern": "*.a.b", "allowed": true }]);
-        assert_eq!(table(&rules, 40), "pattern  links\n*        denied\n*.a.b    allowed\n");
-        assert_eq!(table(&json!([]), 40), "no rules: links may lead to any host\n");
+        assert_eq!(table(rules), "pattern  links\n*        denied\n*.a.b    allowed\n");
+        assert_eq!(table(json!([])), "no rules: links may lead to any host\n");
         let hard = json!([
             { "pattern": "a".repeat(255), "allowed": true },
             { "pattern": "\u{1b}[2J\n短い", "allowed": "no" },
             null,
         ]);
-        let shown = table(&hard, 40);
+        let shown = table(hard);
         assert_eq!(shown.lines().count(), 4, "{shown}");
         assert!(is_within(&shown, 40), "{shown:?}");
         assert!(shown.contains("a…  allowed\n"), "{shown}");

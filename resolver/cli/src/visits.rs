@@ -13,14 +13,10 @@ use self::args::{OrphanType, VisitsCommand, VisitsDeleteArgs, VisitsListArgs, Vi
 use crate::{
     Error,
     args::name_of,
-    client::{Call, Server, maybe, segment, wrong},
+    client::{Call, Query, Server, maybe, segment, wrong},
     link::path_of,
 };
 
-/// A query.
-type Query = Vec<(&'static str, String)>;
-
-/// Runs a subcommand, and returns its output.
 pub(super) async fn run(command: VisitsCommand) -> Result<String, Error> {
     match command {
         VisitsCommand::List(args) => list(&args).await,
@@ -33,8 +29,7 @@ pub(super) async fn run(command: VisitsCommand) -> Result<String, Error> {
 async fn list(args: &VisitsListArgs) -> Result<String, Error> {
     let (path, mut query) = list_call(&args.of)?;
     query.extend([("page", args.page.to_string()), ("itemsPerPage", args.limit.to_string())]);
-    let table = |answer: &_| table::list(answer, args.table.width);
-    Server::show(&args.table.show, Call::read(path, query), "/visits/data", table).await
+    Server::list(&args.table, Call::read(path, query), &table::LIST).await
 }
 
 /// Returns the path and the query of a list.

@@ -2,17 +2,16 @@
 //! manages the webhooks of a running server.
 
 use clap::{Args, Subcommand, builder::NonEmptyStringValueParser};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use ureq::http::Method;
 
 use crate::{
     Error,
     args::{ShowArgs, TableArgs},
-    client::{Call, Server, maybe},
-    table::{Field, list, pairs, text, time},
+    client::{Call, Server, given, maybe},
+    table::{List, earlier, pairs, text, time},
 };
 
-/// The path of all webhooks.
 const WEBHOOKS: &str = "webhooks";
 
 /// Subcommands of `resolver webhook`. All of them require an admin's key without limits.
@@ -34,14 +33,26 @@ pub enum WebhookCommand {
     /// hours.
     Rotate(WebhookArgs),
     /// List the deliveries of a webhook, the latest first.
-    Deliveries(WebhookDeliveriesArgs),
+    Deliveries {
+        /// Id of the webhook.
+        id: u64,
+        /// Show only deliveries before this one: the last line of the page before names it.
+        #[arg(long, value_name = "ID")]
+        before: Option<u64>,
+        #[command(flatten)]
+        table: TableArgs,
+    },
     /// Send an event again.
-    Redeliver(WebhookRedeliverArgs),
+    Redeliver {
+        #[command(flatten)]
+        webhook: WebhookArgs,
+        /// Id of the delivery.
+        delivery: u64,
+    },
     /// Send a test event. Its delivery shows how it went.
     Test(WebhookArgs),
 }
 
-/// Arguments of `resolver webhook create`.
 #[derive(Clone, Debug, Args)]
 pub struct WebhookCreateArgs {
     /// URL that events are sent to.
@@ -61,7 +72,6 @@ pub struct WebhookCreateArgs {
     /// Text that the list shows.
     #[arg(long, value_name = "TEXT")]
     pub description: Option<String>,
-    /// The server and the form of the output.
     #[command(flatten)]
     pub show: ShowArgs,
 }
@@ -71,61 +81,42 @@ pub struct WebhookCreateArgs {
 pub struct WebhookArgs {
     /// Id of the webhook.
     pub id: u64,
-    /// The server and the form of the output.
     #[command(flatten)]
     pub show: ShowArgs,
 }
 
-/// Arguments of `resolver webhook deliveries`.
-#[derive(Clone, Debug, Args)]
-pub struct WebhookDeliveriesArgs {
-    /// Id of the webhook.
-    pub id: u64,
-    /// Show only deliveries before this one: the last line of the page before names it.
-    #[arg(long, value_name = "ID")]
-    pub before: Option<u64>,
-    /// The server and the form of the output.
-    #[command(flatten)]
-    pub table: TableArgs,
-}
+const LIST: List = List {
+    at: "/webhooks/data",
+    empty: "no webhooks",
+    fields: &[
+        ("id", true, |webhook| text(&webhook["id"])),
+        ("URL", false, |webhook| text(&webhook["url"])),
+        ("events", false, |webhook| text(&webhook["events"])),
+        ("state", true, |webhook| state(webhook).to_owned()),
+        ("dropped", true, |webhook| match webhook["droppedDeliveries"].as_u64() {
+            Some(0) | None => String::new(),
+            Some(dropped) => dropped.to_string(),
+        }),
+        ("description", false, |webhook| text(&webhook["description"])),
+    ],
+    below: |_| String::new(),
+};
 
-/// Arguments of `resolver webhook redeliver`.
-#[derive(Clone, Debug, Args)]
-pub struct WebhookRedeliverArgs {
-    /// Id of the webhook.
-    pub id: u64,
-    /// Id of the delivery.
-    pub delivery: u64,
-    /// The server and the form of the output.
-    #[command(flatten)]
-    pub show: ShowArgs,
-}
+const DELIVERIES: List = List {
+    at: "/deliveries/data",
+    empty: "no deliveries",
+    fields: &[
+        ("id", true, |delivery| text(&delivery["id"])),
+        ("created", true, |delivery| time(&delivery["dateCreated"])),
+        ("event", true, |delivery| text(&delivery["event"])),
+        ("state", true, |delivery| text(&delivery["state"])),
+        ("attempts", true, |delivery| text(&delivery["attempts"])),
+        ("status", true, |delivery| text(&delivery["lastStatus"])),
+        ("error", false, |delivery| text(&delivery["lastError"])),
+    ],
+    below: |answer| earlier(&answer["deliveries"], "deliveries"),
+};
 
-/// The columns of a list of webhooks.
-const FIELDS: [Field; 6] = [
-    ("id", true, |webhook| text(&webhook["id"])),
-    ("URL", false, |webhook| text(&webhook["url"])),
-    ("events", false, |webhook| text(&webhook["events"])),
-    ("state", true, |webhook| state(webhook).to_owned()),
-    ("dropped", true, |webhook| match webhook["droppedDeliveries"].as_u64() {
-        Some(0) | None => String::new(),
-        Some(dropped) => dropped.to_string(),
-    }),
-    ("description", false, |webhook| text(&webhook["description"])),
-];
-
-/// The columns of a list of deliveries.
-const DELIVERY_FIELDS: [Field; 7] = [
-    ("id", true, |delivery| text(&delivery["id"])),
-    ("created", true, |delivery| time(&delivery["dateCreated"])),
-    ("event", true, |delivery| text(&delivery["event"])),
-    ("state", true, |delivery| text(&delivery["state"])),
-    ("attempts", true, |delivery| text(&delivery["attempts"])),
-    ("status", true, |delivery| text(&delivery["lastStatus"])),
-    ("error", false, |delivery| text(&delivery["lastError"])),
-];
-
-/// Runs a subcommand, and returns its output.
 pub(super) async fn run(command: WebhookCommand) -> Result<String, Error> {
     match command {
         WebhookCommand::Create(args) => {
@@ -133,9 +124,7 @@ pub(super) async fn run(command: WebhookCommand) -> Result<String, Error> {
             Server::show(&args.show, call, "/secret", webhook).await
         }
         WebhookCommand::List(args) => {
-            let table = |answer: &Value| webhooks(&answer["webhooks"]["data"], args.width);
-            let call = Call::read(WEBHOOKS.to_owned(), Vec::new());
-            Server::show(&args.show, call, "/webhooks/data", table).await
+            Server::list(&args, Call::read(WEBHOOKS.to_owned(), Vec::new()), &LIST).await
         }
         WebhookCommand::Show(args) => one(&args, Call::read(path_of(args.id), Vec::new())).await,
         WebhookCommand::Delete(args) => {
@@ -146,30 +135,27 @@ pub(super) async fn run(command: WebhookCommand) -> Result<String, Error> {
         WebhookCommand::Enable(args) => set_enabled(&args, true).await,
         WebhookCommand::Disable(args) => set_enabled(&args, false).await,
         WebhookCommand::Rotate(args) => one(&args, post(args.id, "rotate")).await,
-        WebhookCommand::Deliveries(args) => list_deliveries(&args).await,
-        WebhookCommand::Redeliver(args) => {
-            let call = post(args.id, &format!("deliveries/{}/redeliver", args.delivery));
-            Server::show(&args.show, call, "/id", queued).await
+        WebhookCommand::Deliveries { id, before, table } => {
+            let call = Call::read(format!("{}/deliveries", path_of(id)), maybe("before", before));
+            Server::list(&table, call, &DELIVERIES).await
+        }
+        WebhookCommand::Redeliver { webhook, delivery } => {
+            let call = post(webhook.id, &format!("deliveries/{delivery}/redeliver"));
+            Server::show(&webhook.show, call, "/id", queued).await
         }
         WebhookCommand::Test(args) => Server::show(&args.show, post(args.id, "test"), "/id", queued).await,
     }
 }
 
 fn body(args: &WebhookCreateArgs) -> Value {
-    let mut body = Map::new();
-    body.insert("url".to_owned(), json!(args.url));
-    body.insert("events".to_owned(), json!(args.events));
-    for (name, value) in [
-        ("domain", &args.domain),
-        ("tag", &args.tag),
-        ("shortCode", &args.link),
-        ("description", &args.description),
-    ] {
-        if let Some(value) = value {
-            body.insert(name.to_owned(), json!(value));
-        }
-    }
-    Value::Object(body)
+    Value::Object(given([
+        ("url", Some(json!(args.url))),
+        ("events", Some(json!(args.events))),
+        ("domain", args.domain.as_ref().map(|domain| json!(domain))),
+        ("tag", args.tag.as_ref().map(|tag| json!(tag))),
+        ("shortCode", args.link.as_ref().map(|link| json!(link))),
+        ("description", args.description.as_ref().map(|text| json!(text))),
+    ]))
 }
 
 async fn set_enabled(args: &WebhookArgs, is_enabled: bool) -> Result<String, Error> {
@@ -181,30 +167,12 @@ async fn one(args: &WebhookArgs, call: Call) -> Result<String, Error> {
     Server::show(&args.show, call, "/url", webhook).await
 }
 
-async fn list_deliveries(args: &WebhookDeliveriesArgs) -> Result<String, Error> {
-    let call = Call::read(format!("{}/deliveries", path_of(args.id)), maybe("before", args.before));
-    Server::show(&args.table.show, call, "/deliveries/data", |answer| {
-        let next = answer["deliveries"]["before"].as_i64();
-        let more = next.map_or_else(String::new, |next| format!("earlier deliveries: --before {next}\n"));
-        deliveries(&answer["deliveries"]["data"], args.table.width) + &more
-    })
-    .await
-}
-
 fn post(id: u64, what: &str) -> Call {
     Call::write(Method::POST, format!("{}/{what}", path_of(id)), Vec::new())
 }
 
 fn path_of(id: u64) -> String {
     format!("{WEBHOOKS}/{id}")
-}
-
-fn webhooks(webhooks: &Value, width: usize) -> String {
-    list(webhooks, "no webhooks", &FIELDS, width)
-}
-
-fn deliveries(deliveries: &Value, width: usize) -> String {
-    list(deliveries, "no deliveries", &DELIVERY_FIELDS, width)
 }
 
 fn queued(delivery: &Value) -> String {
@@ -278,8 +246,9 @@ mod tests {
             "2   https://a.c/                 failing   7",
             "3   https://a.d/\u{FFFD}                disabled",
         ];
-        assert_eq!(webhooks(&some, 100).lines().collect::<Vec<_>>(), expected);
-        assert_eq!(webhooks(&json!([]), 100), "no webhooks\n");
+        let webhooks = |webhooks: &Value| LIST.format(&json!({ "webhooks": { "data": webhooks } }), 100);
+        assert_eq!(webhooks(&some).lines().collect::<Vec<_>>(), expected);
+        assert_eq!(webhooks(&json!([])), "no webhooks\n");
     }
 
     #[test]
@@ -294,11 +263,12 @@ mod tests {
     fn deliveries_say_how_the_last_attempt_went() {
         let one = json!({ "id": 4, "dateCreated": "2026-11-25T01:02:03.456Z", "event": "ping", "state": "open",
                           "attempts": 2, "lastStatus": 500, "lastError": "expected 2xx" });
-        let table = deliveries(&json!([one, null]), 100);
+        let deliveries = |some: &Value| DELIVERIES.format(&json!({ "deliveries": { "data": some } }), 100);
+        let table = deliveries(&json!([one, null]));
         assert!(
             table.contains("4   2026-11-25 01:02:03  ping   open   2         500     expected 2xx\n"),
             "{table}"
         );
-        assert_eq!(deliveries(&json!([]), 100), "no deliveries\n");
+        assert_eq!(deliveries(&json!([])), "no deliveries\n");
     }
 }

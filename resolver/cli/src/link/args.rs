@@ -9,7 +9,6 @@ use clap::{
 
 use crate::args::{ServerArgs, ShowArgs, TableArgs};
 
-/// Subcommands of `resolver link`.
 #[derive(Debug, Subcommand)]
 pub enum LinkCommand {
     /// Create a link and print its short URL.
@@ -21,25 +20,28 @@ pub enum LinkCommand {
     /// Edit a link. Fields without a flag stay unchanged.
     Edit(Box<LinkEditArgs>),
     /// Delete a link. A minted code is never assigned again; a custom slug can be used again.
-    Delete(LinkDeleteArgs),
+    Delete {
+        #[command(flatten)]
+        name: LinkName,
+        /// Delete the link only if it still has this version, as shown with it.
+        #[arg(long, value_name = "NUMBER")]
+        if_version: Option<u64>,
+        #[command(flatten)]
+        server: ServerArgs,
+    },
     /// Restore the most recently deleted link with this code or slug.
     Restore(LinkGetArgs),
     /// Take a link down: it does not redirect until resolver link unblock, whatever its owner does.
     /// Requires an admin's key without limits.
-    Block(LinkBlockArgs),
+    Block {
+        #[command(flatten)]
+        link: LinkGetArgs,
+        /// Reason for the takedown. The link's owner can see it.
+        #[arg(long, value_name = "TEXT")]
+        reason: String,
+    },
     /// Lift the takedown of a link. Requires an admin's key without limits.
     Unblock(LinkGetArgs),
-}
-
-/// Arguments of `resolver link block`.
-#[derive(Clone, Debug, Args)]
-pub struct LinkBlockArgs {
-    /// The link.
-    #[command(flatten)]
-    pub link: LinkGetArgs,
-    /// Reason for the takedown. The link's owner can see it.
-    #[arg(long, value_name = "TEXT")]
-    pub reason: String,
 }
 
 /// The fields that a create and an edit can set.
@@ -78,7 +80,6 @@ pub struct LinkSetters {
     pub password_file: Option<PathBuf>,
 }
 
-/// Arguments of `resolver link create`.
 #[derive(Clone, Debug, Args)]
 pub struct LinkCreateArgs {
     /// URL that the link redirects to.
@@ -89,7 +90,6 @@ pub struct LinkCreateArgs {
     /// Domain of the link. Defaults to the server's default domain.
     #[arg(long)]
     pub domain: Option<String>,
-    /// The fields of the link.
     #[command(flatten)]
     pub setters: LinkSetters,
     /// Length of the code, in characters.
@@ -108,12 +108,10 @@ pub struct LinkCreateArgs {
     /// same key creates no other link, so a failed call is retried.
     #[arg(long, value_name = "KEY", value_parser = idempotency_key)]
     pub idempotency_key: Option<String>,
-    /// The server and the form of the output.
     #[command(flatten)]
     pub show: ShowArgs,
 }
 
-/// The methods of choosing a code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum CodeStrategy {
     /// Mint it from the next number.
@@ -135,15 +133,12 @@ pub struct LinkName {
 /// Arguments of `resolver link get`, `restore` and `unblock`.
 #[derive(Clone, Debug, Args)]
 pub struct LinkGetArgs {
-    /// The link.
     #[command(flatten)]
     pub name: LinkName,
-    /// The server and the form of the output.
     #[command(flatten)]
     pub show: ShowArgs,
 }
 
-/// Arguments of `resolver link list`.
 #[derive(Clone, Debug, Args)]
 pub struct LinkListArgs {
     /// Search for links whose long URL, title, tag, slug or domain contains this text, ignoring
@@ -182,30 +177,24 @@ pub struct LinkListArgs {
     /// Print the links of all pages as lines of JSON, the oldest first unless --order is given.
     #[arg(long, conflicts_with_all = ["json", "page"])]
     pub ndjson: bool,
-    /// The server and the form of the output.
     #[command(flatten)]
     pub table: TableArgs,
 }
 
-/// Arguments of `resolver link edit`.
 #[derive(Clone, Debug, Args)]
 pub struct LinkEditArgs {
-    /// The link.
     #[command(flatten)]
     pub name: LinkName,
     /// New URL that the link redirects to.
     #[arg(long, value_name = "URL")]
     pub long_url: Option<String>,
-    /// The fields to set.
     #[command(flatten)]
     pub setters: LinkSetters,
-    /// The fields to clear, and the switches to turn.
     #[command(flatten)]
     pub clears: LinkClears,
     /// Edit the link only if it still has this version, as shown with it.
     #[arg(long, value_name = "NUMBER")]
     pub if_version: Option<u64>,
-    /// The server and the form of the output.
     #[command(flatten)]
     pub show: ShowArgs,
 }
@@ -249,20 +238,6 @@ pub struct LinkClears {
     /// Stop the link from redirecting.
     #[arg(long, conflicts_with = "enable")]
     pub disable: bool,
-}
-
-/// Arguments of `resolver link delete`.
-#[derive(Clone, Debug, Args)]
-pub struct LinkDeleteArgs {
-    /// The link.
-    #[command(flatten)]
-    pub name: LinkName,
-    /// Delete the link only if it still has this version, as shown with it.
-    #[arg(long, value_name = "NUMBER")]
-    pub if_version: Option<u64>,
-    /// The server.
-    #[command(flatten)]
-    pub server: ServerArgs,
 }
 
 fn idempotency_key(text: &str) -> Result<String, &'static str> {

@@ -11,7 +11,7 @@ use dto::{Flag, LinkFields, Number, Patch, Time};
 use serde_json::Value;
 
 use super::args::{LinkCreateArgs, LinkEditArgs, LinkListArgs, LinkSetters};
-use crate::{Error, args::name_of, wrong_value};
+use crate::{Error, args::name_of, client::Query, wrong_value};
 
 /// The number of links per call when all are listed.
 const PER_CALL: u64 = 500;
@@ -22,8 +22,8 @@ const PASSWORD_BYTES: u64 = 4_096;
 const OWN_DOMAIN: &str = "DEFAULT";
 
 /// Builds the query of a list.
-pub(super) fn list_query(args: &LinkListArgs) -> Vec<(&'static str, String)> {
-    let mut query: Vec<(&'static str, String)> = Vec::new();
+pub(super) fn list_query(args: &LinkListArgs) -> Query {
+    let mut query = Query::new();
     let mut put = |name, value: Option<String>| query.extend(value.map(|value| (name, value)));
     put("searchTerm", args.search.clone());
     for tag in &args.tag {

@@ -3,23 +3,27 @@
 
 use serde_json::Value;
 
-use crate::table::{Field, pairs, text};
+use crate::table::{List, pairs, text};
 
-/// The columns of a list.
-const FIELDS: [Field; 7] = [
-    ("code", true, |link| text(&link["shortCode"])),
-    ("domain", false, |link| text(&link["domain"])),
-    ("long URL", false, |link| text(&link["longUrl"])),
-    ("title", false, |link| text(&link["title"])),
-    ("tags", false, |link| text(&link["tags"])),
-    ("created", true, |link| text(&link["dateCreated"]).chars().take(10).collect()),
-    ("state", true, |link| state(link).to_owned()),
-];
-
-/// Formats the links of a page as a table with one line each, none wider than `width` cells.
-pub(super) fn list(links: &Value, width: usize) -> String {
-    crate::table::list(links, "no links", &FIELDS, width)
-}
+pub(super) const LIST: List = List {
+    at: "/shortUrls/data",
+    empty: "no links",
+    fields: &[
+        ("code", true, |link| text(&link["shortCode"])),
+        ("domain", false, |link| text(&link["domain"])),
+        ("long URL", false, |link| text(&link["longUrl"])),
+        ("title", false, |link| text(&link["title"])),
+        ("tags", false, |link| text(&link["tags"])),
+        ("created", true, |link| text(&link["dateCreated"]).chars().take(10).collect()),
+        ("state", true, |link| state(link).to_owned()),
+    ],
+    below: |answer| {
+        let count = |name: &str| answer["shortUrls"]["pagination"][name].as_u64().unwrap_or_default();
+        let (current, pages, total) = (count("currentPage"), count("pagesCount"), count("totalItems"));
+        let is_all = pages <= 1 && current <= 1;
+        if is_all { String::new() } else { format!("page {current} of {pages}, {total} links in all\n") }
+    },
+};
 
 fn state(link: &Value) -> &'static str {
     match (&link["blocked"], &link["enabled"]) {
@@ -67,6 +71,10 @@ mod tests {
 
     use super::*;
     use crate::table::is_within;
+
+    fn list(links: &Value, width: usize) -> String {
+        LIST.format(&json!({ "shortUrls": { "data": links } }), width)
+    }
 
     fn some_links() -> Value {
         let long = format!("https://example.com/{}", "a".repeat(8_000));

@@ -6,7 +6,6 @@ use clap::{Args, Subcommand, ValueEnum};
 
 use crate::args::{ServerArgs, ShowArgs, TableArgs};
 
-/// Subcommands of `resolver visits`.
 #[derive(Debug, Subcommand)]
 pub enum VisitsCommand {
     /// List visits, the latest first.
@@ -61,10 +60,8 @@ pub struct VisitsOf {
     pub no_bots: bool,
 }
 
-/// Arguments of `resolver visits list`.
 #[derive(Clone, Debug, Args)]
 pub struct VisitsListArgs {
-    /// Whose visits to select.
     #[command(flatten)]
     pub of: VisitsOf,
     /// Page, from 1.
@@ -73,7 +70,6 @@ pub struct VisitsListArgs {
     /// Visits on a page.
     #[arg(long, default_value_t = 20, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..=1_000))]
     pub limit: u64,
-    /// The server and the form of the output.
     #[command(flatten)]
     pub table: TableArgs,
 }
@@ -94,10 +90,8 @@ pub enum Interval {
     Month,
 }
 
-/// Arguments of `resolver visits stats`.
 #[derive(Clone, Debug, Args)]
 pub struct VisitsStatsArgs {
-    /// Whose visits to select.
     #[command(flatten)]
     pub of: VisitsOf,
     /// Distance between two points of the series. Defaults to one that fits the range.
@@ -109,12 +103,10 @@ pub struct VisitsStatsArgs {
     /// Values of each dimension.
     #[arg(long, default_value_t = 5, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..=1_000))]
     pub top: u64,
-    /// The server and the form of the output.
     #[command(flatten)]
     pub table: TableArgs,
 }
 
-/// The formats of exported visits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum VisitsFormat {
     /// A table for spreadsheets, with the names of its columns in the first line.
@@ -123,10 +115,8 @@ pub enum VisitsFormat {
     Ndjson,
 }
 
-/// Arguments of `resolver visits export`.
 #[derive(Clone, Debug, Args)]
 pub struct VisitsExportArgs {
-    /// Whose visits to select.
     #[command(flatten)]
     pub of: VisitsOf,
     /// Format of the export.
@@ -139,12 +129,10 @@ pub struct VisitsExportArgs {
     /// Print the summary of a written file as JSON instead of text.
     #[arg(long, requires = "out")]
     pub json: bool,
-    /// The server.
     #[command(flatten)]
     pub server: ServerArgs,
 }
 
-/// Arguments of `resolver visits delete`.
 #[derive(Clone, Debug, Args)]
 pub struct VisitsDeleteArgs {
     /// Code or custom slug of the link, without the domain.
@@ -156,7 +144,6 @@ pub struct VisitsDeleteArgs {
     /// Delete all visits that no link redirected, of all domains.
     #[arg(long)]
     pub orphans: bool,
-    /// The server and the form of the output.
     #[command(flatten)]
     pub show: ShowArgs,
 }

@@ -4,7 +4,7 @@ use serde_json::Value;
 use visits::tenths_of_percent;
 
 use super::sparkline;
-use crate::table::{self, Column, Field, layout, pairs, text, time};
+use crate::table::{Column, Field, List, grid, layout, pairs, rows, text, time};
 
 /// Names of the dimensions, as they are shown.
 const DIMENSIONS: [(&str, &str); 10] = [
@@ -22,16 +22,27 @@ const DIMENSIONS: [(&str, &str); 10] = [
 /// The name of a missing value.
 const UNKNOWN: &str = "(unknown)";
 
-/// The columns of a list.
-const FIELDS: [Field; 7] = [
-    ("time", true, |visit| time(&visit["date"])),
-    ("type", true, |visit| text(&visit["type"])),
-    ("visited URL", false, |visit| text(&visit["visitedUrl"])),
-    ("referrer", false, |visit| text(&visit["referer"])),
-    ("country", true, |visit| text(&visit["visitLocation"]["countryCode"])),
-    ("bot", true, |visit| if visit["potentialBot"] == true { "bot" } else { "" }.to_owned()),
-    ("user agent", false, |visit| text(&visit["userAgent"])),
-];
+pub(super) const LIST: List = List {
+    at: "/visits/data",
+    empty: "no visits",
+    fields: &[
+        ("time", true, |visit| time(&visit["date"])),
+        ("type", true, |visit| text(&visit["type"])),
+        ("visited URL", false, |visit| text(&visit["visitedUrl"])),
+        ("referrer", false, |visit| text(&visit["referer"])),
+        ("country", true, |visit| text(&visit["visitLocation"]["countryCode"])),
+        ("bot", true, |visit| if visit["potentialBot"] == true { "bot" } else { "" }.to_owned()),
+        ("user agent", false, |visit| text(&visit["userAgent"])),
+    ],
+    below: |answer| {
+        if rows(&answer["visits"]["data"]).is_empty() {
+            return String::new();
+        }
+        let number = |name: &str| text(&answer["visits"]["pagination"][name]);
+        let (page, pages, total) = (number("currentPage"), number("pagesCount"), number("totalItems"));
+        format!("page {page} of {pages}, {total} visits\n")
+    },
+};
 
 /// The columns of a series.
 const POINTS: [Field; 3] = [
@@ -40,22 +51,9 @@ const POINTS: [Field; 3] = [
     ("of bots", true, |point| text(&point["bots"])),
 ];
 
-/// Formats visits as a table with one line each, none wider than `width` cells.
-pub(super) fn list(answer: &Value, width: usize) -> String {
-    let visits = &answer["visits"];
-    let table = table::list(&visits["data"], "no visits", &FIELDS, width);
-    if visits["data"].as_array().is_none_or(Vec::is_empty) {
-        return table;
-    }
-    let number = |name: &str| text(&visits["pagination"][name]);
-    let (page, pages, total) = (number("currentPage"), number("pagesCount"), number("totalItems"));
-    format!("{table}page {page} of {pages}, {total} visits\n")
-}
-
 /// Formats statistics: totals, the series, and the values of each dimension. On a terminal the
 /// series is a line of bars.
 pub(super) fn stats(stats: &Value, width: usize, is_terminal: bool) -> String {
-    let count = |value: &Value| text(value);
     let distinct = |value: &Value| {
         let error = value["error"].as_f64().unwrap_or(0.0) * 100.0;
         match value["count"].as_u64() {
@@ -67,21 +65,19 @@ pub(super) fn stats(stats: &Value, width: usize, is_terminal: bool) -> String {
     let mut shown = pairs(&[
         ("from", time(&stats["startDate"])),
         ("until", time(&stats["endDate"])),
-        ("visits", count(&stats["visits"]["total"])),
-        ("of bots", count(&stats["visits"]["bots"])),
+        ("visits", text(&stats["visits"]["total"])),
+        ("of bots", text(&stats["visits"]["bots"])),
         ("visitors", distinct(&stats["visitors"])),
         ("addresses", distinct(&stats["addresses"])),
     ]);
-    shown += &series(&stats["series"], &text(&stats["interval"]), width, is_terminal);
+    shown += &series(rows(&stats["series"]), &text(&stats["interval"]), width, is_terminal);
     for (name, title) in DIMENSIONS {
-        let values = stats["dimensions"][name].as_array().map(Vec::as_slice).unwrap_or_default();
-        shown += &dimension(title, values, width);
+        shown += &dimension(title, rows(&stats["dimensions"][name]), width);
     }
     shown
 }
 
-fn series(series: &Value, interval: &str, width: usize, is_terminal: bool) -> String {
-    let points = series.as_array().map(Vec::as_slice).unwrap_or_default();
+fn series(points: &[Value], interval: &str, width: usize, is_terminal: bool) -> String {
     if points.is_empty() {
         return String::new();
     }
@@ -89,7 +85,7 @@ fn series(series: &Value, interval: &str, width: usize, is_terminal: bool) -> St
         let totals: Vec<u64> = points.iter().map(|point| point["total"].as_u64().unwrap_or(0)).collect();
         return format!("\nvisits by {interval}\n{}\n", sparkline::draw(&totals, width));
     }
-    format!("\nvisits by {interval}\n{}", table::list(series, "", &POINTS, width))
+    format!("\nvisits by {interval}\n{}", grid(points, &POINTS, width))
 }
 
 /// Formats the values of a dimension with their shares. One of which nothing is known is left out.
@@ -134,8 +130,8 @@ mod tests {
         let expected = "time                 visited URL         bot  user agent\n\
                         2026-11-25 10:00:00  https://s.test/abc  bot  curl/8\n\
                         page 1 of 3, 41 visits\n";
-        assert_eq!(list(&answer(&visits), 100), expected);
-        assert_eq!(list(&answer(&[]), 100), "no visits\n");
+        assert_eq!(LIST.format(&answer(&visits), 100), expected);
+        assert_eq!(LIST.format(&answer(&[]), 100), "no visits\n");
     }
 
     #[test]
