@@ -39,13 +39,13 @@ use crate::{
     Error,
     bootstrap::{Bootstrapped, bootstrap},
     config::Settings,
-    http::{self, PublicListeners},
+    http,
 };
 
 /// The sockets that the daemon serves on; a test binds port 0.
 pub struct Listeners {
-    /// The sockets for browsers and API clients.
-    pub public: PublicListeners,
+    /// The sockets for browsers and API clients, one per thread.
+    pub public: Vec<std::net::TcpListener>,
     /// The socket for probes and Prometheus.
     pub admin: TcpListener,
     /// The socket of the links API over gRPC, if it is served.

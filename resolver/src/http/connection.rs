@@ -197,7 +197,7 @@ where
 {
     let mut served = pin!(served);
     let mut is_told = false;
-    // A `select!` on the phase would take a lock that all cores share, at every poll of
+    // A `select!` on a token would take a lock that all cores share, at every poll of
     // every connection.
     poll_fn(|cx| {
         let polled = served.as_mut().poll(cx);

@@ -35,8 +35,8 @@ use web::{
     wakeups::Wakeups,
 };
 
+pub use listener::bind;
 pub(crate) use listener::serve;
-pub use listener::{Phase, PublicListeners, bind};
 
 /// The services behind the public listener, which all its threads share.
 pub(crate) struct PublicService {
@@ -103,13 +103,6 @@ struct RouteNames {
     other: RouteName,
 }
 
-impl RouteNames {
-    fn new() -> Self {
-        let redirect = RouteName::new(RequestDurations::REDIRECT);
-        Self { redirect, page: RouteName::new("page"), other: RouteName::new("other") }
-    }
-}
-
 impl ListenerThread {
     /// Creates the state of the current thread, which is the listener's thread with this index.
     fn new(service: Arc<PublicService>, index: usize) -> Self {
@@ -124,13 +117,12 @@ impl ListenerThread {
             buffers: Mutex::new(buffers),
             wakeups: Wakeups::of_this_thread(),
             durations: service.durations.thread(status),
-            names: RouteNames::new(),
+            names: RouteNames {
+                redirect: RouteName::new(RequestDurations::REDIRECT),
+                page: RouteName::new("page"),
+                other: RouteName::new("other"),
+            },
             service,
         }
-    }
-
-    /// Publishes the counts and visits that this thread has collected.
-    fn flush(&self) {
-        self.redirects.flush();
     }
 }

@@ -12,11 +12,10 @@ use issuer::embedded::Embedded;
 use supply::Closing;
 use tokio::{
     net::TcpListener,
-    sync::watch,
     task::{JoinError, JoinHandle},
     time::{sleep, timeout},
 };
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::{
     databases::Databases,
@@ -28,7 +27,7 @@ use super::{
 use crate::{
     Error,
     config::Settings,
-    http::{self, Phase, PublicListeners, PublicService},
+    http::{self, PublicService},
 };
 
 /// The deadline for creates under way when the process stops.
@@ -37,7 +36,8 @@ const FINISH_DEADLINE: Duration = Duration::from_secs(10);
 /// What has to be stopped, in this order.
 pub(super) struct Running {
     service: Arc<PublicService>,
-    phase: watch::Sender<Phase>,
+    /// Lets the public listener close when it is dropped.
+    listening: DropGuard,
     /// The task of the public listener.
     pub(super) public: JoinHandle<io::Result<()>>,
     /// Tells why this process has to end.
@@ -56,7 +56,7 @@ impl Running {
     pub(super) fn start(
         settings: &Settings,
         Assembled { service, closing, supply, webhooks }: Assembled,
-        (public, grpc): (PublicListeners, Option<TcpListener>),
+        (public, grpc): (Vec<std::net::TcpListener>, Option<TcpListener>),
         (databases, spool, embedded): (Databases, Option<OpenSpool>, Option<Embedded>),
         (liveness, supervisor): (Liveness, &TaskSupervisor),
     ) -> Self {
@@ -65,13 +65,14 @@ impl Running {
             visits_task::start_upkeep(supervisor, settings, &databases.visits, domains);
         }
         let storing = spool.map(|spool| VisitTasks::start(settings, spool, &databases.visits, domains));
-        let (phase, phases) = watch::channel(Phase::Serving);
-        let public = tokio::spawn(http::serve(public, Arc::clone(&service), phases, liveness));
+        let stop = CancellationToken::new();
+        let public = tokio::spawn(http::serve(public, Arc::clone(&service), stop.clone(), liveness));
+        let listening = stop.drop_guard();
         let grpc = grpc.zip(service.api.clone());
         let grpc = grpc.map(|(listener, api)| {
             Stoppable::spawn(supervisor, "links API", |stop| serve_grpc(listener, api, stop))
         });
-        Self { service, phase, public, closing, grpc, webhooks, storing, supply, embedded, databases }
+        Self { service, listening, public, closing, grpc, webhooks, storing, supply, embedded, databases }
     }
 
     /// Keeps the listeners open for `delay`, then stops everything in order. Returns the result of
@@ -81,7 +82,7 @@ impl Running {
             sleep(delay).await;
             stop(self.grpc).await;
         };
-        let drained = drain(&self.service, &self.phase, self.public, delay);
+        let drained = drain(&self.service, self.listening, self.public, delay);
         let (drained, (), ()) = tokio::join!(drained, grpc, stop(self.webhooks));
         self.service.redirector.visits.finish().await;
         let left = match self.storing {
@@ -119,18 +120,17 @@ pub(super) fn joined(ended: Result<io::Result<()>, JoinError>) -> Result<(), Err
 /// Drains for `delay`, closes the listeners, and lets the last creates finish.
 async fn drain(
     service: &PublicService,
-    phase: &watch::Sender<Phase>,
+    listening: DropGuard,
     public: JoinHandle<io::Result<()>>,
     delay: Duration,
 ) -> Result<(), Error> {
     service.draining.store(true, Ordering::Relaxed);
-    phase.send_replace(Phase::Draining);
     let api = service.api.as_ref();
     if let Some(live) = api.and_then(|api| api.live.as_ref()) {
         live.close();
     }
     sleep(delay).await;
-    phase.send_replace(Phase::Closing);
+    drop(listening);
     if let Some(api) = api {
         api.stop.cancel();
     }

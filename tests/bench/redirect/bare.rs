@@ -41,7 +41,7 @@ pub(crate) fn serve(args: &Args) -> anyhow::Result<()> {
         Ok((path.to_owned(), target.context("make a target")?))
     };
     let links: Links = Arc::new(paths.lines().enumerate().map(link).collect::<anyhow::Result<_>>()?);
-    let sockets = bind(args.listen, args.threads).context("listen")?.into_sockets();
+    let sockets = bind(args.listen, args.threads).context("listen")?;
     let threads = sockets.into_iter().map(|socket| {
         let links = Arc::clone(&links);
         std::thread::spawn(move || accept(socket, &links))
