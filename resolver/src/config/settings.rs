@@ -4,6 +4,7 @@ use std::{collections::HashMap, path::PathBuf, str::FromStr as _, sync::Arc, tim
 
 use ::webhooks::Sender;
 use api::CallLimits;
+use app::LinkPolicy;
 use cli::{Error, args::Database, wrong_value};
 use codes::{Keyspace, parse_keyspaces};
 use geoip::GeoIp;
@@ -40,24 +41,16 @@ pub struct Settings {
     pub holder: HolderId,
     /// The beginning of short URLs of the default domain, without a trailing slash.
     pub public_url: String,
-    /// The host of the public URL, with its ports. Long URLs must not lead to it.
-    pub own_hosts: Vec<(Host, u16)>,
-    /// The schemes that long URLs may have.
-    pub schemes: Schemes,
+    /// The operator's rules for links.
+    pub link_policy: LinkPolicy,
     /// The time zone of times without an offset.
     pub time_zone: TimeZone,
     /// The default status of redirects.
     pub redirect_status: hyper::StatusCode,
-    /// The time for which repeated creates with `findIfExists` return the same link.
-    pub find_existing_for: Duration,
     /// The public URL in parts.
     pub default_domain: PublicUrl,
     /// The fallback targets for visitors whose requests match no link.
     pub fallbacks: FallbackTargets,
-    /// The lifetime of idempotency keys.
-    pub idempotency_for: Duration,
-    /// The maximum number of codes in the open reservations of one API key.
-    pub reserved_max: u64,
     /// The policy for domains and target rules.
     pub policy: Policy,
     /// The call limits of the API.
@@ -100,20 +93,25 @@ impl Config {
         self.check_role()?;
         self.check_read_database()?;
         self.check_connections()?;
+        let visits = self.check_visits(&holder, &limits, &tuning)?;
         Ok(Settings {
             flags: self.clone(),
             default_keyspace: self.check_default_keyspace(&keyspaces)?,
-            own_hosts,
-            schemes: Schemes::parse(&self.allowed_schemes)
-                .map_err(|error| wrong_value("--allowed-schemes", self.allowed_schemes.join(","), error))?,
+            link_policy: LinkPolicy {
+                own_hosts,
+                schemes: Schemes::parse(&self.allowed_schemes).map_err(|error| {
+                    wrong_value("--allowed-schemes", self.allowed_schemes.join(","), error)
+                })?,
+                find_existing_for: tuning.find_existing_for,
+                idempotency_for: tuning.idempotency_for,
+                reserved_max: limits.number("reserved-per-key", 0..=u64::MAX)?.unwrap_or(1_000_000),
+                addresses: visits.addresses,
+            },
             time_zone: self.check_time_zone()?,
             redirect_status: self.check_redirect_status()?,
-            find_existing_for: tuning.find_existing_for,
             default_domain: default_domain(&public_url),
             fallbacks: self.fallbacks(&keyspaces)?,
             pages: self.check_pages()?,
-            idempotency_for: tuning.idempotency_for,
-            reserved_max: limits.number("reserved-per-key", 0..=u64::MAX)?.unwrap_or(1_000_000),
             policy: Policy {
                 domains_max: limits.number("domains", 0..=u32::MAX)?.unwrap_or(1_000),
                 checks_redirects: tuning.checks_redirects,
@@ -138,7 +136,7 @@ impl Config {
                 .unwrap_or(ConnectionBudget::DEFAULT),
             threads: limits.number("threads", 1..=1_024)?.unwrap_or_else(cores),
             fast_path: tuning.fast_path,
-            visits: self.check_visits(&holder, &limits, &tuning)?,
+            visits,
             webhooks: self.webhook_sender()?,
             holder,
             keyspaces,

@@ -4,12 +4,12 @@ use std::sync::{Arc, OnceLock, atomic::AtomicBool};
 
 use api::{Api, Calls, HealthCheck, rest};
 use app::{
-    LinkPolicy, LinkService,
+    LinkService,
     cluster::SpoolGauge,
     creator::{Creator, CreatorConfig},
     delete_visits::DeletionPace,
     key_names::KeyNames,
-    key_permits::{DatabasePermits, KeyPermits},
+    key_permits::DatabasePermits,
     key_ring::{KeyRing, note_used},
     live::LiveVisits,
     reservation::Reserver,
@@ -81,13 +81,16 @@ pub(super) struct Assembled {
     pub(super) webhooks: Option<Stoppable>,
 }
 
-/// What redirects and the API share.
-struct Shared {
+/// The parts, and what redirects and the API share of them.
+struct Assembly<'a> {
+    settings: &'a Settings,
+    parts: Parts,
     lookup: Arc<Lookup>,
     domain_cache: Arc<DomainCache>,
     passwords: Arc<PasswordGuard>,
     clients: Arc<Clients>,
     budgets: Arc<Budgets>,
+    limits: ConnectionLimits,
 }
 
 impl Parts {
@@ -95,213 +98,45 @@ impl Parts {
     pub(super) fn assemble(
         self,
         settings: &Settings,
-        (asked, polled): (Instant, SettingsPoll),
+        polled: (Instant, SettingsPoll),
         resources: &Resources,
     ) -> Assembled {
-        let connections = ConnectionLimits::of(resources, self.tls.is_some());
-        let supply = self.issuing.as_ref().map(|issuing| self.start_supply(issuing));
-        let (supply, closing) = supply.unzip();
+        let (supply, closing) = self.start_supply().unzip();
         let closing = closing.unwrap_or_else(Closing::without_minting);
-        let lookup = Arc::new(self.start_lookup(settings));
-        let domain_cache = self.start_directory(settings, Arc::clone(&lookup), &closing, (asked, polled));
+        let lookup = Arc::new(Lookup::start(
+            &self.supervisor,
+            settings.lookup,
+            Arc::clone(&self.mint),
+            self.store.clone(),
+            Arc::clone(&self.metrics),
+        ));
+        let directory = DirectoryConfig {
+            settings: self.store.clone(),
+            public_url: settings.default_domain.clone(),
+            policy: settings.policy,
+            lookup: Arc::clone(&lookup),
+            closing: closing.clone(),
+        };
+        let domain_cache = DomainCache::start(&self.supervisor, directory, polled);
         settings.geoip.follow(&self.supervisor);
-        let shared = Shared {
+        let clients = Clients::new(settings.client_limits.clone(), self.metrics.clients_unread.clone());
+        let assembly = Assembly {
+            settings,
             lookup,
             domain_cache,
             passwords: Arc::new(PasswordGuard::default()),
-            clients: Arc::new(Clients::new(
-                settings.client_limits.clone(),
-                self.metrics.clients_unread.clone(),
-            )),
+            clients: Arc::new(clients),
             budgets: Arc::new(Budgets::of(resources)),
+            limits: ConnectionLimits::of(resources, self.tls.is_some()),
+            parts: self,
         };
-        let api =
-            self.issuing.as_ref().map(|issuing| self.start_api(settings, &shared, issuing, connections));
-        let (api, webhooks) = api.unzip();
-        let renderer = Arc::new(Renderer::new(settings.pages.theme.clone(), settings.pages.hsts));
-        let pages = api.as_ref().map(|api| {
-            Arc::new(Pages::new(Arc::clone(&renderer), Arc::clone(api), settings.pages.public_create))
-        });
-        let service = PublicService {
-            redirector: Arc::new(self.redirector(settings, &shared)),
-            api,
-            pages,
-            renderer,
-            is_https: settings.public_url.starts_with("https:"),
-            serves_visitors: settings.flags.role.serves_visitors(),
-            connections: Arc::new(self.public_connections(settings, &shared, connections)),
-            clients: shared.clients,
-            durations: self.durations,
-            traces: self.traces,
-            tls: self.tls,
-            access_log: settings.flags.access_log,
-            fast_path: settings.fast_path && settings.flags.role.serves_visitors(),
-            draining: AtomicBool::new(false),
-        };
-        Assembled { service: Arc::new(service), closing, supply, webhooks }
+        let (api, webhooks) = assembly.start_api().unzip();
+        Assembled { service: Arc::new(assembly.service(api)), closing, supply, webhooks }
     }
 
-    /// Returns the table of connections to the public listener.
-    fn public_connections(
-        &self,
-        settings: &Settings,
-        shared: &Shared,
-        limits: ConnectionLimits,
-    ) -> Connections {
-        let per_client = settings.client_limits.connections.map(usize::try_from);
-        let per_client = per_client.map_or(limits.per_client, |most| most.unwrap_or(usize::MAX));
-        let proxies = Arc::clone(&shared.clients);
-        Connections::new("public", ListenerLimits::http(limits.public, per_client))
-            .exempting(move |peer| proxies.trusts(peer))
-            .with_handshakes(self.tls.is_some())
-            .counting(self.metrics.connections_refused.clone())
-    }
-
-    /// Starts what answers calls of the API, and the tasks that go with it.
-    fn start_api(
-        &self,
-        settings: &Settings,
-        shared: &Shared,
-        issuing: &Issuing,
-        connections: ConnectionLimits,
-    ) -> (Arc<Api>, Stoppable) {
-        let turns = DatabasePermits::of(self.budget);
-        let creator = self.start_creator(shared, issuing, Arc::clone(&turns.writes));
-        self.start_sweeper(settings, shared, issuing);
-        let indexer = UrlIndexer { catalog: self.store.clone(), holder: issuing.owner.instance.clone() };
-        self.supervisor.spawn("indexer of long URLs", indexer.run());
-        let dispatcher = self.dispatcher(settings, shared);
-        let webhooks = Stoppable::spawn(&self.supervisor, "sender of webhooks", |stop| dispatcher.run(stop));
-        let reserver = self.reserver(shared, issuing);
-        let links = Arc::new(self.link_service(settings, shared, (creator, reserver), turns));
-        (Arc::new(self.api(settings, shared, links, connections)), webhooks)
-    }
-
-    fn dispatcher(&self, settings: &Settings, shared: &Shared) -> Dispatcher {
-        Dispatcher {
-            store: self.store.clone(),
-            lookup: Arc::clone(&shared.lookup),
-            domain_cache: Arc::clone(&shared.domain_cache),
-            sender: Arc::clone(&settings.webhooks),
-            metrics: Arc::clone(&self.webhook_metrics),
-        }
-    }
-
-    fn redirector(&self, settings: &Settings, shared: &Shared) -> Redirector {
-        Redirector {
-            lookup: Arc::clone(&shared.lookup),
-            domain_cache: Arc::clone(&shared.domain_cache),
-            passwords: Arc::clone(&shared.passwords),
-            admission: VisitLimiter::start(&self.supervisor, self.store.clone()),
-            visits: self.start_recorder(settings),
-            catalog: self.store.clone(),
-            clients: Arc::clone(&shared.clients),
-            budgets: Arc::clone(&shared.budgets),
-            metrics: Arc::clone(&self.metrics),
-            geoip: settings.geoip.clone(),
-            fallbacks: settings.fallbacks.clone(),
-            tells_gone: settings.flags.tell_gone,
-            status: settings.redirect_status,
-            pictures: QrCodeLimits::default(),
-            logo: settings.pages.qr_logo.clone(),
-            robots: Robots::default(),
-            runtime: runtime::Handle::current(),
-        }
-    }
-
-    /// Starts the recorder of visits. Without a spool, redirects are only noted for the removal of
-    /// unvisited links.
-    fn start_recorder(&self, settings: &Settings) -> Arc<Recorder> {
-        let mut last_visits =
-            LastVisits::start(&self.supervisor, self.store.clone(), settings.flags.remove_unvisited_after);
-        let config = RecorderConfig {
-            threads: settings.threads,
-            flush: settings.visits.flush,
-            rules: settings.visits.rules.clone(),
-            sink: self.sink.clone(),
-            seen: Box::new(move |link, at| last_visits.note(link, at)),
-            metrics: Arc::clone(&self.metrics),
-        };
-        Recorder::start(&self.supervisor, config)
-    }
-
-    fn api(
-        &self,
-        settings: &Settings,
-        shared: &Shared,
-        links: Arc<LinkService>,
-        connections: ConnectionLimits,
-    ) -> Api {
-        let keys = Arc::new(KeyRing::new());
-        self.supervisor.spawn("noter of used API keys", note_used(Arc::clone(&keys), self.store.clone()));
-        let live = self.live_visits(settings, &links, connections);
-        Api {
-            links,
-            lookup: Arc::clone(&shared.lookup),
-            domain_cache: Arc::clone(&shared.domain_cache),
-            live,
-            keys,
-            store: self.store.clone(),
-            health: HealthCheck::default(),
-            clients: Arc::clone(&shared.clients),
-            calls: Calls::new(settings.call_limits),
-            budgets: Arc::clone(&shared.budgets),
-            connections,
-            metrics: Arc::clone(&self.metrics),
-            openapi: OnceLock::new(),
-            fallback_redirects: settings.fallbacks.redirects.clone(),
-            public_url: settings.public_url.clone(),
-            router: rest::router(settings.flags.single_step_create),
-            time_zone: settings.time_zone.clone(),
-            stop: CancellationToken::new(),
-            runtime: runtime::Handle::current(),
-        }
-    }
-
-    /// Returns live visits; `None` if single visits are not stored.
-    fn live_visits(
-        &self,
-        settings: &Settings,
-        links: &Arc<LinkService>,
-        connections: ConnectionLimits,
-    ) -> Option<Arc<LiveVisits>> {
-        let has_rows = settings.visits.is_on && settings.visits.keep.is_some();
-        let most = u64::try_from(connections.public).unwrap_or(u64::MAX) / LIVE_SHARE;
-        has_rows.then(|| LiveVisits::new(&self.supervisor, Arc::<LinkService>::clone(links), most))
-    }
-
-    fn link_service(
-        &self,
-        settings: &Settings,
-        shared: &Shared,
-        (creator, reserver): (Creator, Reserver),
-        turns: DatabasePermits,
-    ) -> LinkService {
-        LinkService {
-            lookup: Arc::clone(&shared.lookup),
-            creator,
-            reserver,
-            domain_cache: Arc::clone(&shared.domain_cache),
-            store: self.store.clone(),
-            visits: Arc::clone(&self.visits),
-            backlog: self.backlog.clone(),
-            key_names: KeyNames::default(),
-            passwords: Arc::clone(&shared.passwords),
-            webhook_policy: settings.webhooks.policy.clone(),
-            turns,
-            deletions: DeletionPace::default(),
-            policy: LinkPolicy {
-                own_hosts: settings.own_hosts.clone(),
-                schemes: settings.schemes.clone(),
-                find_existing_for: settings.find_existing_for,
-                idempotency_for: settings.idempotency_for,
-                reserved_max: settings.reserved_max,
-                addresses: settings.visits.addresses,
-            },
-        }
-    }
-
-    fn start_supply(&self, issuing: &Issuing) -> (Stoppable, Closing) {
+    /// Starts the supply of numbers; nothing on a node that serves visitors only.
+    fn start_supply(&self) -> Option<(Stoppable, Closing)> {
+        let issuing = self.issuing.as_ref()?;
         let supplier = Supplier::new(SupplierConfig {
             owner: issuing.owner.clone(),
             client: Arc::clone(&issuing.client),
@@ -313,71 +148,182 @@ impl Parts {
             rules: SafetyRules::default(),
         });
         let closing = supplier.closing();
-        (Stoppable::spawn(&self.supervisor, "supplier", |stop| supplier.run(stop)), closing)
+        Some((Stoppable::spawn(&self.supervisor, "supplier", |stop| supplier.run(stop)), closing))
     }
+}
 
-    fn start_lookup(&self, settings: &Settings) -> Lookup {
-        Lookup::start(
-            &self.supervisor,
-            settings.lookup,
-            Arc::clone(&self.mint),
-            self.store.clone(),
-            Arc::clone(&self.metrics),
-        )
-    }
-
-    fn start_creator(&self, shared: &Shared, issuing: &Issuing, turns: Arc<KeyPermits>) -> Creator {
-        let config = CreatorConfig {
-            mintings: issuing.mintings.clone(),
-            store: self.store.clone(),
-            owner: issuing.owner.clone(),
-            lookup: Arc::clone(&shared.lookup),
-            turns,
-            metrics: Arc::clone(&self.metrics),
-        };
-        Creator::start(&self.supervisor, config)
-    }
-
-    fn start_directory(
-        &self,
-        settings: &Settings,
-        lookup: Arc<Lookup>,
-        closing: &Closing,
-        polled: (Instant, SettingsPoll),
-    ) -> Arc<DomainCache> {
-        let config = DirectoryConfig {
-            settings: self.store.clone(),
-            public_url: settings.default_domain.clone(),
-            policy: settings.policy,
-            lookup,
-            closing: closing.clone(),
-        };
-        DomainCache::start(&self.supervisor, config, polled)
-    }
-
-    fn reserver(&self, shared: &Shared, issuing: &Issuing) -> Reserver {
-        Reserver {
-            client: Arc::clone(&issuing.client),
-            store: self.store.clone(),
-            mint: Arc::clone(&self.mint),
-            mintings: issuing.mintings.clone(),
-            domain_cache: Arc::clone(&shared.domain_cache),
-            metrics: Arc::clone(&self.metrics),
-            supply_metrics: Arc::clone(&self.supply_metrics),
-            lookup: Arc::clone(&shared.lookup),
+impl Assembly<'_> {
+    fn service(self, api: Option<Arc<Api>>) -> PublicService {
+        let settings = self.settings;
+        let renderer = Arc::new(Renderer::new(settings.pages.theme.clone(), settings.pages.hsts));
+        let pages = api.as_ref().map(|api| {
+            Arc::new(Pages::new(Arc::clone(&renderer), Arc::clone(api), settings.pages.public_create))
+        });
+        let serves_visitors = settings.flags.role.serves_visitors();
+        PublicService {
+            redirector: Arc::new(self.redirector()),
+            api,
+            pages,
+            renderer,
+            is_https: settings.public_url.starts_with("https:"),
+            serves_visitors,
+            connections: Arc::new(self.public_connections()),
+            clients: self.clients,
+            durations: self.parts.durations,
+            traces: self.parts.traces,
+            tls: self.parts.tls,
+            access_log: settings.flags.access_log,
+            fast_path: settings.fast_path && serves_visitors,
+            draining: AtomicBool::new(false),
         }
     }
 
-    /// Starts the removal of unvisited links, if the settings have an age for it.
-    fn start_sweeper(&self, settings: &Settings, shared: &Shared, issuing: &Issuing) {
-        let Some(unvisited_for) = settings.flags.remove_unvisited_after else { return };
-        let sweeper = UnvisitedCleanup {
-            catalog: self.store.clone(),
-            lookup: Arc::clone(&shared.lookup),
-            metrics: Arc::clone(&self.metrics),
-            holder: issuing.owner.instance.clone(),
-            unvisited_for,
+    /// Returns the table of connections to the public listener.
+    fn public_connections(&self) -> Connections {
+        let per_client = self.settings.client_limits.connections.map(usize::try_from);
+        let per_client = per_client.map_or(self.limits.per_client, |most| most.unwrap_or(usize::MAX));
+        let proxies = Arc::clone(&self.clients);
+        Connections::new("public", ListenerLimits::http(self.limits.public, per_client))
+            .exempting(move |peer| proxies.trusts(peer))
+            .with_handshakes(self.parts.tls.is_some())
+            .counting(self.parts.metrics.connections_refused.clone())
+    }
+
+    fn redirector(&self) -> Redirector {
+        let (settings, parts) = (self.settings, &self.parts);
+        let unvisited_for = settings.flags.remove_unvisited_after;
+        let mut last_visits = LastVisits::start(&parts.supervisor, parts.store.clone(), unvisited_for);
+        // Without a spool, redirects are only noted for the removal of unvisited links.
+        let visits = RecorderConfig {
+            threads: settings.threads,
+            flush: settings.visits.flush,
+            rules: settings.visits.rules.clone(),
+            sink: parts.sink.clone(),
+            seen: Box::new(move |link, at| last_visits.note(link, at)),
+            metrics: Arc::clone(&parts.metrics),
         };
-        self.supervisor.spawn("remover of unvisited links", sweeper.run());
+        Redirector {
+            lookup: Arc::clone(&self.lookup),
+            domain_cache: Arc::clone(&self.domain_cache),
+            passwords: Arc::clone(&self.passwords),
+            admission: VisitLimiter::start(&parts.supervisor, parts.store.clone()),
+            visits: Recorder::start(&parts.supervisor, visits),
+            catalog: parts.store.clone(),
+            clients: Arc::clone(&self.clients),
+            budgets: Arc::clone(&self.budgets),
+            metrics: Arc::clone(&parts.metrics),
+            geoip: settings.geoip.clone(),
+            fallbacks: settings.fallbacks.clone(),
+            tells_gone: settings.flags.tell_gone,
+            status: settings.redirect_status,
+            pictures: QrCodeLimits::default(),
+            logo: settings.pages.qr_logo.clone(),
+            robots: Robots::default(),
+            runtime: runtime::Handle::current(),
+        }
+    }
+
+    /// Starts what answers calls of the API, and the tasks that go with it; nothing on a node that
+    /// serves visitors only.
+    fn start_api(&self) -> Option<(Arc<Api>, Stoppable)> {
+        let Parts { issuing, store, metrics, supervisor, .. } = &self.parts;
+        let issuing = issuing.as_ref()?;
+        let turns = DatabasePermits::of(self.parts.budget);
+        let creator = CreatorConfig {
+            mintings: issuing.mintings.clone(),
+            store: store.clone(),
+            owner: issuing.owner.clone(),
+            lookup: Arc::clone(&self.lookup),
+            turns: Arc::clone(&turns.writes),
+            metrics: Arc::clone(metrics),
+        };
+        let creator = Creator::start(supervisor, creator);
+        if let Some(unvisited_for) = self.settings.flags.remove_unvisited_after {
+            let cleanup = UnvisitedCleanup {
+                catalog: store.clone(),
+                lookup: Arc::clone(&self.lookup),
+                metrics: Arc::clone(metrics),
+                holder: issuing.owner.instance.clone(),
+                unvisited_for,
+            };
+            supervisor.spawn("remover of unvisited links", cleanup.run());
+        }
+        let indexer = UrlIndexer { catalog: store.clone(), holder: issuing.owner.instance.clone() };
+        supervisor.spawn("indexer of long URLs", indexer.run());
+        let dispatcher = Dispatcher {
+            store: store.clone(),
+            lookup: Arc::clone(&self.lookup),
+            domain_cache: Arc::clone(&self.domain_cache),
+            sender: Arc::clone(&self.settings.webhooks),
+            metrics: Arc::clone(&self.parts.webhook_metrics),
+        };
+        let webhooks = Stoppable::spawn(supervisor, "sender of webhooks", |stop| dispatcher.run(stop));
+        let links = Arc::new(self.link_service(creator, self.reserver(issuing), turns));
+        Some((Arc::new(self.api(links)), webhooks))
+    }
+
+    fn reserver(&self, issuing: &Issuing) -> Reserver {
+        let parts = &self.parts;
+        Reserver {
+            client: Arc::clone(&issuing.client),
+            store: parts.store.clone(),
+            mint: Arc::clone(&parts.mint),
+            mintings: issuing.mintings.clone(),
+            domain_cache: Arc::clone(&self.domain_cache),
+            metrics: Arc::clone(&parts.metrics),
+            supply_metrics: Arc::clone(&parts.supply_metrics),
+            lookup: Arc::clone(&self.lookup),
+        }
+    }
+
+    fn link_service(&self, creator: Creator, reserver: Reserver, turns: DatabasePermits) -> LinkService {
+        let store = &self.parts.store;
+        LinkService {
+            lookup: Arc::clone(&self.lookup),
+            creator,
+            reserver,
+            domain_cache: Arc::clone(&self.domain_cache),
+            store: store.clone(),
+            visits: Arc::clone(&self.parts.visits),
+            backlog: self.parts.backlog.clone(),
+            key_names: KeyNames::default(),
+            passwords: Arc::clone(&self.passwords),
+            webhook_policy: self.settings.webhooks.policy.clone(),
+            turns,
+            deletions: DeletionPace::default(),
+            policy: self.settings.link_policy.clone(),
+        }
+    }
+
+    fn api(&self, links: Arc<LinkService>) -> Api {
+        let (settings, parts) = (self.settings, &self.parts);
+        let keys = Arc::new(KeyRing::new());
+        parts.supervisor.spawn("noter of used API keys", note_used(Arc::clone(&keys), parts.store.clone()));
+        // Live visits need single visits.
+        let has_rows = settings.visits.is_on && settings.visits.keep.is_some();
+        let most = u64::try_from(self.limits.public).unwrap_or(u64::MAX) / LIVE_SHARE;
+        let live =
+            has_rows.then(|| LiveVisits::new(&parts.supervisor, Arc::<LinkService>::clone(&links), most));
+        Api {
+            links,
+            lookup: Arc::clone(&self.lookup),
+            domain_cache: Arc::clone(&self.domain_cache),
+            live,
+            keys,
+            store: parts.store.clone(),
+            health: HealthCheck::default(),
+            clients: Arc::clone(&self.clients),
+            calls: Calls::new(settings.call_limits),
+            budgets: Arc::clone(&self.budgets),
+            connections: self.limits,
+            metrics: Arc::clone(&parts.metrics),
+            openapi: OnceLock::new(),
+            fallback_redirects: settings.fallbacks.redirects.clone(),
+            public_url: settings.public_url.clone(),
+            router: rest::router(settings.flags.single_step_create),
+            time_zone: settings.time_zone.clone(),
+            stop: CancellationToken::new(),
+            runtime: runtime::Handle::current(),
+        }
     }
 }
