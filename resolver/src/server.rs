@@ -20,8 +20,9 @@ use app::webhooks::metrics::WebhookMetrics;
 use codes::Mint;
 use daemon::{Failures, Liveness, Recorder, TaskSupervisor, traces::Traces};
 use databases::Databases;
+use issuer::embedded::Embedded;
 use issuing::Issuing;
-use left_visits::LeftVisits;
+use left_visits::SpoolBacklog;
 use limits::Resources;
 use lookup::metrics::Metrics;
 use parts::Parts;
@@ -130,11 +131,11 @@ async fn serve(
     let tls = settings.flags.public_tls()?;
     page.show(|shown| shown.public_tls.clone_from(&tls));
     let (databases, spool) = Databases::open(&settings, &recorder).await?;
-    let waiting = spool.as_ref().map(OpenSpool::shown);
-    page.show(|shown| (shown.databases, shown.spool) = (Some(databases.shown()), waiting));
+    let backlog = spool.as_ref().map(|spool| spool.backlog.clone());
+    page.show(|shown| (shown.databases, shown.spool) = (Some(databases.shown()), backlog.clone()));
     let bootstrapping = bootstrap(&settings, &*databases.store);
     let Some(bootstrapped) = shutdown.run_until_cancelled(bootstrapping).await else {
-        log_end(spool.as_ref().map(OpenSpool::left));
+        SpoolBacklog::log_end(backlog.as_ref());
         return Ok(());
     };
     let Bootstrapped { code_key, adopted, new_key, shared, asked } = bootstrapped?;
@@ -149,7 +150,8 @@ async fn serve(
     let (issuing, embedded) = Issuing::start(&settings, &adopted, numbers, tasks).await?;
     let webhook_metrics = WebhookMetrics::new(&recorder);
     page.show(|shown| {
-        shown.set_issuing(issuing.as_ref(), embedded.as_ref());
+        shown.issuing.clone_from(&issuing);
+        shown.observer = embedded.as_ref().map(Embedded::observer);
         shown.webhooks = settings.flags.role.serves_api().then(|| Arc::clone(&webhook_metrics));
     });
     let default_keyspace = issuing.as_ref().and_then(|issuing| issuing.mintings.first().cloned());
@@ -198,7 +200,7 @@ async fn wait_for_end(
         never = ready => match never {},
         ended = &mut running.public => joined(ended).and(Err(io::Error::other("the listener ended").into())),
         task = failures.first() => Err(cli::Error::TaskFailed(task).into()),
-        lost = running.closing.closed() => Ok(lost),
+        lost = running.assembled.closing.closed() => Ok(lost),
     }
 }
 
@@ -208,13 +210,8 @@ async fn stop(running: Running, delay: Duration, traces: Option<Arc<Traces>>) ->
     if let Some(traces) = traces {
         traces.stop().await;
     }
-    log_end(left);
+    SpoolBacklog::log_end(left.as_ref());
     drained
-}
-
-/// Logs the end of this process as its last line.
-fn log_end(left: Option<LeftVisits>) {
-    left.map_or_else(left_visits::log_stopped, |left| left.log());
 }
 
 /// Starts to send traces, if there is a collector.

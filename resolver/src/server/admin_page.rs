@@ -7,16 +7,16 @@ use app::{
     webhooks::metrics::WebhookMetrics,
 };
 use daemon::{Admin, Liveness, Recorder, Refresh};
-use issuer::{embedded::Embedded, observer::Observer};
+use issuer::observer::Observer;
 use metrics::{describe_gauge, gauge};
 use store::Store;
-use supply::{IssuerClient, Minting, SupplyMetrics};
-use tls::{ClientTls, ServerTls};
+use supply::SupplyMetrics;
+use tls::ServerTls;
 use tokio::{net::TcpListener, sync::watch};
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 use visit_store::VisitStore;
 
-use super::{issuing::Issuing, visits_task::ShownSpool};
+use super::{issuing::Issuing, left_visits::SpoolBacklog};
 use crate::config::Role;
 
 /// The admin listener. It serves until it is dropped, so that probes are answered while the process
@@ -31,25 +31,14 @@ pub(super) struct AdminPage {
 #[derive(Default)]
 pub(super) struct Shown {
     pub(super) databases: Option<ShownDatabases>,
-    pub(super) spool: Option<ShownSpool>,
-    mintings: Vec<Arc<Minting>>,
-    issuer: Option<Arc<IssuerClient>>,
+    pub(super) spool: Option<SpoolBacklog>,
+    /// The source of numbers.
+    pub(super) issuing: Option<Issuing>,
     /// The metrics of webhooks, in processes that deliver to receivers.
     pub(super) webhooks: Option<Arc<WebhookMetrics>>,
     /// The observer of the embedded issuer.
-    observer: Option<Arc<Observer>>,
-    issuer_tls: Option<ClientTls>,
+    pub(super) observer: Option<Arc<Observer>>,
     pub(super) public_tls: Option<ServerTls>,
-}
-
-impl Shown {
-    /// Shows the source of numbers.
-    pub(super) fn set_issuing(&mut self, issuing: Option<&Issuing>, embedded: Option<&Embedded>) {
-        self.mintings = issuing.map_or_else(Vec::new, |issuing| issuing.mintings.clone());
-        self.issuer = issuing.map(|issuing| Arc::clone(&issuing.client));
-        self.issuer_tls = issuing.and_then(|issuing| issuing.tls.clone());
-        self.observer = embedded.map(Embedded::observer);
-    }
 }
 
 /// The databases, whose connections a metrics page shows.
@@ -125,14 +114,14 @@ fn refresh(
     Arc::new(move || {
         let shown = shown.borrow();
         show_readiness(&recorder, role, *ready.borrow());
-        metrics.report(shown.mintings.iter());
-        let Shown { databases, issuer, webhooks, .. } = &*shown;
+        let Shown { databases, issuing, webhooks, .. } = &*shown;
+        metrics.report(issuing.iter().flat_map(|issuing| &issuing.mintings));
         let databases = databases.iter().flat_map(|databases| &databases.metrics.contacts);
-        let issuer = issuer.iter().map(|client| &client.contact);
+        let issuer = issuing.iter().map(|issuing| &issuing.client.contact);
         let receivers = webhooks.iter().map(|webhooks| &webhooks.receivers);
         show_contacts(&recorder, databases.chain(issuer).chain(receivers));
-        if let Some(client) = &shown.issuer {
-            metrics.report_unanswered(client);
+        if let Some(issuing) = issuing {
+            metrics.report_unanswered(&issuing.client);
         }
         if let Some(ShownDatabases { links, visits, metrics }) = &shown.databases {
             metrics.set_pools(&links.pools());
@@ -141,7 +130,8 @@ fn refresh(
         if let Some(spool) = &shown.spool {
             spool.show();
         }
-        metrics.certificate("issuer", shown.issuer_tls.as_ref().and_then(ClientTls::certificate));
+        metrics
+            .certificate("issuer", issuing.as_ref().and_then(|issuing| issuing.tls.as_ref()?.certificate()));
         metrics.certificate("public", shown.public_tls.as_ref().and_then(ServerTls::certificate));
         let observer = shown.observer.clone();
         Box::pin(async move {

@@ -20,6 +20,7 @@ use crate::{Error, config::Settings};
 const REFILL_PERMILLE: u64 = 200;
 
 /// The source of numbers, and who takes them.
+#[derive(Clone)]
 pub(super) struct Issuing {
     pub(super) client: Arc<IssuerClient>,
     pub(super) owner: Owner,

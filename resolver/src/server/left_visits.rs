@@ -1,7 +1,12 @@
 //! Visits that a process leaves in its spool at its end, and whether the next start can find them.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
+use ingest::IngestMetrics;
+use jiff::Timestamp;
 use spool::BacklogGauge;
 
 /// The mounts that this process sees.
@@ -9,24 +14,30 @@ const MOUNTS: &str = "/proc/self/mountinfo";
 /// The part of a path that the kubelet gives to volumes which are deleted with their pod.
 const EMPTY_DIR: &str = "/kubernetes.io~empty-dir/";
 
-/// A spool, for the last line of the log.
+/// The visits in a spool that are not stored yet.
 #[derive(Clone)]
-pub(super) struct LeftVisits {
+pub(super) struct SpoolBacklog {
     pub(super) gauge: BacklogGauge,
+    pub(super) metrics: Arc<IngestMetrics>,
     pub(super) folder: PathBuf,
 }
 
-impl LeftVisits {
-    /// Logs that the process has stopped, and what it leaves in the spool. It cannot tell whether a
-    /// volume, or a folder of the machine, is there for the next start.
-    pub(super) fn log(&self) {
-        let visits = self.gauge.events();
-        if visits == 0 {
-            return log_stopped();
-        }
-        let (bytes, folder) = (self.gauge.read().bytes, self.folder.display());
+impl SpoolBacklog {
+    /// Publishes what waits, whenever a metrics page is requested.
+    pub(super) fn show(&self) {
+        self.metrics.show(&self.gauge.read(), Timestamp::now());
+    }
+
+    /// Logs that the process has stopped, and what it leaves in its spool if it has one. It cannot
+    /// tell whether a volume, or a folder of the machine, is there for the next start.
+    pub(super) fn log_end(spool: Option<&Self>) {
+        let left = spool.map(|spool| (spool, spool.gauge.events()));
+        let Some((spool, visits)) = left.filter(|(_, visits)| *visits > 0) else {
+            return tracing::info!("stopped");
+        };
+        let (bytes, folder) = (spool.gauge.read().bytes, spool.folder.display());
         let mounts = std::fs::read_to_string(MOUNTS).unwrap_or_default();
-        match passing(&mounts, &self.folder) {
+        match passing(&mounts, &spool.folder) {
             Some(place) => tracing::error!(
                 visits,
                 bytes,
@@ -44,11 +55,6 @@ impl LeftVisits {
             ),
         }
     }
-}
-
-/// Logs that the process has stopped and leaves nothing.
-pub(super) fn log_stopped() {
-    tracing::info!("stopped");
 }
 
 /// Returns what a folder is in, if that goes with the pod, the container or the machine's memory.

@@ -9,7 +9,6 @@ use std::{
 use api::{Api, grpc};
 use daemon::{Liveness, TaskSupervisor};
 use issuer::embedded::Embedded;
-use supply::Closing;
 use tokio::{
     net::TcpListener,
     task::{JoinError, JoinHandle},
@@ -19,7 +18,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::{
     databases::Databases,
-    left_visits::LeftVisits,
+    left_visits::SpoolBacklog,
     parts::Assembled,
     stoppable::Stoppable,
     visits_task::{self, OpenSpool, VisitTasks},
@@ -35,18 +34,14 @@ const FINISH_DEADLINE: Duration = Duration::from_secs(10);
 
 /// What has to be stopped, in this order.
 pub(super) struct Running {
-    service: Arc<PublicService>,
+    pub(super) assembled: Assembled,
     /// Lets the public listener close when it is dropped.
     listening: DropGuard,
     /// The task of the public listener.
     pub(super) public: JoinHandle<io::Result<()>>,
-    /// Tells why this process has to end.
-    pub(super) closing: Closing,
     /// The links API over gRPC.
     grpc: Option<Stoppable>,
-    webhooks: Option<Stoppable>,
     storing: Option<VisitTasks>,
-    supply: Option<Stoppable>,
     embedded: Option<Embedded>,
     databases: Databases,
 }
@@ -55,41 +50,43 @@ impl Running {
     /// Starts the tasks of visits and the listeners.
     pub(super) fn start(
         settings: &Settings,
-        Assembled { service, closing, supply, webhooks }: Assembled,
+        assembled: Assembled,
         (public, grpc): (Vec<std::net::TcpListener>, Option<TcpListener>),
         (databases, spool, embedded): (Databases, Option<OpenSpool>, Option<Embedded>),
         (liveness, supervisor): (Liveness, &TaskSupervisor),
     ) -> Self {
+        let service = &assembled.service;
         let domains = &service.redirector.domain_cache;
         if settings.visits.is_on && settings.flags.role.serves_api() {
             visits_task::start_upkeep(supervisor, settings, &databases.visits, domains);
         }
         let storing = spool.map(|spool| VisitTasks::start(settings, spool, &databases.visits, domains));
         let stop = CancellationToken::new();
-        let public = tokio::spawn(http::serve(public, Arc::clone(&service), stop.clone(), liveness));
+        let public = tokio::spawn(http::serve(public, Arc::clone(service), stop.clone(), liveness));
         let listening = stop.drop_guard();
         let grpc = grpc.zip(service.api.clone());
         let grpc = grpc.map(|(listener, api)| {
             Stoppable::spawn(supervisor, "links API", |stop| serve_grpc(listener, api, stop))
         });
-        Self { service, listening, public, closing, grpc, webhooks, storing, supply, embedded, databases }
+        Self { assembled, listening, public, grpc, storing, embedded, databases }
     }
 
     /// Keeps the listeners open for `delay`, then stops everything in order. Returns the result of
-    /// the public listener, and what tells of visits that are left.
-    pub(super) async fn stop(self, delay: Duration) -> (Result<(), Error>, Option<LeftVisits>) {
+    /// the public listener, and the visits that are left.
+    pub(super) async fn stop(self, delay: Duration) -> (Result<(), Error>, Option<SpoolBacklog>) {
+        let Assembled { service, supply, webhooks, .. } = self.assembled;
         let grpc = async {
             sleep(delay).await;
             stop(self.grpc).await;
         };
-        let drained = drain(&self.service, self.listening, self.public, delay);
-        let (drained, (), ()) = tokio::join!(drained, grpc, stop(self.webhooks));
-        self.service.redirector.visits.finish().await;
+        let drained = drain(&service, self.listening, self.public, delay);
+        let (drained, (), ()) = tokio::join!(drained, grpc, stop(webhooks));
+        service.redirector.visits.finish().await;
         let left = match self.storing {
             Some(storing) => Some(storing.finish().await),
             None => None,
         };
-        stop(self.supply).await;
+        stop(supply).await;
         if let Some(embedded) = self.embedded {
             embedded.stop().await;
         }

@@ -1,7 +1,6 @@
 //! The tasks that spool visits, store them, and look after what is stored.
 
 use std::{
-    path::PathBuf,
     sync::{Arc, Mutex},
     thread,
     time::Duration,
@@ -15,10 +14,9 @@ use ingest::{
     storer::{self, StorerConfig},
     upkeep,
 };
-use jiff::Timestamp;
 use lookup::domain_cache::DomainCache;
 use recorder::BlockSink;
-use spool::{Backlog, BacklogGauge, Block, Limits, Reader, Sidecars, Spool, Writer};
+use spool::{Backlog, Block, Limits, Reader, Sidecars, Spool, Writer};
 use store::{Store, postgres::ConnectOptions};
 use tokio::{
     sync::{oneshot, watch},
@@ -28,7 +26,7 @@ use visit_store::{
     ClickhouseAddress, ClickhouseVisits, PostgresVisits, SpoolId, SqliteVisits, VisitStore, VisitStoreError,
 };
 
-use super::left_visits::LeftVisits;
+use super::left_visits::SpoolBacklog;
 use crate::config::{Settings, VisitSettings};
 
 /// How long a process that ends goes on storing what it has recorded. The rest stays in the spool.
@@ -68,44 +66,19 @@ pub(super) struct OpenSpool {
     pub(super) sink: Arc<SpoolSink>,
     reader: Reader,
     sidecars: Sidecars,
-    gauge: BacklogGauge,
+    pub(super) backlog: SpoolBacklog,
     id: SpoolId,
-    metrics: Arc<IngestMetrics>,
     recorded: watch::Receiver<u64>,
-    folder: PathBuf,
 }
 
 impl OpenSpool {
-    /// Returns what tells at the end of the process which visits it leaves.
-    pub(super) fn left(&self) -> LeftVisits {
-        LeftVisits { gauge: self.gauge.clone(), folder: self.folder.clone() }
-    }
-
-    /// Returns what publishes its backlog, whenever a metrics page is requested.
-    pub(super) fn shown(&self) -> ShownSpool {
-        ShownSpool { gauge: self.gauge.clone(), metrics: Arc::clone(&self.metrics) }
-    }
-
     /// Returns what tells its state to the page of the cluster.
     pub(super) fn state(&self) -> SpoolGauge {
-        let gauge = self.gauge.clone();
+        let gauge = self.backlog.gauge.clone();
         Arc::new(move || {
             let Backlog { blocks, bytes, .. } = gauge.read();
             SpoolState { blocks, bytes }
         })
-    }
-}
-
-/// A spool, as a metrics page shows it.
-pub(super) struct ShownSpool {
-    gauge: BacklogGauge,
-    metrics: Arc<IngestMetrics>,
-}
-
-impl ShownSpool {
-    /// Publishes what waits.
-    pub(super) fn show(&self) {
-        self.metrics.show(&self.gauge.read(), Timestamp::now());
     }
 }
 
@@ -125,8 +98,8 @@ pub(super) fn open_spool(settings: &VisitSettings, recorder: &Recorder) -> Resul
     let (recording, recorded) = watch::channel(0);
     let sink = SpoolSink { writer: Mutex::new(writer), recording, metrics: Arc::clone(&metrics) };
     let (sink, id) = (Arc::new(sink), SpoolId(opened.identity));
-    let folder = settings.spool.clone();
-    Ok(OpenSpool { sink, reader, sidecars, gauge, id, metrics, recorded, folder })
+    let backlog = SpoolBacklog { gauge, metrics, folder: settings.spool.clone() };
+    Ok(OpenSpool { sink, reader, sidecars, backlog, id, recorded })
 }
 
 /// Writes blocks of visits to the spool.
@@ -163,7 +136,7 @@ pub(super) fn start_upkeep(
 pub(super) struct VisitTasks {
     ending: watch::Sender<bool>,
     ended: oneshot::Receiver<()>,
-    left: LeftVisits,
+    backlog: SpoolBacklog,
 }
 
 impl VisitTasks {
@@ -174,7 +147,6 @@ impl VisitTasks {
         store: &Arc<dyn VisitStore>,
         domains: &Arc<DomainCache>,
     ) -> Self {
-        let (keep_days, left) = (settings.visits.keep_days(), spool.left());
         let (ending, is_ending) = watch::channel(false);
         let (end, ended) = oneshot::channel();
         let [clock, untracked, webhooks, bases] = std::array::from_fn(|_| Arc::clone(domains));
@@ -184,14 +156,14 @@ impl VisitTasks {
             sidecars: spool.sidecars,
             spool: spool.id,
             holder: settings.holder.to_string(),
-            options: Options { addresses: settings.visits.addresses, keep_days },
+            options: Options { addresses: settings.visits.addresses, keep_days: settings.visits.keep_days() },
             places: settings.geoip.clone(),
             untracked: Box::new(move || untracked.entries().untracked()),
             webhooks: Box::new(move || webhooks.entries().webhooks.clone()),
             base: Box::new(move |domain| bases.base(domain)),
             recorded: spool.recorded,
             ending: is_ending,
-            metrics: spool.metrics,
+            metrics: Arc::clone(&spool.backlog.metrics),
             now: Box::new(move || clock.now()),
         };
         let started = thread::Builder::new().name("visits".to_owned()).spawn(move || {
@@ -202,15 +174,15 @@ impl VisitTasks {
         if let Err(error) = started {
             tracing::error!(%error, "start the thread that stores visits");
         }
-        Self { ending, ended, left }
+        Self { ending, ended, backlog: spool.backlog }
     }
 
-    /// Stores what is recorded, as far as time allows, and returns what tells of the rest. Nothing
-    /// more may be recorded.
-    pub(super) async fn finish(self) -> LeftVisits {
+    /// Stores what is recorded, as far as time allows, and returns the rest. Nothing more may be
+    /// recorded.
+    pub(super) async fn finish(self) -> SpoolBacklog {
         self.ending.send_replace(true);
         // Whatever came of it, the spool tells what is left.
         let _ = timeout(DRAIN, self.ended).await;
-        self.left
+        self.backlog
     }
 }
