@@ -11,13 +11,11 @@
 //! with a visit limit write to the store.
 
 mod bootstrap;
-pub mod command;
-mod completions;
+pub mod completions;
 pub mod config;
-mod config_check;
-mod error;
+pub mod config_check;
 pub mod http;
 mod server;
 
-pub use error::Error;
+pub use cli::Error;
 pub use server::{Greeting, Listeners, run};

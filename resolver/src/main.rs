@@ -7,8 +7,9 @@ use clap::CommandFactory as _;
 use daemon::{Exit, cancel_on_signals, greet, parse, print, unknown_variables, variables};
 use mimalloc::MiMalloc;
 use resolver::{
-    Error, Greeting, Listeners, command,
-    config::{Arguments, Cli, Command, Config},
+    Error, Greeting, Listeners, completions,
+    config::{Arguments, Cli, Command, Config, ConfigCommand},
+    config_check,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -30,7 +31,7 @@ async fn main() -> ExitCode {
                 }
             }
             let done = match conflict {
-                Some(conflict) => Err(Error::Spellings(conflict)),
+                Some(conflict) => Err(Error::Contradiction(conflict)),
                 None => act(cli).await,
             };
             format.end("resolver", done.map_err(|error| (error.exit(), error.into())))
@@ -40,19 +41,18 @@ async fn main() -> ExitCode {
 }
 
 async fn act(cli: Cli) -> Result<Exit, Error> {
-    match cli.command {
-        None => serve(cli.serve).await?,
-        Some(Command::Serve(config)) => serve(*config).await?,
-        Some(command) => {
-            let output = command::run(command).await?;
-            print(&output.text)?;
-            return Ok(output.exit);
-        }
-    }
-    Ok(Exit::Clean)
+    let output = match cli.command {
+        None => return serve(cli.serve).await,
+        Some(Command::Serve(config)) => return serve(*config).await,
+        Some(Command::Other(command)) => ::cli::run(*command).await?,
+        Some(Command::Completions { shell }) => completions::script(shell).into(),
+        Some(Command::Config(ConfigCommand::Check(args))) => config_check::run(&args)?.into(),
+    };
+    print(&output.text)?;
+    Ok(output.exit)
 }
 
-async fn serve(config: Config) -> Result<(), Error> {
+async fn serve(config: Config) -> Result<Exit, Error> {
     let settings = config.settings()?;
     let listeners = Listeners::bind(&settings)?;
     let shutdown = CancellationToken::new();
@@ -60,5 +60,6 @@ async fn serve(config: Config) -> Result<(), Error> {
     let greet = |greeting: Greeting| {
         greet(greeting.to_string(), "a first API key is lost; `resolver api-key create` makes another");
     };
-    resolver::run(settings, listeners, greet, shutdown).await
+    resolver::run(settings, listeners, greet, shutdown).await?;
+    Ok(Exit::Clean)
 }

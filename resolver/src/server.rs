@@ -9,7 +9,6 @@ mod lost_minting;
 mod parts;
 mod readiness;
 mod running;
-mod sqlite_lock;
 mod stoppable;
 mod visits_task;
 
@@ -17,6 +16,7 @@ use std::{convert::Infallible, fmt, io, pin::Pin, sync::Arc, time::Duration};
 
 use admin_page::AdminPage;
 use app::webhooks::metrics::WebhookMetrics;
+use cli::wrong_value;
 use codes::Mint;
 use daemon::{Failures, Liveness, Recorder, TaskSupervisor, traces::Traces};
 use databases::Databases;
@@ -57,11 +57,11 @@ impl Listeners {
     /// Binds the addresses of the configuration.
     ///
     /// # Errors
-    /// Returns [`Error::Bind`] if an address is in use or does not belong to this machine.
+    /// Returns [`Error::Config`] if an address is in use or does not belong to this machine.
     pub fn bind(settings: &Settings) -> Result<Self, Error> {
         let flags = &settings.flags;
         let wrong = |flag, address: std::net::SocketAddr| {
-            move |source: io::Error| Error::Bind { flag, address: address.to_string(), source }
+            move |error: io::Error| wrong_value(flag, address, format!("cannot listen: {error}"))
         };
         Ok(Self {
             public: http::bind(flags.listen, settings.threads).map_err(wrong("--listen", flags.listen))?,
@@ -184,7 +184,7 @@ async fn serve(
     page.set_stopping();
     stop(running, lost_minting::drain_delay(lost.as_ref(), &settings.flags), traces).await?;
     let stopped = |lost| lost_minting::stopped_by(&lost, &settings);
-    lost.map_or(Ok(()), |lost| Err(stopped(lost).into()))
+    lost.map_or(Ok(()), |lost| Err(stopped(lost)))
 }
 
 /// Waits until this process may mint no more, and returns the reason.
@@ -199,7 +199,7 @@ async fn wait_for_end(
     tokio::select! {
         never = ready => match never {},
         ended = &mut running.public => joined(ended).and(Err(io::Error::other("the listener ended").into())),
-        task = failures.first() => Err(cli::Error::TaskFailed(task).into()),
+        task = failures.first() => Err(Error::TaskFailed(task)),
         lost = running.assembled.closing.closed() => Ok(lost),
     }
 }
@@ -215,9 +215,9 @@ async fn stop(running: Running, delay: Duration, traces: Option<Arc<Traces>>) ->
 }
 
 /// Starts to send traces, if there is a collector.
-fn traces(settings: &Settings) -> Result<Option<Arc<Traces>>, cli::Error> {
+fn traces(settings: &Settings) -> Result<Option<Arc<Traces>>, Error> {
     let Some(otlp) = &settings.flags.otlp else { return Ok(None) };
     let of = ("shortmint-resolver", settings.holder.as_str());
     let started = Traces::start(otlp, settings.flags.trace_share, of);
-    started.map(Some).map_err(|error| cli::wrong_value("--otlp", otlp, daemon::reasons(&error)))
+    started.map(Some).map_err(|error| wrong_value("--otlp", otlp, daemon::reasons(&error)))
 }

@@ -1,4 +1,4 @@
-//! Errors of commands and of configuration.
+//! Errors of commands, of configuration, and of the server's start.
 
 use std::io;
 
@@ -18,6 +18,17 @@ pub enum Error {
         value: String,
         /// The problem, and the expected form.
         reason: String,
+    },
+    /// Two settings contradict each other.
+    #[error("{0}")]
+    Contradiction(String),
+    /// The embedded issuer could not start.
+    #[error("embedded issuer")]
+    Issuer {
+        /// The error.
+        source: Box<dyn std::error::Error + Send + Sync>,
+        /// Its exit code.
+        exit: Exit,
     },
     /// The database did not answer until the deadline for the start.
     #[error("--database {database}: no answer within {seconds} s")]
@@ -66,7 +77,8 @@ impl Error {
     /// Returns the exit code of the process for this error.
     pub fn exit(&self) -> Exit {
         match self {
-            Self::Config { .. } => Exit::Config,
+            Self::Config { .. } | Self::Contradiction(_) => Exit::Config,
+            Self::Issuer { exit, .. } => *exit,
             Self::Unreachable { .. }
             | Self::Visits { .. }
             | Self::Store(StoreError::Unreachable(_) | StoreError::TimedOut) => Exit::Unavailable,

@@ -214,11 +214,7 @@ impl Config {
 
     fn witness_file(&self) -> Option<PathBuf> {
         self.witness.clone().or_else(|| match &self.database.database {
-            Database::Sqlite(path) => {
-                let mut beside = path.clone().into_os_string();
-                beside.push(".witness");
-                Some(beside.into())
-            }
+            Database::Sqlite(path) => Some(path.with_added_extension("witness")),
             Database::Postgres(_) => None,
         })
     }

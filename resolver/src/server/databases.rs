@@ -1,6 +1,13 @@
 //! The databases of this process: of the links and of the visits.
 
-use std::{path::Path, sync::Arc, time::Duration};
+use std::{
+    fs::{DirBuilder, File, OpenOptions, TryLockError},
+    io,
+    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
+    path::Path,
+    sync::Arc,
+    time::Duration,
+};
 
 use app::database_metrics::DatabaseMetrics;
 use cli::{args::Database, open_with, wrong_value};
@@ -15,7 +22,6 @@ use visit_store::{VisitStore, VisitStoreError};
 
 use super::{
     admin_page::ShownDatabases,
-    sqlite_lock::SqliteLock,
     visits_task::{self, OpenSpool},
 };
 use crate::config::Settings;
@@ -31,7 +37,8 @@ pub(super) struct Databases {
     pub(super) budget: ConnectionBudget,
     metrics: Arc<DatabaseMetrics>,
     _asking: AbortOnDropHandle<()>,
-    _lock: Option<SqliteLock>,
+    /// The lock of the SQLite file.
+    _lock: Option<File>,
 }
 
 impl Databases {
@@ -45,7 +52,7 @@ impl Databases {
         recorder: &Recorder,
     ) -> Result<(Self, Option<OpenSpool>), cli::Error> {
         let (flags, database) = (&settings.flags, &settings.flags.database.database);
-        let lock = SqliteLock::take(database)?;
+        let lock = lock_sqlite(database)?;
         let witness = settings.witness.as_deref().map(open_witness).transpose()?;
         let metrics = DatabaseMetrics::new(recorder, &servers(settings));
         let options = connect_options(settings, &metrics);
@@ -82,6 +89,29 @@ impl Databases {
     pub(super) async fn close(self) {
         self.visits.close().await;
         self.store.close().await;
+    }
+}
+
+/// Locks a SQLite file for this process; `None` for any other database. Each process keeps its own
+/// cache of links, and is not notified of changes by another process to a file.
+fn lock_sqlite(database: &Database) -> Result<Option<File>, cli::Error> {
+    let Database::Sqlite(path) = database else { return Ok(None) };
+    let failed = |error: io::Error| wrong_value("--database", path.display(), error);
+    if let Some(folder) = path.parent() {
+        DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(failed)?;
+    }
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(false).mode(0o600);
+    let file = options.open(path.with_added_extension("lock")).map_err(failed)?;
+    match file.try_lock() {
+        Ok(()) => Ok(Some(file)),
+        Err(TryLockError::Error(error)) => Err(failed(error)),
+        Err(TryLockError::WouldBlock) => Err(wrong_value(
+            "--database",
+            database,
+            "another resolver serves from this file: expected one process for a SQLite file, \
+             or postgres://… for several",
+        )),
     }
 }
 

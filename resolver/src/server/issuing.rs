@@ -53,7 +53,9 @@ impl Issuing {
         let (target, embedded) = if flags.issuer.is_empty() {
             let ledger = flags.data_folder().join("ledger.json");
             let registered = registered(&flags.database, keyspaces, register).await?;
-            let embedded = Embedded::start(&ledger, registered, Limits::default(), tasks).await?;
+            let started = Embedded::start(&ledger, registered, Limits::default(), tasks).await;
+            let embedded =
+                started.map_err(|error| Error::Issuer { exit: error.exit(), source: error.into() })?;
             (Target::Embedded(embedded.dialer()), Some(embedded))
         } else {
             let (urls, allows_plaintext) = (flags.issuer.clone(), flags.database.insecure);
@@ -71,7 +73,7 @@ async fn registered(
     database: &DatabaseArgs,
     keyspaces: &[(KeyspaceIndex, Keyspace)],
     register: &dyn Register,
-) -> Result<BTreeMap<Namespace, u64>, cli::Error> {
+) -> Result<BTreeMap<Namespace, u64>, Error> {
     let mut ends = BTreeMap::new();
     for (index, keyspace) in keyspaces {
         let end = wait_for(database, async || register.registered_end(*index).await).await?;
@@ -86,9 +88,9 @@ fn mintings(
     settings: &Settings,
     known: &[(KeyspaceIndex, Keyspace)],
     clock: Clock,
-) -> Result<Vec<Arc<Minting>>, cli::Error> {
+) -> Result<Vec<Arc<Minting>>, Error> {
     let mut jitter = [0];
-    getrandom::fill(&mut jitter).map_err(cli::Error::Random)?;
+    getrandom::fill(&mut jitter).map_err(Error::Random)?;
     let permille = REFILL_PERMILLE + REFILL_PERMILLE * u64::from(jitter[0]) / 255;
     let mint = |keyspace: &Keyspace| {
         let (index, _) = known.iter().find(|(_, other)| other == keyspace)?;
@@ -102,8 +104,8 @@ fn mintings(
 }
 
 /// Generates the random id of this start: 32 hexadecimal characters.
-fn draw_instance() -> Result<String, cli::Error> {
+fn draw_instance() -> Result<String, Error> {
     let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes).map_err(cli::Error::Random)?;
+    getrandom::fill(&mut bytes).map_err(Error::Random)?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }

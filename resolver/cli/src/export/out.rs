@@ -103,7 +103,7 @@ impl Out {
             let to = begin(Box::new(io::stdout()), true)?;
             return Ok(Self { to, format: args.format, after: None, tally: Tally::default(), file: None });
         };
-        let progress = beside(path);
+        let progress = path.with_added_extension("progress");
         let (mut file, after, tally) = if args.resume { resume(path, &progress)? } else { create(path)? };
         let failed = |error: io::Error| wrong_value("--out", path.display(), error);
         file.seek(SeekFrom::End(0)).map_err(failed)?;
@@ -195,10 +195,4 @@ fn resume(path: &Path, progress: &Path) -> Result<Opened, Error> {
     let file = OpenOptions::new().write(true).open(path).map_err(failed)?;
     file.set_len(bytes).map_err(failed)?;
     Ok((file, Some(LinkId::from_stored(after)), tally))
-}
-
-fn beside(path: &Path) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".progress");
-    name.into()
 }

@@ -13,7 +13,7 @@ use std::{
     fs::{self, File, OpenOptions},
     io::{self, BufReader, BufWriter, IsTerminal as _, Write, stdout},
     os::unix::fs::OpenOptionsExt as _,
-    path::{Path, PathBuf},
+    path::Path,
 };
 
 use indicatif::ProgressBar;
@@ -60,7 +60,7 @@ fn write(server: &Server, call: &Call, args: &VisitsExportArgs, total: u64) -> R
         write_to(server, call, args.format, total, stdout()).map_err(|error| error.of_stdout())?;
         return Ok(String::new());
     };
-    let unfinished = unfinished(path);
+    let unfinished = path.with_added_extension("unfinished");
     let file = create(&unfinished).map_err(|error| wrong_value("--out", unfinished.display(), error))?;
     let written = file
         .try_clone()
@@ -141,12 +141,6 @@ fn create(path: &Path) -> io::Result<File> {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => OpenOptions::new().write(true).create_new(true).mode(MODE).open(path),
     }
-}
-
-fn unfinished(path: &Path) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".unfinished");
-    name.into()
 }
 
 #[cfg(test)]
