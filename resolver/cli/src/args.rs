@@ -3,6 +3,5 @@
 mod client;
 mod database;
 
-pub(crate) use client::name_of;
 pub use client::{ServerArgs, ShowArgs, TableArgs};
 pub use database::{Database, DatabaseArgs, VisitsStoreArgs};

@@ -29,14 +29,12 @@ use crate::{
     wrong_value,
 };
 
-/// Arguments of `resolver backup`.
 #[derive(Clone, Debug, Args)]
 pub struct BackupArgs {
     /// Folder to create. To restore, put its files in place of the folder of the SQLite file, and
     /// start the resolver.
     #[arg(value_name = "TARGET")]
     pub target: PathBuf,
-    /// The database.
     #[command(flatten)]
     pub database: DatabaseArgs,
     /// File with the code key. Defaults to code.key beside the SQLite file.

@@ -320,10 +320,14 @@ mod tests {
     #[test]
     fn a_text_is_one_segment_whatever_is_in_it() {
         for (text, escaped) in [
+            ("example.com", "example.com"),
             ("sho.rt:8080", "sho.rt%3A8080"),
+            ("*", "%2A"),
             ("*.Example.com", "%2A.Example.com"),
+            ("*.Münch.de", "%2A.M%C3%BCnch.de"),
             ("[::1]", "%5B%3A%3A1%5D"),
             ("über 短い", "%C3%BCber%20%E7%9F%AD%E3%81%84"),
+            ("a/b?c", "a%2Fb%3Fc"),
             ("a/b?c#d%2F\n", "a%2Fb%3Fc%23d%252F%0A"),
             ("-._~", "-._~"),
             ("...", "..."),

@@ -19,8 +19,8 @@ use crate::{
 const DEAF_MAX: u32 = 2;
 
 /// Opens the database without a query.
-pub(crate) async fn open(database: &Database, replica: Option<&Database>) -> Result<Arc<dyn Store>, Error> {
-    open_with(database, replica, None, &ConnectOptions::default()).await
+pub(crate) async fn open(database: &Database) -> Result<Arc<dyn Store>, Error> {
+    open_with(database, None, None, &ConnectOptions::default()).await
 }
 
 /// Opens the database with so many connections, and with the witness file that survives a restore
@@ -72,7 +72,7 @@ pub(crate) async fn open_existing(database: &Database) -> Result<Arc<dyn Store>,
         let reason = "there is no such file: start `resolver` on it first, or name another with --database";
         return Err(wrong_value("--database", database, reason));
     }
-    open(database, None).await
+    open(database).await
 }
 
 /// Waits until the database answers. Returns an error at once if it lacks this version's schema,

@@ -1,6 +1,9 @@
 //! `resolver domain list|edit|redirects|remove`: manages the domains of a running server.
 
-use clap::{Args, Subcommand, ValueEnum, builder::NonEmptyStringValueParser};
+use clap::{
+    Args, Subcommand,
+    builder::{NonEmptyStringValueParser, PossibleValue},
+};
 use serde_json::{Map, Value, json};
 use ureq::http::Method;
 
@@ -79,20 +82,14 @@ pub struct DomainEditArgs {
     #[arg(long, conflicts_with = "enable")]
     pub disable: bool,
     /// Protocol of the domain's short URLs in answers of the API.
-    #[arg(long, value_enum)]
-    pub protocol: Option<DomainProtocol>,
+    #[arg(long, value_parser = [
+        PossibleValue::new("http").help("HTTP"),
+        PossibleValue::new("https").help("HTTPS"),
+        PossibleValue::new("default").help("The protocol of the server's --public-url"),
+    ])]
+    pub protocol: Option<String>,
     #[command(flatten)]
     pub show: ShowArgs,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum DomainProtocol {
-    /// HTTP.
-    Http,
-    /// HTTPS.
-    Https,
-    /// The protocol of the server's --public-url.
-    Default,
 }
 
 #[derive(Clone, Debug, Args)]
@@ -185,15 +182,11 @@ fn path_of(name: &str) -> Result<String, Error> {
 
 /// Builds the body of an edit. Fields without a flag are absent, and so unchanged.
 fn edit_body(args: &DomainEditArgs) -> Map<String, Value> {
-    let protocol = args.protocol.map(|protocol| match protocol {
-        DomainProtocol::Http => json!("http"),
-        DomainProtocol::Https => json!("https"),
-        DomainProtocol::Default => Value::Null,
-    });
+    let protocol = |name: &String| if name == "default" { Value::Null } else { json!(name) };
     given([
         ("domain", args.new_name.as_ref().map(|name| json!(name))),
         ("enabled", (args.enable || args.disable).then_some(json!(args.enable))),
-        ("protocol", protocol),
+        ("protocol", args.protocol.as_ref().map(protocol)),
     ])
 }
 

@@ -29,7 +29,6 @@ use crate::{
 /// The number of links of one read; each may be large.
 const PAGE: usize = 500;
 
-/// Arguments of `resolver export`.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Exit code: 0 if every link is in the export; 65 if links had to be left out.")]
 pub struct ExportArgs {
@@ -49,7 +48,6 @@ pub struct ExportArgs {
     /// File with the code key. Defaults to code.key beside the SQLite file, or in ./data.
     #[arg(long, env = "RESOLVER_CODE_KEY_FILE", value_name = "FILE")]
     pub code_key_file: Option<PathBuf>,
-    /// The database.
     #[command(flatten)]
     pub database: DatabaseArgs,
 }

@@ -38,7 +38,6 @@ const PIECE_BYTES: usize = 1024 * 1024;
 /// The maximum number of waiting pieces.
 const PIECES: usize = 2;
 
-/// Arguments of `resolver import`.
 #[derive(Clone, Debug, Args)]
 #[command(
     after_help = "Exit code: 0 if every link of the file is here; 65 if links were refused, now or by an earlier run, \
@@ -83,7 +82,6 @@ pub struct ImportArgs {
     /// Print JSON instead of text.
     #[arg(long)]
     pub json: bool,
-    /// The database.
     #[command(flatten)]
     pub database: DatabaseArgs,
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use app::api_keys::{ApiKeys, CreateKey, KeyDomain, KeyError, ListedKey};
-use clap::Subcommand;
+use clap::{Args, Subcommand};
 use daemon::{parse_duration, parse_duration_or_zero};
 use jiff::Timestamp;
 use links::{Authority, REMOVED, scope::Scopes};
@@ -21,44 +21,15 @@ use crate::{
 /// The word for the default domain on the command line.
 const DEFAULT_DOMAIN: &str = "DEFAULT";
 
-/// Subcommands of `resolver api-key`.
 #[derive(Debug, Subcommand)]
 pub enum ApiKeyCommand {
     /// Create an API key and print it. Only its hash is stored, so it cannot be shown again.
-    Create {
-        /// Name of the key.
-        #[arg(long)]
-        name: String,
-        /// Scopes of the key, separated by commas: create, read, edit, delete, visits, reserve,
-        /// domains (to add domains), or admin for everything.
-        #[arg(long, default_value = "admin")]
-        scopes: Scopes,
-        /// Let the key expire after this time, such as 90d. Never if absent.
-        #[arg(long, value_parser = parse_duration, value_name = "TIME")]
-        expires_in: Option<Duration>,
-        /// Limit the key to the links of this domain.
-        #[arg(long, value_name = "DOMAIN")]
-        domain: Option<String>,
-        /// Limit the key to the links that it has created.
-        #[arg(long)]
-        own_links_only: bool,
-        /// Hide visits that no link redirected from the key.
-        #[arg(long)]
-        no_orphan_visits: bool,
-        /// Maximum number of calls per minute with this key, instead of calls-per-key of the
-        /// server's --limit; 0 for no limit.
-        #[arg(long, value_name = "COUNT")]
-        calls_per_minute: Option<u32>,
-        /// The database.
-        #[command(flatten)]
-        database: DatabaseArgs,
-    },
+    Create(ApiKeyCreateArgs),
     /// List all API keys.
     List {
         /// Print JSON instead of a table.
         #[arg(long)]
         json: bool,
-        /// The database.
         #[command(flatten)]
         database: DatabaseArgs,
     },
@@ -71,7 +42,6 @@ pub enum ApiKeyCommand {
         /// other.
         #[arg(long, default_value = "0s", value_parser = parse_duration_or_zero, value_name = "TIME")]
         keep_old_for: Duration,
-        /// The database.
         #[command(flatten)]
         database: DatabaseArgs,
     },
@@ -80,36 +50,54 @@ pub enum ApiKeyCommand {
         /// Name of the key.
         #[arg(long)]
         name: String,
-        /// The database.
         #[command(flatten)]
         database: DatabaseArgs,
     },
 }
 
+#[derive(Clone, Debug, Args)]
+pub struct ApiKeyCreateArgs {
+    /// Name of the key.
+    #[arg(long)]
+    pub name: String,
+    /// Scopes of the key, separated by commas: create, read, edit, delete, visits, reserve,
+    /// domains (to add domains), or admin for everything.
+    #[arg(long, default_value = "admin")]
+    pub scopes: Scopes,
+    /// Let the key expire after this time, such as 90d. Never if absent.
+    #[arg(long, value_parser = parse_duration, value_name = "TIME")]
+    pub expires_in: Option<Duration>,
+    /// Limit the key to the links of this domain.
+    #[arg(long, value_name = "DOMAIN")]
+    pub domain: Option<String>,
+    /// Limit the key to the links that it has created.
+    #[arg(long)]
+    pub own_links_only: bool,
+    /// Hide visits that no link redirected from the key.
+    #[arg(long)]
+    pub no_orphan_visits: bool,
+    /// Maximum number of calls per minute with this key, instead of calls-per-key of the
+    /// server's --limit; 0 for no limit.
+    #[arg(long, value_name = "COUNT")]
+    pub calls_per_minute: Option<u32>,
+    #[command(flatten)]
+    pub database: DatabaseArgs,
+}
+
 pub(super) async fn run(command: ApiKeyCommand) -> Result<String, Error> {
     match command {
-        ApiKeyCommand::Create {
-            name,
-            scopes,
-            expires_in,
-            domain,
-            own_links_only,
-            no_orphan_visits,
-            calls_per_minute,
-            database,
-        } => {
-            let api_keys = open(&database).await?;
-            let domain = domain.map(parse_domain).transpose()?;
+        ApiKeyCommand::Create(args) => {
+            let api_keys = open(&args.database).await?;
             let wish = CreateKey {
-                name: name.clone(),
-                scopes,
-                expires_in,
-                domain,
-                own_links_only,
-                no_orphan_visits,
-                calls_per_minute,
+                name: args.name.clone(),
+                scopes: args.scopes,
+                expires_in: args.expires_in,
+                domain: args.domain.map(parse_domain).transpose()?,
+                own_links_only: args.own_links_only,
+                no_orphan_visits: args.no_orphan_visits,
+                calls_per_minute: args.calls_per_minute,
             };
-            let key = api_keys.create(wish).await.map_err(|error| key_error(&name, error))?;
+            let key = api_keys.create(wish).await.map_err(|error| key_error(&args.name, error))?;
             Ok(format!("{}\n", key.reveal()))
         }
         ApiKeyCommand::List { json, database } => {

@@ -11,13 +11,10 @@ use crate::{
     wait_for, wrong_value,
 };
 
-/// Arguments of `resolver migrate`.
 #[derive(Clone, Debug, Args)]
 pub struct MigrateArgs {
-    /// The database.
     #[command(flatten)]
     pub database: DatabaseArgs,
-    /// Where the rows of visits are kept, if not in the database of the links.
     #[command(flatten)]
     pub visits_store: VisitsStoreArgs,
     /// Grant this database role what processes with --role all or api need, once the schema is up
@@ -49,7 +46,7 @@ pub(super) async fn run(args: &MigrateArgs) -> Result<String, Error> {
     let store = match put_back {
         // A mistyped path must not create an empty database.
         Some(_) => open_existing(&args.database).await?,
-        None => open(&args.database, None).await?,
+        None => open(&args.database).await?,
     };
     // Migrations hold a lock of their session, which a pooler would leave with another client.
     wait_for(args, async || store.prove_notifications().await).await?;

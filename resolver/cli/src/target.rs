@@ -97,23 +97,6 @@ mod tests {
     use crate::table::is_within;
 
     #[test]
-    fn a_pattern_is_one_segment_of_the_path() {
-        for (pattern, path) in [
-            ("example.com", "targets/example.com"),
-            ("*", "targets/%2A"),
-            ("*.Münch.de", "targets/%2A.M%C3%BCnch.de"),
-            ("[::1]", "targets/%5B%3A%3A1%5D"),
-            ("a/b?c", "targets/a%2Fb%3Fc"),
-        ] {
-            assert_eq!(path_of(pattern).unwrap(), path);
-        }
-        for pattern in ["", ".", ".."] {
-            let error = path_of(pattern).unwrap_err();
-            assert!(matches!(error, Error::Config { flag: "PATTERN", .. }), "{pattern}: {error}");
-        }
-    }
-
-    #[test]
     fn rules_are_aligned_and_no_line_is_wider_than_the_terminal() {
         let table = |rules: Value| LIST.format(&json!({ "targets": { "data": rules } }), 40);
         let rules = json!([{ "pattern": "*", "allowed": false }, { "pattern": "*.a.b", "allowed": true }]);

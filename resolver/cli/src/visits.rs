@@ -9,10 +9,9 @@ use std::io::{IsTerminal as _, stdout};
 
 use ureq::http::Method;
 
-use self::args::{OrphanType, VisitsCommand, VisitsDeleteArgs, VisitsListArgs, VisitsOf, VisitsStatsArgs};
+use self::args::{VisitsCommand, VisitsDeleteArgs, VisitsListArgs, VisitsOf, VisitsStatsArgs};
 use crate::{
     Error,
-    args::name_of,
     client::{Call, Query, Server, maybe, segment, wrong},
     link::path_of,
 };
@@ -42,7 +41,7 @@ fn list_call(of: &VisitsOf) -> Result<(String, Query), Error> {
         (None, None, Some(domain)) => (format!("domains/{}/visits", part("--domain", domain)?), Query::new()),
         (None, None, None) => ("visits/non-orphan".to_owned(), Query::new()),
     };
-    query.extend(of.kind.map(|kind| ("type", type_name(kind))));
+    query.extend(of.kind.as_ref().map(|kind| ("type", kind.replace('-', "_"))));
     query.extend(range(of));
     Ok((path, query))
 }
@@ -58,10 +57,6 @@ fn range(of: &VisitsOf) -> Query {
     [from, maybe("endDate", of.until.as_ref()), bots].concat()
 }
 
-fn type_name(kind: OrphanType) -> String {
-    name_of(&kind).replace('-', "_")
-}
-
 async fn stats(args: &VisitsStatsArgs) -> Result<String, Error> {
     let call = Call::read("stats".to_owned(), stats_query(args));
     let table = |answer: &_| table::stats(answer, args.table.width, stdout().is_terminal());
@@ -70,13 +65,13 @@ async fn stats(args: &VisitsStatsArgs) -> Result<String, Error> {
 
 fn stats_query(args: &VisitsStatsArgs) -> Query {
     let of = &args.of;
-    let orphan = of.kind.map(type_name).or(of.orphans.then(|| "all".to_owned()));
+    let orphan = of.kind.as_ref().map(|kind| kind.replace('-', "_")).or(of.orphans.then(|| "all".to_owned()));
     let given = [
         ("shortCode", of.code.clone()),
         ("domain", of.domain.clone()),
         ("tag", of.tag.clone()),
         ("orphan", orphan),
-        ("interval", args.by.map(|by| name_of(&by))),
+        ("interval", args.by.clone()),
         ("timeZone", args.time_zone.clone()),
         ("top", Some(args.top.to_string())),
     ];
@@ -124,7 +119,7 @@ mod tests {
             (VisitsOf { tag: some("ü"), domain: some("d"), ..all.clone() }, "tags/%C3%BC/visits", "domain=d"),
             (VisitsOf { domain: some("DEFAULT"), ..all.clone() }, "domains/DEFAULT/visits", ""),
             (
-                VisitsOf { orphans: true, kind: Some(OrphanType::Regular404), ..all.clone() },
+                VisitsOf { orphans: true, kind: some("regular-404"), ..all.clone() },
                 "visits/orphan",
                 "type=regular_404",
             ),

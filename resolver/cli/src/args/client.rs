@@ -3,10 +3,8 @@
 
 use std::fmt;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 
-/// The default width of a line, in characters.
-const WIDTH: usize = 100;
 /// The minimum and maximum width of a line.
 const WIDTHS: (usize, usize) = (40, 1_000);
 
@@ -50,15 +48,10 @@ pub struct TableArgs {
     pub show: ShowArgs,
 }
 
-/// Returns the name of a value on the command line.
-pub(crate) fn name_of(value: &impl ValueEnum) -> String {
-    value.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
-}
-
 /// Parses the width of a line. Shells set COLUMNS to an empty text or 0 without a terminal, so a
 /// malformed value means the default instead of an error.
 fn line_width(text: &str) -> Result<usize, std::convert::Infallible> {
-    let width = text.parse().ok().filter(|width| *width > 0).unwrap_or(WIDTH);
+    let width = text.parse().ok().filter(|width| *width > 0).unwrap_or(100);
     Ok(width.clamp(WIDTHS.0, WIDTHS.1))
 }
 

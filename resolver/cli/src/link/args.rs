@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use clap::{
-    Args, Subcommand, ValueEnum,
-    builder::{PossibleValuesParser, TypedValueParser},
+    Args, Subcommand,
+    builder::{PossibleValue, PossibleValuesParser, TypedValueParser},
 };
 
 use crate::args::{ServerArgs, ShowArgs, TableArgs};
@@ -99,8 +99,11 @@ pub struct LinkCreateArgs {
     #[arg(long, value_name = "NAME")]
     pub keyspace: Option<String>,
     /// Method of choosing the code.
-    #[arg(long, value_enum)]
-    pub strategy: Option<CodeStrategy>,
+    #[arg(long, value_parser = [
+        PossibleValue::new("sequence").help("Mint it from the next number"),
+        PossibleValue::new("hash").help("Derive it from a digest of the long URL"),
+    ])]
+    pub strategy: Option<String>,
     /// Return an existing link for the long URL that matches the given fields, if there is one.
     #[arg(long)]
     pub find_if_exists: bool,
@@ -110,14 +113,6 @@ pub struct LinkCreateArgs {
     pub idempotency_key: Option<String>,
     #[command(flatten)]
     pub show: ShowArgs,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum CodeStrategy {
-    /// Mint it from the next number.
-    Sequence,
-    /// Derive it from a digest of the long URL.
-    Hash,
 }
 
 /// The link to act on.

@@ -11,7 +11,7 @@ use dto::{Flag, LinkFields, Number, Patch, Time};
 use serde_json::Value;
 
 use super::args::{LinkCreateArgs, LinkEditArgs, LinkListArgs, LinkSetters};
-use crate::{Error, args::name_of, client::Query, wrong_value};
+use crate::{Error, client::Query, wrong_value};
 
 /// The number of links per call when all are listed.
 const PER_CALL: u64 = 500;
@@ -52,7 +52,7 @@ pub(super) fn create_body(args: &LinkCreateArgs, password: Option<String>) -> Va
         domain: args.domain.clone().filter(|domain| domain != OWN_DOMAIN).into(),
         short_code_length: args.length.map(Number).into(),
         keyspace: args.keyspace.clone().into(),
-        strategy: args.strategy.map(|strategy| name_of(&strategy)).into(),
+        strategy: args.strategy.clone().into(),
         find_if_exists: args.find_if_exists.then_some(Flag(true)).into(),
         ..fields(&args.setters, password)
     })

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand, ValueEnum, builder::PossibleValue};
 
 use crate::args::{ServerArgs, ShowArgs, TableArgs};
 
@@ -16,18 +16,6 @@ pub enum VisitsCommand {
     Export(Box<VisitsExportArgs>),
     /// Delete the visits of a link, or those that no link redirected.
     Delete(VisitsDeleteArgs),
-}
-
-/// A kind of visits that no link redirected.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum OrphanType {
-    /// Visits to the domain itself.
-    BaseUrl,
-    /// Visits to a code or slug without a live link.
-    InvalidShortUrl,
-    /// Visits to a path that cannot be a short code.
-    #[value(name = "regular-404")]
-    Regular404,
 }
 
 /// Whose visits to select: link, tag, domain or all.
@@ -46,8 +34,12 @@ pub struct VisitsOf {
     #[arg(long)]
     pub orphans: bool,
     /// Only orphan visits of this kind.
-    #[arg(long = "type", value_enum, requires = "orphans", value_name = "KIND")]
-    pub kind: Option<OrphanType>,
+    #[arg(long = "type", requires = "orphans", value_name = "KIND", value_parser = [
+        PossibleValue::new("base-url").help("Visits to the domain itself"),
+        PossibleValue::new("invalid-short-url").help("Visits to a code or slug without a live link"),
+        PossibleValue::new("regular-404").help("Visits to a path that cannot be a short code"),
+    ])]
+    pub kind: Option<String>,
     /// Only visits from this time on, such as 2026-11-25 or 2026-11-25T10:00:00+01:00. Without an
     /// offset it is in the server's time zone; in that of --time-zone for statistics.
     #[arg(long, value_name = "TIME")]
@@ -74,29 +66,19 @@ pub struct VisitsListArgs {
     pub table: TableArgs,
 }
 
-/// The distance between two points of a series.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Interval {
-    /// A quarter of an hour.
-    #[value(name = "15min")]
-    Quarter,
-    /// An hour.
-    Hour,
-    /// A day.
-    Day,
-    /// A week, which begins on Monday.
-    Week,
-    /// A month.
-    Month,
-}
-
 #[derive(Clone, Debug, Args)]
 pub struct VisitsStatsArgs {
     #[command(flatten)]
     pub of: VisitsOf,
     /// Distance between two points of the series. Defaults to one that fits the range.
-    #[arg(long, value_enum)]
-    pub by: Option<Interval>,
+    #[arg(long, value_parser = [
+        PossibleValue::new("15min").help("A quarter of an hour"),
+        PossibleValue::new("hour").help("An hour"),
+        PossibleValue::new("day").help("A day"),
+        PossibleValue::new("week").help("A week, which begins on Monday"),
+        PossibleValue::new("month").help("A month"),
+    ])]
+    pub by: Option<String>,
     /// Time zone of days and weeks, such as Europe/Berlin. Defaults to that of the server.
     #[arg(long, value_name = "ZONE")]
     pub time_zone: Option<String>,

@@ -57,50 +57,39 @@ pub(super) async fn run(args: VisitsExportArgs) -> Result<String, Error> {
 
 fn write(server: &Server, call: &Call, args: &VisitsExportArgs, total: u64) -> Result<String, Error> {
     let Some(path) = out_file(args.out.as_ref()) else {
-        write_to(server, call, args.format, total, stdout()).map_err(|error| error.of_stdout())?;
+        write_to(server, call, args.format, total, stdout()).map_err(|ended| failed(server, ended, None))?;
         return Ok(String::new());
     };
     let unfinished = path.with_added_extension("unfinished");
     let file = create(&unfinished).map_err(|error| wrong_value("--out", unfinished.display(), error))?;
     let written = file
         .try_clone()
-        .map_err(Failed::Write)
+        .map_err(Ended::Write)
         .and_then(|to| write_to(server, call, args.format, total, to))
         .and_then(|visits| {
-            file.sync_all().and_then(|()| fs::rename(&unfinished, path)).map_err(Failed::Write)?;
+            file.sync_all().and_then(|()| fs::rename(&unfinished, path)).map_err(Ended::Write)?;
             Ok(visits)
         });
     match written {
         Ok(visits) if args.json => Ok(json_text::pretty(&json!({ "visits": visits }))),
         Ok(visits) => Ok(format!("{visits} visits written to {}\n", path.display())),
-        Err(error) => {
+        Err(ended) => {
             // What is left of the file is of no use, and the error that ended it is the one to
             // show.
             drop(fs::remove_file(&unfinished));
-            Err(error.of(path))
+            Err(failed(server, ended, Some(path)))
         }
     }
 }
 
-/// The errors of an export that has begun.
-enum Failed {
-    Read(Error),
-    Write(io::Error),
-}
-
-impl Failed {
-    fn of(self, path: &Path) -> Error {
-        match self {
-            Self::Read(error) => error,
-            Self::Write(error) => wrong_value("--out", path.display(), error),
-        }
-    }
-
-    fn of_stdout(self) -> Error {
-        match self {
-            Self::Read(error) => error,
-            Self::Write(error) => error.into(),
-        }
+/// Returns the command's error for what ended an export to a file or the standard output.
+fn failed(server: &Server, ended: Ended, file: Option<&Path>) -> Error {
+    match (ended, file) {
+        (Ended::Refused(error), _) => error.into(),
+        (Ended::BrokenOff(error), _) => server.broken_off(&error).into(),
+        (Ended::Foreign, _) => server.foreign().into(),
+        (Ended::Write(error), Some(path)) => wrong_value("--out", path.display(), error),
+        (Ended::Write(error), None) => error.into(),
     }
 }
 
@@ -110,10 +99,10 @@ fn write_to(
     format: VisitsFormat,
     total: u64,
     to: impl Write,
-) -> Result<u64, Failed> {
-    let answer = server.stream(call).map_err(|error| Failed::Read(error.into()))?;
+) -> Result<u64, Ended> {
+    let answer = server.stream(call).map_err(Ended::Refused)?;
     let mut to = BufWriter::new(to);
-    write_head(format, &mut to).map_err(Failed::Write)?;
+    write_head(format, &mut to).map_err(Ended::Write)?;
     // On a terminal it would be drawn between the visits.
     let is_terminal = stdout().is_terminal();
     let bar =
@@ -125,12 +114,8 @@ fn write_to(
         write_visit(format, visit, &mut to)
     });
     bar.finish_and_clear();
-    match ended {
-        Ok(()) => to.flush().map_err(Failed::Write)?,
-        Err(Ended::Write(error)) => return Err(Failed::Write(error)),
-        Err(Ended::BrokenOff(error)) => return Err(Failed::Read(server.broken_off(&error).into())),
-        Err(Ended::Foreign) => return Err(Failed::Read(server.foreign().into())),
-    }
+    ended?;
+    to.flush().map_err(Ended::Write)?;
     Ok(visits)
 }
 

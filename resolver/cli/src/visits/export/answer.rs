@@ -8,12 +8,16 @@ use std::{
 use serde_json::Value;
 use transfer::{Shape, each_item};
 
+use crate::ClientError;
+
 /// The location of the visits in an answer.
 const LIST: Shape = Shape { path: &["visits", "data"], beside: None };
 
-/// Why reading an answer ended before its end.
+/// Why an export ended before its end.
 #[derive(Debug)]
 pub(super) enum Ended {
+    /// The server did not begin to answer.
+    Refused(ClientError),
     /// The visits could not be written.
     Write(io::Error),
     /// The answer stopped.
