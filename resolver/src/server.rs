@@ -214,7 +214,6 @@ async fn stop(running: Running, delay: Duration, traces: Option<Arc<Traces>>) ->
     drained
 }
 
-/// Starts to send traces, if there is a collector.
 fn traces(settings: &Settings) -> Result<Option<Arc<Traces>>, Error> {
     let Some(otlp) = &settings.flags.otlp else { return Ok(None) };
     let of = ("shortmint-resolver", settings.holder.as_str());

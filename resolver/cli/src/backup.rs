@@ -53,7 +53,6 @@ pub(super) async fn run(args: BackupArgs) -> Result<String, Error> {
     Ok(if json { backup.json() } else { backup.text() })
 }
 
-/// The files of a resolver.
 struct Sources {
     links: PathBuf,
     visits: PathBuf,
@@ -80,7 +79,6 @@ impl Sources {
     }
 }
 
-/// A finished backup.
 struct Backup {
     target: PathBuf,
     made_at: Timestamp,

@@ -27,13 +27,11 @@ use crate::{
 
 pub use self::problem::ClientError;
 
-/// The time limit for a connection.
 const CONNECT_TIME: Duration = Duration::from_secs(5);
 /// The time limit for a call including its retries.
 const CALL_TIME: Duration = Duration::from_secs(30);
 /// The time limit for the whole answer to a streamed call.
 const STREAM_TIME: Duration = Duration::from_secs(12 * 60 * 60);
-/// The maximum size of an answer in bytes.
 const ANSWER_BYTES: u64 = 16 * 1024 * 1024;
 /// The pauses before each retry, unless the server asks for a longer one.
 const PAUSES: [Duration; 2] = [Duration::from_millis(200), Duration::from_secs(1)];
@@ -53,7 +51,6 @@ pub(super) type Query = Vec<(&'static str, String)>;
 /// A call of the API.
 #[derive(Clone, Debug)]
 pub(super) struct Call {
-    /// The method: GET, POST, PUT, PATCH or DELETE.
     pub(super) method: Method,
     /// The path after `/rest/v3/`, percent-encoded.
     pub(super) path: String,
@@ -67,7 +64,6 @@ pub(super) struct Call {
 }
 
 impl Call {
-    /// Creates a call that only reads.
     pub(super) fn read(path: String, query: Query) -> Self {
         Self { is_repeatable: true, ..Self::write(Method::GET, path, query) }
     }
@@ -83,7 +79,6 @@ impl Call {
     }
 }
 
-/// Returns a query with one parameter, or an empty one without a value.
 pub(super) fn maybe(name: &'static str, value: Option<impl ToString>) -> Query {
     value.map(|value| (name, value.to_string())).into_iter().collect()
 }

@@ -35,7 +35,6 @@ use crate::{
 /// The maximum number of rows in a piece that waits to be stored, and about how many bytes.
 const PIECE: usize = 250;
 const PIECE_BYTES: usize = 1024 * 1024;
-/// The maximum number of waiting pieces.
 const PIECES: usize = 2;
 
 #[derive(Clone, Debug, Args)]
@@ -98,7 +97,6 @@ pub enum Unprotected {
     Open,
 }
 
-/// Imports a file, and returns a summary.
 pub(super) async fn run(args: ImportArgs) -> Result<Output, Error> {
     let schemes = Schemes::parse(&args.allowed_schemes)
         .map_err(|error| wrong_value("--allowed-schemes", args.allowed_schemes.join(","), error))?;
@@ -181,7 +179,6 @@ async fn import_file(
     Ok(())
 }
 
-/// Returns the command's error for an error of an import.
 fn import_error(error: ImportError) -> Error {
     match error {
         ImportError::Input(error) => Error::Io(io::Error::other(error)),

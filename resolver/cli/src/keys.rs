@@ -18,7 +18,6 @@ use crate::{
     wrong_value,
 };
 
-/// The word for the default domain on the command line.
 const DEFAULT_DOMAIN: &str = "DEFAULT";
 
 #[derive(Debug, Subcommand)]
@@ -131,7 +130,6 @@ fn parse_domain(name: String) -> Result<KeyDomain, Error> {
     })
 }
 
-/// Returns the command's error for an error of the key of this name.
 fn key_error(name: &str, error: KeyError) -> Error {
     match error {
         KeyError::Name(_)
@@ -144,7 +142,6 @@ fn key_error(name: &str, error: KeyError) -> Error {
     }
 }
 
-/// Returns the name of the domain that a key is limited to.
 fn domain_name(key: &ListedKey) -> Option<&str> {
     let id = key.record.limits.domain?;
     let unnamed = if id.is_default() { DEFAULT_DOMAIN } else { REMOVED };

@@ -75,7 +75,6 @@ pub(super) async fn run(args: &MigrateArgs) -> Result<String, Error> {
     Ok(format!("{}: the schema is up to date\n", args.database))
 }
 
-/// Creates the tables of visits' rows.
 async fn migrate_visits(address: &ClickhouseAddress, database: &str) -> Result<(), Error> {
     let failed = |source: VisitStoreError| Error::Visits { address: address.to_string(), source };
     let counters = PostgresVisits::new(database).map_err(failed)?;

@@ -6,11 +6,9 @@ use std::fmt::Write as _;
 use serde_json::Value;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
-/// The number of cells between two columns.
 const GAP: usize = 2;
 /// The minimum width of a column: seven such columns fit into the narrowest table.
 const NARROWEST: usize = 4;
-/// The mark of a cut text.
 const CUT: char = '…';
 
 /// A column of a table.
@@ -86,7 +84,6 @@ pub(super) type Field = (&'static str, bool, fn(&Value) -> String);
 pub(super) struct List {
     /// The JSON pointer to the rows.
     pub(super) at: &'static str,
-    /// The text for a list without rows.
     pub(super) empty: &'static str,
     pub(super) fields: &'static [Field],
     /// Formats what the answer says below the table.
@@ -103,7 +100,6 @@ impl List {
     }
 }
 
-/// Returns the items of an array; none for another value.
 pub(super) fn rows(list: &Value) -> &[Value] {
     list.as_array().map(Vec::as_slice).unwrap_or_default()
 }

@@ -31,7 +31,6 @@ async fn list(args: &VisitsListArgs) -> Result<String, Error> {
     Server::list(&args.table, Call::read(path, query), &table::LIST).await
 }
 
-/// Returns the path and the query of a list.
 fn list_call(of: &VisitsOf) -> Result<(String, Query), Error> {
     let query = || maybe("domain", of.domain.as_ref());
     let (path, mut query) = match (&of.code, &of.tag, &of.domain) {
@@ -50,7 +49,6 @@ fn part(flag: &'static str, name: &str) -> Result<String, Error> {
     segment(name).ok_or_else(|| wrong(flag, name, "expected a name as the list shows it"))
 }
 
-/// Returns the parameters that lists and statistics share.
 fn range(of: &VisitsOf) -> Query {
     let from = maybe("startDate", of.from.as_ref());
     let bots = maybe("excludeBots", of.no_bots.then_some(true));

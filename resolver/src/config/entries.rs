@@ -8,7 +8,6 @@ use ipnet::IpNet;
 
 use super::network::parse_network;
 
-/// The entries of such a flag.
 pub(super) struct Entries<'a> {
     flag: &'static str,
     entries: Vec<(&'a str, Option<&'a str>)>,
@@ -50,7 +49,6 @@ impl<'a> Entries<'a> {
         named.map(given).collect()
     }
 
-    /// Returns the value of a setting.
     pub(super) fn text(&self, name: &str) -> Result<Option<&'a str>, Error> {
         Ok(self.all(name)?.pop().map(|(_, value)| value))
     }
@@ -63,7 +61,6 @@ impl<'a> Entries<'a> {
         }
     }
 
-    /// Parses the value of a setting, as a flag of its own would.
     pub(super) fn parse<T, E: ToString>(
         &self,
         name: &str,
@@ -73,7 +70,6 @@ impl<'a> Entries<'a> {
         parser(value).map(Some).map_err(|error| self.wrong(name, value, error))
     }
 
-    /// Parses a whole number within a range.
     pub(super) fn number<N>(&self, name: &str, range: RangeInclusive<N>) -> Result<Option<N>, Error>
     where
         N: FromStr + PartialOrd + Display,
@@ -84,7 +80,6 @@ impl<'a> Entries<'a> {
         })
     }
 
-    /// Parses `on` or `off`.
     pub(super) fn switch(&self, name: &str) -> Result<Option<bool>, Error> {
         self.parse(name, |value| match value {
             "on" => Ok(true),
@@ -100,7 +95,6 @@ impl<'a> Entries<'a> {
         self.all(name)?.into_iter().map(parse).collect()
     }
 
-    /// Returns the error of an entry.
     pub(super) fn wrong(&self, name: &str, value: &str, reason: impl ToString) -> Error {
         wrong_value(self.flag, format!("{name}={value}"), reason)
     }

@@ -20,7 +20,6 @@ enum Now {
 
 use Now::{Each, Part, Word};
 
-/// The former flags.
 static FORMER: [(&str, Now); 43] = [
     ("tls-cert", Part("tls", "cert=")),
     ("tls-key", Part("tls", "key=")),
@@ -146,7 +145,6 @@ impl Arguments {
     }
 }
 
-/// Returns the variable of a flag.
 fn variable(flag: &str) -> String {
     format!("{PREFIX}{}", flag.to_ascii_uppercase().replace('-', "_"))
 }
@@ -204,7 +202,6 @@ impl Now {
         is_in_doubt.then(|| format!("{name} {value}: --{flag} has another {part}…: remove {name}"))
     }
 
-    /// Returns the warning of a former flag or variable.
     fn warning(&self, name: &str) -> String {
         let now = match self {
             Part(flag, part) | Each(flag, part) => format!("--{flag} {part}…"),

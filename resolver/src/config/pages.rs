@@ -26,7 +26,6 @@ pub struct PageSettings {
 }
 
 impl Config {
-    /// Validates the flags of the pages.
     pub(super) fn check_pages(&self) -> Result<PageSettings, Error> {
         // A proxy on the same machine may open a loopback address to the world.
         let is_private = self.issuer.is_empty()
@@ -52,7 +51,6 @@ impl Config {
     }
 }
 
-/// Reads a logo, and returns it as a `data:` URL and for QR codes.
 fn logo(path: &str) -> Result<(String, Logo), String> {
     let kind = match Path::new(path).extension().and_then(|extension| extension.to_str()) {
         Some("svg") => "svg+xml",

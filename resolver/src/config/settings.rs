@@ -163,7 +163,6 @@ impl Config {
         }
     }
 
-    /// Splits `--limit`.
     fn limits(&self) -> Result<Entries<'_>, Error> {
         let names = [
             "calls-per-key",
@@ -292,7 +291,6 @@ impl Config {
     }
 }
 
-/// Splits a validated public URL into its parts.
 fn default_domain(public_url: &str) -> PublicUrl {
     let (scheme, authority) = public_url.split_once("://").unwrap_or(("http", public_url));
     let protocol = Protocol::parse(&scheme.to_ascii_lowercase()).unwrap_or(Protocol::Http);

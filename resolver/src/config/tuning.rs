@@ -20,11 +20,9 @@ const IDEMPOTENCY_FOR: Duration = Duration::from_secs(24 * HOUR);
 /// When visits are written to the spool. A killed process loses those of one interval. Before each
 /// answer (`turn`) it would lose none, and each redirect would wait for a write.
 const FLUSH: Flush = Flush::Every(Duration::from_millis(100));
-/// The shortest and the longest interval.
 const FLUSH_MIN: Duration = Duration::from_millis(1);
 const FLUSH_MAX: Duration = Duration::from_secs(10);
 
-/// The values.
 pub(super) struct Tuning {
     pub(super) replica_lag: Duration,
     pub(super) find_existing_for: Duration,
@@ -39,7 +37,6 @@ pub(super) struct Tuning {
 }
 
 impl Config {
-    /// Validates `--tune`.
     pub(super) fn tuning(&self) -> Result<Tuning, Error> {
         let names =
             ["replica-lag", "find-existing", "idempotency-keys", "visits-flush", "target-rules", "fast-path"];

@@ -46,7 +46,6 @@ impl VisitSettings {
 }
 
 impl Config {
-    /// Validates the flags for visits.
     pub(super) fn check_visits(
         &self,
         holder: &HolderId,
@@ -68,7 +67,6 @@ impl Config {
         })
     }
 
-    /// Returns what is recorded of visitors.
     fn check_privacy(&self) -> Result<(AddressMode, CaptureRules), Error> {
         let names =
             ["strict", "default", "full", "addresses", "opt-out", "referrers", "user-agents", "cookies"];

@@ -243,7 +243,6 @@ struct Begun {
     /// Whether an answer may say that the connection ends with it; over HTTP/2 a frame of the
     /// connection's own says so.
     may_close: bool,
-    /// Its span, if it is traced.
     span: Option<Span>,
     /// What the access log needs of the request, if it is logged.
     logged: Option<(IpAddr, Method, Uri)>,
@@ -263,14 +262,12 @@ impl Begun {
         Self { at: Instant::now(), id: RequestId::of(request.headers()), may_close, span, logged }
     }
 
-    /// Completes the answer of a cached redirect.
     fn finish_redirect(self, thread: &ListenerThread, answer: Answer) -> Answer {
         let duration = self.at.elapsed();
         thread.durations.record_redirect(duration);
         self.complete(thread, answer, false, (&thread.names.redirect, duration))
     }
 
-    /// Completes any other answer.
     fn finish(self, thread: &ListenerThread, answer: Answer, is_last: bool) -> Answer {
         let duration = self.at.elapsed();
         let route = route_of(&answer).unwrap_or(&thread.names.other).clone();

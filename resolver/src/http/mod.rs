@@ -40,25 +40,19 @@ pub(crate) use listener::serve;
 
 /// The services behind the public listener, which all its threads share.
 pub(crate) struct PublicService {
-    /// Redirects.
     pub(crate) redirector: Arc<Redirector>,
     /// The API; `None` on a node that serves visitors only.
     pub(crate) api: Option<Arc<Api>>,
     /// The pages that need the API, and `None` where that is.
     pub(crate) pages: Option<Arc<Pages>>,
-    /// Writes visitors' pages.
     pub(crate) renderer: Arc<Renderer>,
-    /// Whether the public address is HTTPS.
     pub(crate) is_https: bool,
-    /// Whether redirects and pages are served.
     pub(crate) serves_visitors: bool,
     /// Trusted proxies and the limits of each client.
     pub(crate) clients: Arc<Clients>,
-    /// The open connections.
     pub(crate) connections: Arc<Connections>,
     /// Whether redirects of known links are answered without hyper.
     pub(crate) fast_path: bool,
-    /// Durations of requests.
     pub(crate) durations: Arc<RequestDurations>,
     /// TLS, if connections have to begin with it.
     pub(crate) tls: Option<ServerTls>,
@@ -91,12 +85,10 @@ struct ListenerThread {
     buffers: Mutex<Buffers>,
     /// Requests of this thread that other threads wake.
     wakeups: Arc<Wakeups>,
-    /// Durations of this thread's requests.
     durations: Arc<ThreadDurations>,
     names: RouteNames,
 }
 
-/// The names of routes other than those of the API.
 struct RouteNames {
     redirect: RouteName,
     page: RouteName,

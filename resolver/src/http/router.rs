@@ -53,7 +53,6 @@ fn of_reader(headers: &HeaderMap) -> HeaderMap {
     kept
 }
 
-/// Returns whether the API answers a path.
 fn is_api(path: &str) -> bool {
     path == rest::HUB || path == "/rest" || path.starts_with("/rest/")
 }
@@ -109,7 +108,6 @@ async fn answer_to(thread: &ListenerThread, visitor: Visitor, request: Request<I
     }
 }
 
-/// Answers a request for a page that is not of a link.
 async fn page(thread: &ListenerThread, visitor: Visitor, request: Request<Incoming>) -> Answer {
     let service = &thread.service;
     if let Some(answer) = service.renderer.answer(&request, service.is_https) {

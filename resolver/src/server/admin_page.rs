@@ -32,11 +32,9 @@ pub(super) struct AdminPage {
 pub(super) struct Shown {
     pub(super) databases: Option<ShownDatabases>,
     pub(super) spool: Option<SpoolBacklog>,
-    /// The source of numbers.
     pub(super) issuing: Option<Issuing>,
     /// The metrics of webhooks, in processes that deliver to receivers.
     pub(super) webhooks: Option<Arc<WebhookMetrics>>,
-    /// The observer of the embedded issuer.
     pub(super) observer: Option<Arc<Observer>>,
     pub(super) public_tls: Option<ServerTls>,
 }
@@ -81,7 +79,6 @@ impl AdminPage {
         self.ready.send_replace(false);
     }
 
-    /// Changes the state that the metrics page shows.
     pub(super) fn show(&self, change: impl FnOnce(&mut Shown)) {
         self.shown.send_modify(change);
     }

@@ -29,11 +29,9 @@ use crate::config::Settings;
 /// Interval at which each server is asked for its state, for the metrics page.
 const ASK_EVERY: Duration = Duration::from_secs(5);
 
-/// The open databases.
 pub(super) struct Databases {
     pub(super) store: Arc<dyn Store>,
     pub(super) visits: Arc<dyn VisitStore>,
-    /// The connections to Postgres.
     pub(super) budget: ConnectionBudget,
     metrics: Arc<DatabaseMetrics>,
     _asking: AbortOnDropHandle<()>,
@@ -64,7 +62,6 @@ impl Databases {
         Ok((databases, spool))
     }
 
-    /// Returns what the metrics page shows of them.
     pub(super) fn shown(&self) -> ShownDatabases {
         let (links, visits) = (Arc::clone(&self.store), Arc::clone(&self.visits));
         ShownDatabases { links, visits, metrics: Arc::clone(&self.metrics) }
@@ -85,7 +82,6 @@ impl Databases {
         }
     }
 
-    /// Closes the connections.
     pub(super) async fn close(self) {
         self.visits.close().await;
         self.store.close().await;
@@ -115,7 +111,6 @@ fn lock_sqlite(database: &Database) -> Result<Option<File>, cli::Error> {
     }
 }
 
-/// Opens the store of visits, and the spool if visits are recorded here.
 fn open_visits(
     settings: &Settings,
     store: &Arc<dyn Store>,

@@ -68,7 +68,6 @@ impl Issuing {
     }
 }
 
-/// Returns the end of the registered numbers of each keyspace.
 async fn registered(
     database: &DatabaseArgs,
     keyspaces: &[(KeyspaceIndex, Keyspace)],

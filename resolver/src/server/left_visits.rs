@@ -9,7 +9,6 @@ use ingest::IngestMetrics;
 use jiff::Timestamp;
 use spool::BacklogGauge;
 
-/// The mounts that this process sees.
 const MOUNTS: &str = "/proc/self/mountinfo";
 /// The part of a path that the kubelet gives to volumes which are deleted with their pod.
 const EMPTY_DIR: &str = "/kubernetes.io~empty-dir/";

@@ -17,7 +17,6 @@ pub(super) fn drain_delay(lost: Option<&StopReason>, flags: &Config) -> Duration
     }
 }
 
-/// Returns the error for the reason why this process may mint no more.
 pub(super) fn stopped_by(lost: &StopReason, settings: &Settings) -> cli::Error {
     let flags = &settings.flags;
     match lost {

@@ -44,12 +44,10 @@ use crate::{config::Settings, http::PublicService};
 /// Of so many public connections, one can be a subscription to live visits.
 const LIVE_SHARE: u64 = 4;
 
-/// What the parts of the daemon share.
 pub(super) struct Parts {
     pub(super) mint: Arc<Mint>,
     /// What creates links; `None` on a node that serves visitors only.
     pub(super) issuing: Option<Issuing>,
-    /// The clock of the mintings.
     pub(super) clock: Clock,
     pub(super) store: Arc<dyn Store>,
     /// The connections of the store.
@@ -57,12 +55,10 @@ pub(super) struct Parts {
     pub(super) metrics: Arc<Metrics>,
     pub(super) durations: Arc<RequestDurations>,
     pub(super) traces: Option<Arc<Traces>>,
-    /// TLS of the public listener, if it has some.
     pub(super) tls: Option<ServerTls>,
     pub(super) webhook_metrics: Arc<WebhookMetrics>,
     pub(super) supply_metrics: Arc<SupplyMetrics>,
     pub(super) supervisor: TaskSupervisor,
-    /// Where visits are stored.
     pub(super) visits: Arc<dyn VisitStore>,
     /// What of the spool is not stored yet; `None` if no visits are recorded.
     pub(super) backlog: Option<SpoolGauge>,
@@ -70,7 +66,6 @@ pub(super) struct Parts {
     pub(super) sink: Arc<dyn BlockSink>,
 }
 
-/// The daemon, put together.
 pub(super) struct Assembled {
     pub(super) service: Arc<PublicService>,
     /// Tells why this process has to end.
@@ -134,7 +129,6 @@ impl Parts {
         Assembled { service: Arc::new(assembly.service(api)), closing, supply, webhooks }
     }
 
-    /// Starts the supply of numbers; nothing on a node that serves visitors only.
     fn start_supply(&self) -> Option<(Stoppable, Closing)> {
         let issuing = self.issuing.as_ref()?;
         let supplier = Supplier::new(SupplierConfig {
@@ -178,7 +172,6 @@ impl Assembly<'_> {
         }
     }
 
-    /// Returns the table of connections to the public listener.
     fn public_connections(&self) -> Connections {
         let per_client = self.settings.client_limits.connections.map(usize::try_from);
         let per_client = per_client.map_or(self.limits.per_client, |most| most.unwrap_or(usize::MAX));

@@ -37,9 +37,7 @@ pub(super) struct Running {
     pub(super) assembled: Assembled,
     /// Lets the public listener close when it is dropped.
     listening: DropGuard,
-    /// The task of the public listener.
     pub(super) public: JoinHandle<io::Result<()>>,
-    /// The links API over gRPC.
     grpc: Option<Stoppable>,
     storing: Option<VisitTasks>,
     embedded: Option<Embedded>,
@@ -47,7 +45,6 @@ pub(super) struct Running {
 }
 
 impl Running {
-    /// Starts the tasks of visits and the listeners.
     pub(super) fn start(
         settings: &Settings,
         assembled: Assembled,
@@ -109,7 +106,6 @@ async fn serve_grpc(listener: TcpListener, api: Arc<Api>, stop: CancellationToke
     served.expect("a failure has to end this process");
 }
 
-/// Returns the result of the public listener's task.
 pub(super) fn joined(ended: Result<io::Result<()>, JoinError>) -> Result<(), Error> {
     Ok(ended.unwrap_or_else(|_| Err(io::Error::other("the listener's task failed")))?)
 }

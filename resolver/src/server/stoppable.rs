@@ -24,7 +24,6 @@ impl Stoppable {
         Self { stop, task }
     }
 
-    /// Stops the task, and waits for its end.
     pub(super) async fn stop(self) {
         self.stop.cancel();
         // The supervisor logs a failure.

@@ -56,7 +56,6 @@ pub(super) fn open_store(
     })
 }
 
-/// Returns the error of a store of visits that cannot be opened.
 pub(super) fn failed(database: &Database, error: &VisitStoreError) -> cli::Error {
     wrong_value("--database", database, format!("open the store of visits: {error}"))
 }
@@ -82,7 +81,6 @@ impl OpenSpool {
     }
 }
 
-/// Opens the spool of this process.
 pub(super) fn open_spool(settings: &VisitSettings, recorder: &Recorder) -> Result<OpenSpool, cli::Error> {
     let metrics = IngestMetrics::new(recorder);
     let limits = Limits { total_bytes: settings.spool_bytes, ..Limits::DEFAULT };
@@ -102,7 +100,6 @@ pub(super) fn open_spool(settings: &VisitSettings, recorder: &Recorder) -> Resul
     Ok(OpenSpool { sink, reader, sidecars, backlog, id, recorded })
 }
 
-/// Writes blocks of visits to the spool.
 pub(super) struct SpoolSink {
     writer: Mutex<Writer>,
     recording: watch::Sender<u64>,
@@ -132,7 +129,6 @@ pub(super) fn start_upkeep(
     supervisor.spawn("upkeep of visits", upkeep);
 }
 
-/// The running tasks.
 pub(super) struct VisitTasks {
     ending: watch::Sender<bool>,
     ended: oneshot::Receiver<()>,

@@ -5,7 +5,6 @@ use std::fmt;
 
 use clap::Args;
 
-/// The minimum and maximum width of a line.
 const WIDTHS: (usize, usize) = (40, 1_000);
 
 /// The server to call, and the API key for it.

@@ -63,13 +63,10 @@ impl ClientError {
     }
 }
 
-/// An HTTP answer.
 pub(super) struct Reply {
-    /// The status.
     pub(super) status: u16,
     /// The pause that the server asks for.
     pub(super) wait: Option<Duration>,
-    /// The whole body.
     pub(super) body: Vec<u8>,
 }
 

@@ -22,7 +22,6 @@ const MODE: u32 = 0o600;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct Tally {
-    /// The number of links written.
     pub(super) links: u64,
     /// The number of deleted links, which a table leaves out.
     deleted: u64,
@@ -33,7 +32,6 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    /// Returns the warnings about what the export lacks.
     pub(super) fn warnings(&self, is_table: bool) -> Vec<String> {
         let lost = self.left_out.iter().map(|(what, count)| {
             let form = if is_table { "a table does" } else { "an export does" };
@@ -78,7 +76,6 @@ pub(super) struct Out {
     file: Option<Kept>,
 }
 
-/// An output file, and the progress file beside it.
 struct Kept {
     path: PathBuf,
     progress: PathBuf,

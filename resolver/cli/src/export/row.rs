@@ -9,11 +9,9 @@ use transfer::{LeftOut, Row, Secret};
 
 use crate::Error;
 
-/// Converts links to rows.
 pub(super) struct Rows {
     mint: Arc<Mint>,
     domains: HashMap<DomainId, Domain>,
-    /// The names of API keys.
     keys: HashMap<ApiKeyId, String>,
 }
 

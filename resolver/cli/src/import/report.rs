@@ -15,7 +15,6 @@ use crate::json_text;
 /// The maximum number of reasons that are printed; further ones are only counted.
 const REASONS_MAX: usize = 20;
 
-/// The counts of an import, and the reasons of refusals.
 pub(super) struct Report {
     /// The counts of other items than refused ones; zero until the import has ended.
     pub(super) counts: ImportCounts,
@@ -67,7 +66,6 @@ impl Report {
         Ok(())
     }
 
-    /// Returns the number of items that were read.
     pub(super) fn read(&self) -> u64 {
         let ImportCounts { stored, already_there, before, .. } = &self.counts;
         stored + already_there + before + self.refused
@@ -79,7 +77,6 @@ impl Report {
         if is_whole { Exit::Clean } else { Exit::Refused }
     }
 
-    /// Returns the warnings for the standard error.
     pub(super) fn warnings(&self, source: Source) -> Vec<String> {
         let ImportCounts { left_out, disabled, .. } = &self.counts;
         let lost = left_out.iter().map(|(what, count)| {
@@ -94,7 +91,6 @@ impl Report {
         lost.chain(disabled).collect()
     }
 
-    /// Formats the summary.
     pub(super) fn summary(&self, seconds: f64, as_json: bool) -> String {
         let Self { counts, refused, is_complete, reasons, dropped_reasons, .. } = self;
         let ImportCounts { stored, already_there, before, refused_before, disabled, left_out } = counts;

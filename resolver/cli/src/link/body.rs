@@ -18,10 +18,8 @@ const PER_CALL: u64 = 500;
 /// The maximum length of a password file's first line in bytes. The server accepts fewer, and its
 /// error says how many.
 const PASSWORD_BYTES: u64 = 4_096;
-/// The word for the server's default domain.
 const OWN_DOMAIN: &str = "DEFAULT";
 
-/// Builds the query of a list.
 pub(super) fn list_query(args: &LinkListArgs) -> Query {
     let mut query = Query::new();
     let mut put = |name, value: Option<String>| query.extend(value.map(|value| (name, value)));
@@ -44,7 +42,6 @@ pub(super) fn list_query(args: &LinkListArgs) -> Query {
     query
 }
 
-/// Returns the body of a create.
 pub(super) fn create_body(args: &LinkCreateArgs, password: Option<String>) -> Value {
     sent(&LinkFields {
         long_url: Patch::Set(args.long_url.clone()),
@@ -85,7 +82,6 @@ pub(super) fn edit_body(args: &LinkEditArgs, password: Option<String>) -> Value 
     sent(&edit)
 }
 
-/// Returns the fields that creates and edits set.
 fn fields(setters: &LinkSetters, password: Option<String>) -> LinkFields {
     LinkFields {
         tags: Some(setters.tag.clone()).filter(|tags| !tags.is_empty()).into(),

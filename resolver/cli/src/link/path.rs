@@ -5,9 +5,7 @@ use crate::{
     client::{segment, wrong},
 };
 
-/// The path of all links.
 pub(super) const LINKS: &str = "short-urls";
-/// The maximum length of a code in bytes.
 const CODE_BYTES: usize = 1_024;
 
 /// Returns the path of a link. Each segment of its code is percent-encoded by itself.

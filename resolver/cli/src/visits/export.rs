@@ -36,10 +36,8 @@ use crate::{
     wrong_value,
 };
 
-/// The mode of an exported file.
 const MODE: u32 = 0o600;
 
-/// Exports visits, and returns a summary.
 pub(super) async fn run(args: VisitsExportArgs) -> Result<String, Error> {
     if let Some(path) = out_file(args.out.as_ref()).filter(|path| path.exists()) {
         let reason = "there is such a file already: name another one";

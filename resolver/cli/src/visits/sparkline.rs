@@ -1,6 +1,5 @@
 //! Sparklines: a series as one line of bars.
 
-/// The bars, the lowest first.
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
 /// Draws a series in at most `width` cells. Neighbours are added up if there are more points. A point

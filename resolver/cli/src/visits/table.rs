@@ -19,7 +19,6 @@ const DIMENSIONS: [(&str, &str); 10] = [
     ("outcome", "outcomes"),
     ("rule", "rules"),
 ];
-/// The name of a missing value.
 const UNKNOWN: &str = "(unknown)";
 
 pub(super) const LIST: List = List {
@@ -44,7 +43,6 @@ pub(super) const LIST: List = List {
     },
 };
 
-/// The columns of a series.
 const POINTS: [Field; 3] = [
     ("begins", true, |point| time(&point["start"])),
     ("visits", true, |point| text(&point["total"])),

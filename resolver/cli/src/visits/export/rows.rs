@@ -36,7 +36,6 @@ pub(super) fn write_head(format: VisitsFormat, to: impl Write) -> io::Result<()>
     }
 }
 
-/// Writes a visit.
 pub(super) fn write_visit(format: VisitsFormat, visit: &Value, mut to: impl Write) -> io::Result<()> {
     match format {
         VisitsFormat::Csv => {
