@@ -225,48 +225,38 @@ mod tests {
     use super::*;
     use crate::{Command, command_line::parse, table::is_within};
 
-    fn body(args: &[&str]) -> Value {
-        Value::Object(match parse(&[&["domain"], args].concat()) {
-            Ok(Command::Domain(DomainCommand::Edit(args))) => edit_body(&args),
-            Ok(Command::Domain(DomainCommand::Redirects(args))) => redirects_body(&args),
-            other => panic!("{other:?}"),
-        })
-    }
-
     #[test]
-    fn an_edit_sends_what_was_said_and_nothing_else() {
-        for (flags, expected) in [
-            (&[][..], json!({})),
-            (&["--name", "münchen.de:8080"], json!({ "domain": "münchen.de:8080" })),
-            (&["--enable"], json!({ "enabled": true })),
-            (&["--disable"], json!({ "enabled": false })),
-            (&["--protocol", "http"], json!({ "protocol": "http" })),
-            (&["--protocol", "default", "--json"], json!({ "protocol": null })),
+    fn a_change_sends_what_was_said_null_for_what_is_taken_away_and_nothing_else() {
+        for (line, expected) in [
+            ("edit sho.rt", json!({})),
+            ("edit sho.rt --name münchen.de:8080", json!({ "domain": "münchen.de:8080" })),
+            ("edit sho.rt --enable", json!({ "enabled": true })),
+            ("edit sho.rt --disable", json!({ "enabled": false })),
+            ("edit sho.rt --protocol http", json!({ "protocol": "http" })),
+            ("edit sho.rt --protocol default --json", json!({ "protocol": null })),
             (
-                &["--name", "a.b", "--disable", "--protocol", "https"],
+                "edit sho.rt --name a.b --disable --protocol https",
                 json!({ "domain": "a.b", "enabled": false, "protocol": "https" }),
             ),
-        ] {
-            assert_eq!(body(&[&["edit", "sho.rt"], flags].concat()), expected, "{flags:?}");
-        }
-    }
-
-    #[test]
-    fn a_change_of_redirects_sends_null_for_what_is_taken_away_and_nothing_for_what_stays() {
-        for (flags, expected) in [
-            (&[][..], json!({})),
-            (&["--base", "https://a.b/ü"], json!({ "baseUrlRedirect": "https://a.b/ü" })),
-            (&["--no-base"], json!({ "baseUrlRedirect": null })),
-            (&["--regular-404", "u"], json!({ "regular404Redirect": "u" })),
-            (&["--no-regular-404"], json!({ "regular404Redirect": null })),
-            (&["--invalid-short-url", "u"], json!({ "invalidShortUrlRedirect": "u" })),
-            (&["--no-invalid-short-url"], json!({ "invalidShortUrlRedirect": null })),
+            ("redirects sho.rt", json!({})),
+            ("redirects sho.rt --base https://a.b/ü", json!({ "baseUrlRedirect": "https://a.b/ü" })),
+            ("redirects sho.rt --no-base", json!({ "baseUrlRedirect": null })),
+            ("redirects sho.rt --regular-404 u", json!({ "regular404Redirect": "u" })),
+            ("redirects sho.rt --no-regular-404", json!({ "regular404Redirect": null })),
+            ("redirects sho.rt --invalid-short-url u", json!({ "invalidShortUrlRedirect": "u" })),
+            ("redirects sho.rt --no-invalid-short-url", json!({ "invalidShortUrlRedirect": null })),
             (
-                &["--base", "u", "--no-regular-404", "--invalid-short-url", "v", "--json"],
+                "redirects sho.rt --base u --no-regular-404 --invalid-short-url v --json",
                 json!({ "baseUrlRedirect": "u", "regular404Redirect": null, "invalidShortUrlRedirect": "v" }),
             ),
         ] {
-            assert_eq!(body(&[&["redirects", "sho.rt"], flags].concat()), expected, "{flags:?}");
+            let words: Vec<&str> = ["domain"].into_iter().chain(line.split(' ')).collect();
+            let body = match parse(&words) {
+                Ok(Command::Domain(DomainCommand::Edit(args))) => edit_body(&args),
+                Ok(Command::Domain(DomainCommand::Redirects(args))) => redirects_body(&args),
+                other => panic!("{other:?}"),
+            };
+            assert_eq!(Value::Object(body), expected, "{line}");
         }
     }
 

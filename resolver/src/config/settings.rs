@@ -302,7 +302,7 @@ fn cores() -> usize {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::path::Path;
 
     use clap::Parser as _;
@@ -312,7 +312,7 @@ mod tests {
 
     const PG: &str = "postgres://me@127.0.0.1/links";
 
-    fn parse(args: &[&str]) -> Result<Settings, String> {
+    pub(in crate::config) fn parse(args: &[&str]) -> Result<Settings, String> {
         let cli = Cli::try_parse_from([&["resolver"], args].concat()).map_err(|error| error.to_string())?;
         cli.serve.settings().map_err(|error| error.to_string())
     }
@@ -326,7 +326,13 @@ mod tests {
     }
 
     #[test]
+    fn a_file_of_authorities_is_read_at_the_start() {
+        parse(&["--webhooks", "ca=webhooks/testdata/authority.pem"]).unwrap();
+    }
+
+    #[test]
     fn a_wrong_value_is_named_with_its_flag_and_the_reason() {
+        let long = format!("param={}", "x".repeat(256));
         for (args, parts) in [
             (&["--database", "mysql://x"][..], ["--database", "mysql://x", "sqlite:PATH"]),
             (&["--keyspaces", "web=9:A-Z"], ["--keyspaces", "web=9:A-Z", "1 to 8"]),
@@ -369,6 +375,22 @@ mod tests {
             (&["--fallback", "keyspace:web=https://x/"], ["--fallback", "keyspace:web", "--keyspaces"]),
             (&["--webhooks", "network=x"], ["--webhooks", "network=x", "10.0.0.0/8"]),
             (&["--webhooks", "http=on"], ["--webhooks", "http=on", "without a value"]),
+            (&["--webhooks", "ca=/nowhere.pem"], ["--webhooks ca=", "/nowhere.pem", "No such file"]),
+            (&["--webhooks", "ca=Cargo.toml"], ["--webhooks ca=", "Cargo.toml", "certificate"]),
+            (&["--visits-skip", "some"], ["--visits-skip", "some", "orphans, param"]),
+            (&["--visits-skip", "all=on"], ["--visits-skip", "all=on", "without a value"]),
+            (&["--visits-skip", "param="], ["--visits-skip", "param=", "query parameter"]),
+            (&["--visits-skip", &long], ["--visits-skip", &long, "1 to 255"]),
+            (&["--visits-skip", "from=10.0.0.0/99"], ["--visits-skip", "from=10.0.0.0/99", "10.0.0.0/8"]),
+            (&["--visits-privacy", "half"], ["--visits-privacy", "half", "strict, default, full"]),
+            (&["--visits-privacy", "strict,full"], ["--visits-privacy", "strict,full", "one level"]),
+            (&["--visits-privacy", "addresses=half"], ["privacy", "addresses=half", "cut, full or none"]),
+            (&["--visits-privacy", "cookies=maybe"], ["--visits-privacy", "cookies=maybe", "on or off"]),
+            (&["--visits-keep", "soon"], ["--visits-keep", "soon", "30d"]),
+            (&["--tune", "visits-flush=0"], ["--tune", "visits-flush=0", "1ms to 10s, or turn"]),
+            (&["--tune", "visits-flush=999us"], ["--tune", "visits-flush=999us", "1ms to 10s, or turn"]),
+            (&["--tune", "visits-flush=11s"], ["--tune", "visits-flush=11s", "1ms to 10s, or turn"]),
+            (&["--tune", "visits-flush=each"], ["--tune", "visits-flush=each", "1ms to 10s, or turn"]),
             (&["--tune", "fast-path=no"], ["--tune", "fast-path=no", "on or off"]),
             (&["--places", "/nowhere.mmdb"], ["--places", "/nowhere.mmdb", "cannot be read"]),
             (&["--theme", "colour=#7fffd4"], ["--theme", "colour=#7fffd4", "4.5 to 1"]),

@@ -120,19 +120,12 @@ impl Config {
 mod tests {
     use std::path::Path;
 
-    use clap::Parser as _;
-
     use super::*;
-    use crate::config::Cli;
-
-    fn parse(args: &[&str]) -> Result<VisitSettings, String> {
-        let cli = Cli::try_parse_from([&["resolver"], args].concat()).map_err(|error| error.to_string())?;
-        cli.serve.settings().map(|settings| settings.visits).map_err(|error| error.to_string())
-    }
+    use crate::config::settings::tests::parse;
 
     #[test]
     fn by_default_all_visits_are_recorded_and_addresses_are_cut() {
-        let visits = parse(&[]).unwrap();
+        let visits = parse(&[]).unwrap().visits;
         assert_eq!(
             (visits.is_on, &*visits.spool, visits.spool_bytes),
             (true, Path::new("./data/visits/embedded"), 4 << 30)
@@ -164,10 +157,10 @@ mod tests {
             ("addresses=none,opt-out=on,referrers=off,user-agents=off", AddressMode::None, strict),
             ("addresses=full,cookies=on", AddressMode::Full, skipping.clone()),
         ] {
-            let visits = parse(&[skip, "--visits-privacy", privacy]).unwrap();
+            let visits = parse(&[skip, "--visits-privacy", privacy]).unwrap().visits;
             assert_eq!((visits.is_on, visits.addresses, visits.rules), (true, addresses, rules), "{privacy}");
         }
-        let off = parse(&["--visits-privacy=full", skip, "--visits-skip=all"]).unwrap();
+        let off = parse(&["--visits-privacy=full", skip, "--visits-skip=all"]).unwrap().visits;
         let least = CaptureRules { referrers: false, user_agents: false, ..skipping };
         assert_eq!((off.is_on, off.rules), (false, least));
         let visits = parse(&[
@@ -176,34 +169,8 @@ mod tests {
             "--tune=visits-flush=turn",
             "--visits-keep=0",
         ]);
-        let visits = visits.unwrap();
+        let visits = visits.unwrap().visits;
         assert_eq!((&*visits.spool, visits.spool_bytes), (Path::new("/var/spool"), 64 << 20));
         assert_eq!((visits.flush, visits.keep), (Flush::Turn, None));
-    }
-
-    #[test]
-    fn a_wrong_value_is_named_with_its_flag_and_the_reason() {
-        let long = format!("param={}", "x".repeat(256));
-        for (flag, value, reason) in [
-            ("--visits-skip", "some", "orphans, param"),
-            ("--visits-skip", "all=on", "without a value"),
-            ("--visits-skip", "param=", "query parameter"),
-            ("--visits-skip", &long, "1 to 255"),
-            ("--visits-skip", "from=10.0.0.0/99", "10.0.0.0/8"),
-            ("--visits-privacy", "half", "strict, default, full"),
-            ("--visits-privacy", "strict,full", "one level"),
-            ("--visits-privacy", "addresses=half", "cut, full or none"),
-            ("--visits-privacy", "cookies=maybe", "on or off"),
-            ("--visits-keep", "soon", "30d"),
-            ("--tune", "visits-flush=0", "1ms to 10s, or turn"),
-            ("--tune", "visits-flush=999us", "1ms to 10s, or turn"),
-            ("--tune", "visits-flush=11s", "1ms to 10s, or turn"),
-            ("--tune", "visits-flush=each", "1ms to 10s, or turn"),
-        ] {
-            let error = parse(&[&format!("{flag}={value}")]).unwrap_err();
-            for part in [flag, value, reason] {
-                assert!(error.contains(part), "{error:?} lacks {part:?}");
-            }
-        }
     }
 }

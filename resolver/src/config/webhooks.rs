@@ -22,23 +22,3 @@ impl Config {
         Ok(Arc::new(Sender::new(policy, roots.unwrap_or_else(Roots::mozilla))))
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use clap::Parser as _;
-
-    use crate::config::Cli;
-
-    #[test]
-    fn a_file_of_authorities_is_read_at_the_start() {
-        let with = |path: &str| {
-            let cli = Cli::try_parse_from(["resolver", "--webhooks", &format!("ca={path}")]).unwrap();
-            cli.serve.webhook_sender()
-        };
-        assert!(with("webhooks/testdata/authority.pem").is_ok());
-        for (path, part) in [("/nowhere.pem", "No such file"), ("Cargo.toml", "certificate")] {
-            let error = with(path).err().unwrap().to_string();
-            assert!(error.contains("--webhooks ca=") && error.contains(part), "{error}");
-        }
-    }
-}
