@@ -21,9 +21,8 @@ pub(crate) struct Bootstrapped {
     pub(crate) code_key: CodeKey,
     pub(crate) adopted: Adopted,
     pub(crate) new_key: Option<String>,
-    pub(crate) shared: SettingsPoll,
-    /// When the poll of `shared` was sent.
-    pub(crate) asked: Instant,
+    /// The settings in the database, and when the poll of them was sent.
+    pub(crate) polled: (Instant, SettingsPoll),
 }
 
 pub(crate) async fn bootstrap(settings: &Settings, store: &dyn Store) -> Result<Bootstrapped, Error> {
@@ -56,9 +55,9 @@ pub(crate) async fn bootstrap(settings: &Settings, store: &dyn Store) -> Result<
         );
     }
     wait_for(database, async || store.advance(Mark(0), Comparison::default()).await).await?;
-    let (asked, shared) = poll(database, store).await?;
+    let polled = poll(database, store).await?;
     let new_key = first_api_key(settings, store).await?;
-    Ok(Bootstrapped { code_key, adopted, new_key, shared, asked })
+    Ok(Bootstrapped { code_key, adopted, new_key, polled })
 }
 
 async fn poll(database: &DatabaseArgs, store: &dyn Store) -> Result<(Instant, SettingsPoll), Error> {
@@ -80,7 +79,7 @@ async fn read_only(settings: &Settings, store: &dyn Store) -> Result<Bootstrappe
     let (asked, shared) = poll(database, store).await?;
     let keyspaces = shared.settings.as_ref().map(|settings| settings.keyspaces.clone()).unwrap_or_default();
     let adopted = Adopted { keyspaces, shown_at: asked };
-    Ok(Bootstrapped { code_key, adopted, new_key: None, shared, asked })
+    Ok(Bootstrapped { code_key, adopted, new_key: None, polled: (asked, shared) })
 }
 
 /// Reads the code key, or generates one for a database that has none yet. The file is written

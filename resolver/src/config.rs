@@ -358,11 +358,3 @@ pub struct Config {
     #[arg(long, env = "RESOLVER_TUNE", value_name = "NAME=VALUE[,…]", hide = true)]
     pub tune: Vec<String>,
 }
-
-impl Config {
-    /// Returns the folder for this process's own files: that of the SQLite file, or ./data.
-    #[must_use]
-    pub fn data_folder(&self) -> PathBuf {
-        self.database.data_folder()
-    }
-}

@@ -18,4 +18,4 @@ pub mod http;
 mod server;
 
 pub use cli::Error;
-pub use server::{Greeting, Listeners, run};
+pub use server::{Listeners, run};

@@ -4,10 +4,10 @@
 use std::process::ExitCode;
 
 use clap::CommandFactory as _;
-use daemon::{Exit, cancel_on_signals, greet, parse, print, unknown_variables, variables};
+use daemon::{Exit, cancel_on_signals, parse, print, unknown_variables, variables};
 use mimalloc::MiMalloc;
 use resolver::{
-    Error, Greeting, Listeners, completions,
+    Error, Listeners, completions,
     config::{Arguments, Cli, Command, Config, ConfigCommand},
     config_check,
 };
@@ -57,9 +57,6 @@ async fn serve(config: Config) -> Result<Exit, Error> {
     let listeners = Listeners::bind(&settings)?;
     let shutdown = CancellationToken::new();
     cancel_on_signals(shutdown.clone())?;
-    let greet = |greeting: Greeting| {
-        greet(greeting.to_string(), "a first API key is lost; `resolver api-key create` makes another");
-    };
-    resolver::run(settings, listeners, greet, shutdown).await?;
+    resolver::run(settings, listeners, shutdown).await?;
     Ok(Exit::Clean)
 }

@@ -12,13 +12,13 @@ mod running;
 mod stoppable;
 mod visits_task;
 
-use std::{convert::Infallible, fmt, io, pin::Pin, sync::Arc, time::Duration};
+use std::{convert::Infallible, io, pin::Pin, sync::Arc, time::Duration};
 
 use admin_page::AdminPage;
 use app::webhooks::metrics::WebhookMetrics;
 use cli::wrong_value;
 use codes::Mint;
-use daemon::{Failures, Liveness, Recorder, TaskSupervisor, traces::Traces};
+use daemon::{Failures, Liveness, Recorder, TaskSupervisor, greet, traces::Traces};
 use databases::Databases;
 use issuer::embedded::Embedded;
 use issuing::Issuing;
@@ -74,30 +74,6 @@ impl Listeners {
     }
 }
 
-/// The message of the daemon at its start.
-#[derive(Debug)]
-pub struct Greeting {
-    /// The public URL.
-    pub public_url: String,
-    /// The first API key, if it was generated at this start: it cannot be shown again.
-    pub new_key: Option<String>,
-}
-
-/// With a first key, it has a command to copy that creates the first link.
-impl fmt::Display for Greeting {
-    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let url = &self.public_url;
-        writeln!(to, "Shortmint serves {url}")?;
-        let Some(key) = &self.new_key else { return Ok(()) };
-        write!(
-            to,
-            "\nYour API key, shown only this once: {key}\n\n\
-             Manage links in a browser, with this key: {url}/manage\n\nCreate a link:\n  \
-             curl -X POST {url}/rest/v3/short-urls -H 'X-Api-Key: {key}' -d '{{\"longUrl\": \"https://example.com\"}}'\n\n"
-        )
-    }
-}
-
 /// Runs the resolver until `shutdown` is cancelled. Then it drains, finishes requests under way and
 /// returns unused numbers.
 ///
@@ -109,18 +85,12 @@ impl fmt::Display for Greeting {
 pub fn run(
     settings: Settings,
     listeners: Listeners,
-    greet: fn(Greeting),
     shutdown: CancellationToken,
 ) -> Pin<Box<dyn Future<Output = Result<(), Error>>>> {
-    Box::pin(serve(settings, listeners, greet, shutdown))
+    Box::pin(serve(settings, listeners, shutdown))
 }
 
-async fn serve(
-    settings: Settings,
-    listeners: Listeners,
-    greet: fn(Greeting),
-    shutdown: CancellationToken,
-) -> Result<(), Error> {
+async fn serve(settings: Settings, listeners: Listeners, shutdown: CancellationToken) -> Result<(), Error> {
     let (started, resources) = (Instant::now(), Resources::claim());
     let recorder = Recorder::new();
     let supply_metrics = SupplyMetrics::new(&recorder);
@@ -138,7 +108,7 @@ async fn serve(
         SpoolBacklog::log_end(backlog.as_ref());
         return Ok(());
     };
-    let Bootstrapped { code_key, adopted, new_key, shared, asked } = bootstrapped?;
+    let Bootstrapped { code_key, adopted, new_key, polled } = bootstrapped?;
     let traces = traces(&settings)?;
     let (supervisor, mut failures) = TaskSupervisor::watched_by(liveness.clone());
     let clock = Clock::start();
@@ -172,19 +142,32 @@ async fn serve(
         backlog: spool.as_ref().map(OpenSpool::state),
         sink: spool.as_ref().map_or_else(|| Arc::new(NoSink) as _, |spool| spool.sink.clone() as _),
     };
-    let assembled = parts.assemble(&settings, (asked, shared), &resources);
+    let assembled = parts.assemble(&settings, polled, &resources);
     let (listeners, sources) = ((listeners.public, listeners.grpc), (databases, spool, embedded));
     let mut running = Running::start(&settings, assembled, listeners, sources, (liveness, &supervisor));
     tracing::info!(public_url = settings.public_url, admin = %settings.flags.admin_listen, "serving");
-    greet(Greeting { public_url: settings.public_url.clone(), new_key });
+    greet(
+        greeting(&settings.public_url, new_key.as_deref()),
+        "a first API key is lost; `resolver api-key create` makes another",
+    );
     let ready_by = started + longest_wait(settings.flags.role, settings.flags.database.start_deadline);
     let ready = page.is_ready_after(wait_for_numbers(default_keyspace, ready_by));
     let stopping = wait_for_end(ready, &mut running, &mut failures);
     let lost = shutdown.run_until_cancelled(stopping).await.transpose()?;
     page.set_stopping();
     stop(running, lost_minting::drain_delay(lost.as_ref(), &settings.flags), traces).await?;
-    let stopped = |lost| lost_minting::stopped_by(&lost, &settings);
-    lost.map_or(Ok(()), |lost| Err(stopped(lost)))
+    lost.map_or(Ok(()), |lost| Err(lost_minting::stopped_by(&lost, &settings)))
+}
+
+/// Returns the message of the daemon at its start. With a first API key, which cannot be shown
+/// again, it has a command to copy that creates the first link.
+fn greeting(url: &str, new_key: Option<&str>) -> String {
+    let Some(key) = new_key else { return format!("Shortmint serves {url}\n") };
+    format!(
+        "Shortmint serves {url}\n\nYour API key, shown only this once: {key}\n\n\
+         Manage links in a browser, with this key: {url}/manage\n\nCreate a link:\n  \
+         curl -X POST {url}/rest/v3/short-urls -H 'X-Api-Key: {key}' -d '{{\"longUrl\": \"https://example.com\"}}'\n\n"
+    )
 }
 
 /// Waits until this process may mint no more, and returns the reason.

@@ -52,7 +52,7 @@ impl Config {
         limits: &Entries<'_>,
         tuning: &Tuning,
     ) -> Result<VisitSettings, Error> {
-        let default_spool = || self.data_folder().join("visits").join(holder.as_str());
+        let default_spool = || self.database.data_folder().join("visits").join(holder.as_str());
         let (addresses, recorded) = self.check_privacy()?;
         let (is_on, rules) = self.check_skipped(recorded)?;
         Ok(VisitSettings {

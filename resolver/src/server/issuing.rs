@@ -51,7 +51,7 @@ impl Issuing {
         let holder = settings.holder.to_string();
         let tls = flags.issuer_tls(&holder)?;
         let (target, embedded) = if flags.issuer.is_empty() {
-            let ledger = flags.data_folder().join("ledger.json");
+            let ledger = flags.database.data_folder().join("ledger.json");
             let registered = registered(&flags.database, keyspaces, register).await?;
             let started = Embedded::start(&ledger, registered, Limits::default(), tasks).await;
             let embedded =

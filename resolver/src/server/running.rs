@@ -8,6 +8,7 @@ use std::{
 
 use api::{Api, grpc};
 use daemon::{Liveness, TaskSupervisor};
+use ingest::upkeep;
 use issuer::embedded::Embedded;
 use tokio::{
     net::TcpListener,
@@ -21,7 +22,7 @@ use super::{
     left_visits::SpoolBacklog,
     parts::Assembled,
     stoppable::Stoppable,
-    visits_task::{self, OpenSpool, VisitTasks},
+    visits_task::{OpenSpool, VisitTasks},
 };
 use crate::{
     Error,
@@ -55,7 +56,9 @@ impl Running {
         let service = &assembled.service;
         let domains = &service.redirector.domain_cache;
         if settings.visits.is_on && settings.flags.role.serves_api() {
-            visits_task::start_upkeep(supervisor, settings, &databases.visits, domains);
+            let (store, clock) = (Arc::clone(&databases.visits), Arc::clone(domains));
+            let upkeep = upkeep::run(store, settings.visits.keep_days(), move || clock.now());
+            supervisor.spawn("upkeep of visits", upkeep);
         }
         let storing = spool.map(|spool| VisitTasks::start(settings, spool, &databases.visits, domains));
         let stop = CancellationToken::new();

@@ -1,4 +1,4 @@
-//! The tasks that spool visits, store them, and look after what is stored.
+//! Spools visits, and stores them on a thread of its own.
 
 use std::{
     sync::{Arc, Mutex},
@@ -8,11 +8,10 @@ use std::{
 
 use app::cluster::{SpoolGauge, SpoolState};
 use cli::{args::Database, wrong_value};
-use daemon::{Recorder, TaskSupervisor};
+use daemon::Recorder;
 use ingest::{
     IngestMetrics, Options,
     storer::{self, StorerConfig},
-    upkeep,
 };
 use lookup::domain_cache::DomainCache;
 use recorder::BlockSink;
@@ -115,18 +114,6 @@ impl BlockSink for SpoolSink {
             Err(reason) => self.metrics.count_dropped(reason, count),
         }
     }
-}
-
-/// Starts to look after the store of visits.
-pub(super) fn start_upkeep(
-    supervisor: &TaskSupervisor,
-    settings: &Settings,
-    store: &Arc<dyn VisitStore>,
-    domains: &Arc<DomainCache>,
-) {
-    let (store, clock) = (Arc::clone(store), Arc::clone(domains));
-    let upkeep = upkeep::run(store, settings.visits.keep_days(), move || clock.now());
-    supervisor.spawn("upkeep of visits", upkeep);
 }
 
 pub(super) struct VisitTasks {
