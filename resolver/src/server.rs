@@ -171,9 +171,6 @@ fn greeting(url: &str, new_key: Option<&str>) -> String {
 }
 
 /// Waits until this process may mint no more, and returns the reason.
-///
-/// # Errors
-/// Returns an error if a task fails or the public listener ends by itself.
 async fn wait_for_end(
     ready: impl Future<Output = Infallible>,
     running: &mut Running,

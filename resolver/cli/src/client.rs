@@ -112,10 +112,6 @@ pub(super) struct Server {
 
 impl Server {
     /// Creates a client.
-    ///
-    /// # Errors
-    /// Returns an error if the address is not a plain HTTP(S) URL, or the key is empty or not
-    /// visible ASCII.
     pub(super) fn new(args: &ServerArgs) -> Result<Self, Error> {
         let expected = "expected an address such as https://sho.rt, without a query or a password";
         let url = Url::parse(&args.server).ok().filter(|url| matches!(url.scheme(), "http" | "https"));

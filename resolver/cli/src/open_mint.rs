@@ -8,10 +8,6 @@ use store::Settings;
 use crate::{Error, args::DatabaseArgs, code_key_file, wrong_value};
 
 /// Opens the mapping that the resolvers of this database use.
-///
-/// # Errors
-/// Returns an error if no resolver was started on the database yet, if the code key cannot be read,
-/// or if it is not the database's.
 pub(super) async fn open_mint(
     settings: &dyn Settings,
     database: &DatabaseArgs,

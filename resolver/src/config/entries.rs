@@ -16,9 +16,6 @@ pub(super) struct Entries<'a> {
 impl<'a> Entries<'a> {
     /// Splits the values of a flag. A comma ends an entry only before one of the known names,
     /// because URLs and texts contain commas too.
-    ///
-    /// # Errors
-    /// Returns [`Error::Config`] for a name that is not known.
     pub(super) fn of(flag: &'static str, names: &[&str], texts: &'a [String]) -> Result<Self, Error> {
         let mut entries = Vec::new();
         for mut rest in texts.iter().map(String::as_str) {

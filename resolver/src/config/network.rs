@@ -5,9 +5,6 @@ use std::net::IpAddr;
 use ipnet::IpNet;
 
 /// Parses a network such as `10.0.0.0/8`. An address without a prefix is the network of it alone.
-///
-/// # Errors
-/// Returns what is wrong if the text is neither.
 pub(crate) fn parse_network(text: &str) -> Result<IpNet, String> {
     let text = text.trim();
     let address = text.parse::<IpAddr>().map(IpNet::from);

@@ -9,9 +9,6 @@ use super::{Config, entries::Entries};
 
 impl Config {
     /// Reads the files for TLS of the public listener, if it has TLS.
-    ///
-    /// # Errors
-    /// Returns [`Error::Config`] if a file cannot be used.
     pub(crate) fn public_tls(&self) -> Result<Option<ServerTls>, Error> {
         let files = files("--tls", &["cert", "key"], &self.tls)?;
         if files.certificate.is_none() {
@@ -44,10 +41,6 @@ impl Config {
     }
 
     /// Reads the files for connections to issuers, if one of them has TLS.
-    ///
-    /// # Errors
-    /// Returns [`Error::Config`] if a file cannot be used, or if the certificate is not for
-    /// this process's holder id.
     pub(crate) fn issuer_tls(&self, holder: &str) -> Result<Option<ClientTls>, Error> {
         if !self.issuer.iter().any(|url| url.starts_with("https://")) {
             return Ok(None);

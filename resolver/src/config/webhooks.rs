@@ -9,9 +9,6 @@ use super::{Config, entries::Entries};
 
 impl Config {
     /// Creates the sender that all attempts share.
-    ///
-    /// # Errors
-    /// Returns [`Error::Config`] if the file of authorities cannot be read or has none.
     pub(super) fn webhook_sender(&self) -> Result<Arc<Sender>, Error> {
         let given = Entries::of("--webhooks", &["http", "network", "ca"], &self.webhooks)?;
         let policy = Policy { allowed_networks: given.networks("network")?, allow_http: given.has("http")? };

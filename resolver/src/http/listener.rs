@@ -68,9 +68,6 @@ fn bind_one(address: SocketAddr) -> io::Result<StdListener> {
 
 /// Serves on every socket, each on its own thread, until `closing` is cancelled. Returns when all
 /// threads have ended.
-///
-/// # Errors
-/// Returns an error if a thread or its runtime cannot be started, or if a listener fails.
 pub(crate) async fn serve(
     sockets: Vec<StdListener>,
     service: Arc<PublicService>,

@@ -41,10 +41,6 @@ pub(super) struct Databases {
 
 impl Databases {
     /// Opens them, and the spool if visits are recorded here.
-    ///
-    /// # Errors
-    /// Returns an error if a database does not answer, is served from elsewhere or is an older
-    /// copy.
     pub(super) async fn open(
         settings: &Settings,
         recorder: &Recorder,
@@ -69,9 +65,6 @@ impl Databases {
 
     /// Applies the migrations of the store of visits. Without ClickHouse the process starts all the
     /// same: visits wait in the spool, and are stored by the next try.
-    ///
-    /// # Errors
-    /// Returns an error if the database of the links does not take them.
     pub(super) async fn migrate_visits(&self, database: &Database) -> Result<(), cli::Error> {
         match self.visits.migrate().await {
             Err(error @ VisitStoreError::Engine(_)) => {

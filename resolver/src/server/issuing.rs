@@ -35,9 +35,6 @@ pub(super) struct Issuing {
 impl Issuing {
     /// Starts the source of numbers. Without `--issuer` it is an issuer in this process, which is
     /// returned too. A node that serves visitors only needs neither.
-    ///
-    /// # Errors
-    /// Returns an error if the ledger of the embedded issuer, or a file of TLS, cannot be used.
     pub(super) async fn start(
         settings: &Settings,
         Adopted { keyspaces, shown_at }: &Adopted,

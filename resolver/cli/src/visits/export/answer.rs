@@ -27,9 +27,6 @@ pub(super) enum Ended {
 }
 
 /// Passes each visit of an answer to `take`, until one cannot be taken.
-///
-/// # Errors
-/// Returns an error if the answer is not complete, has another form, or a visit was not taken.
 pub(super) fn each_visit(
     answer: impl Read,
     mut take: impl FnMut(&Value) -> io::Result<()>,
