@@ -6,7 +6,6 @@ use clap_complete::Shell;
 use crate::config::Cli;
 
 /// Returns the completion script of a shell.
-#[must_use]
 pub fn script(shell: Shell) -> String {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "resolver", &mut script);

@@ -55,7 +55,6 @@ pub struct Cli {
 
 impl Cli {
     /// Returns the form of the logs. Commands write text, for people.
-    #[must_use]
     pub fn log_format(&self) -> LogFormat {
         match &self.command {
             None => self.serve.log_format,

@@ -48,9 +48,18 @@ pub struct BackupArgs {
 pub(super) async fn run(args: BackupArgs) -> Result<String, Error> {
     let sources = Sources::of(&args)?;
     let (target, json) = (args.target, args.json);
+    let target_name = target.display().to_string();
     let made = tokio::task::spawn_blocking(move || make(&sources, &target));
-    let backup = made.await.map_err(|_| Error::TaskFailed("backup"))??;
-    Ok(if json { backup.json() } else { backup.text() })
+    let (made_at, files) = made.await.map_err(|_| Error::TaskFailed("backup"))??;
+    if json {
+        let files: Vec<_> =
+            files.iter().map(|(name, bytes)| json!({ "name": name, "bytes": bytes })).collect();
+        let backup = json!({ "target": target_name, "madeAt": made_at.to_string(), "files": files });
+        return Ok(format!("{backup:#}\n"));
+    }
+    let bytes: u64 = files.iter().map(|(_, bytes)| bytes).sum();
+    let names: Vec<_> = files.iter().map(|(name, _)| name.as_str()).collect();
+    Ok(format!("{target_name}: {}, {bytes} bytes in all\n", names.join(", ")))
 }
 
 struct Sources {
@@ -79,28 +88,11 @@ impl Sources {
     }
 }
 
-struct Backup {
-    target: PathBuf,
-    made_at: Timestamp,
-    /// Files by name, with their lengths in bytes.
-    files: Vec<(String, u64)>,
-}
+/// The names of files, with their lengths in bytes.
+type Files = Vec<(String, u64)>;
 
-impl Backup {
-    fn text(&self) -> String {
-        let bytes: u64 = self.files.iter().map(|(_, bytes)| bytes).sum();
-        let names: Vec<_> = self.files.iter().map(|(name, _)| name.as_str()).collect();
-        format!("{}: {}, {bytes} bytes in all\n", self.target.display(), names.join(", "))
-    }
-
-    fn json(&self) -> String {
-        let files = self.files.iter().map(|(name, bytes)| json!({ "name": name, "bytes": bytes }));
-        let (target, files) = (self.target.display().to_string(), files.collect::<Vec<_>>());
-        format!("{:#}\n", json!({ "target": target, "madeAt": self.made_at.to_string(), "files": files }))
-    }
-}
-
-fn make(sources: &Sources, target: &Path) -> Result<Backup, Error> {
+/// Makes a backup, and returns its time and its files.
+fn make(sources: &Sources, target: &Path) -> Result<(Timestamp, Files), Error> {
     let wrong = |reason: &str| wrong_value("TARGET", target.display(), reason);
     let name = target.file_name().ok_or_else(|| wrong("expected the path of a new folder"))?;
     if target.exists() {
@@ -121,7 +113,7 @@ fn make(sources: &Sources, target: &Path) -> Result<Backup, Error> {
         Ok(files)
     });
     match made {
-        Ok(files) => Ok(Backup { target: target.to_owned(), made_at, files }),
+        Ok(files) => Ok((made_at, files)),
         Err(source) => {
             // What is left of it is of no use; the error that counts is the first.
             let _ = fs::remove_dir_all(&unfinished);
@@ -133,7 +125,7 @@ fn make(sources: &Sources, target: &Path) -> Result<Backup, Error> {
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 /// Copies all files into a folder and syncs them.
-fn fill(sources: &Sources, folder: &Path, made_at: Timestamp) -> Result<Vec<(String, u64)>, Failure> {
+fn fill(sources: &Sources, folder: &Path, made_at: Timestamp) -> Result<Files, Failure> {
     let mut files = Vec::new();
     // Without visits there is no such file.
     let visits = Some(sources.visits.as_path()).filter(|path| path.exists());

@@ -9,7 +9,6 @@ use std::fmt::Write as _;
 use serde_json::Value;
 
 /// Formats a value over several lines, with a line break at the end.
-#[must_use]
 pub fn pretty(value: &Value) -> String {
     escaped(&format!("{value:#}\n"))
 }

@@ -32,7 +32,6 @@ impl Column {
 
 /// Formats a table with one line per row below the heads. Empty columns are left out. No line is
 /// wider than `width` cells, if `width` is at least 40 and there are at most seven columns.
-#[must_use]
 pub fn layout(mut columns: Vec<Column>, width: usize) -> String {
     columns.retain(|column| column.cells.iter().any(|cell| !cell.is_empty()));
     fit(&mut columns, width);
@@ -145,7 +144,6 @@ pub(super) fn text(value: &Value) -> String {
 
 /// Converts a text to one line without terminal commands: control characters and bidirectional
 /// controls are replaced.
-#[must_use]
 pub fn printable(text: &str) -> String {
     let shown = |one: char| match one {
         '\n' | '\r' | '\t' | '\u{2028}' | '\u{2029}' => ' ',

@@ -94,47 +94,36 @@ async fn delete(args: &VisitsDeleteArgs) -> Result<String, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Command, command_line};
 
-    fn call(of: VisitsOf) -> (String, String) {
-        let (path, query) = list_call(&of).unwrap();
-        (path, query.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join("&"))
-    }
-
-    fn some(text: &str) -> Option<String> {
-        Some(text.to_owned())
+    fn call(flags: &[&str]) -> Result<(String, String), Error> {
+        let list = match command_line::parse(&[&["visits", "list"], flags].concat()) {
+            Ok(Command::Visits(VisitsCommand::List(args))) => args,
+            other => panic!("{other:?}"),
+        };
+        let (path, query) = list_call(&list.of)?;
+        let query: Vec<_> = query.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        Ok((path, query.join("&")))
     }
 
     #[test]
     fn each_choice_of_visits_has_its_path() {
-        let all = VisitsOf::default();
-        for (of, path, query) in [
-            (all.clone(), "visits/non-orphan", ""),
+        for (flags, path, query) in [
+            ("", "visits/non-orphan", ""),
+            ("a/b --domain d", "short-urls/a/b/visits", "domain=d"),
+            ("--tag ü --domain d", "tags/%C3%BC/visits", "domain=d"),
+            ("--domain DEFAULT", "domains/DEFAULT/visits", ""),
+            ("--orphans --type regular-404", "visits/orphan", "type=regular_404"),
             (
-                VisitsOf { code: some("a/b"), domain: some("d"), ..all.clone() },
-                "short-urls/a/b/visits",
-                "domain=d",
-            ),
-            (VisitsOf { tag: some("ü"), domain: some("d"), ..all.clone() }, "tags/%C3%BC/visits", "domain=d"),
-            (VisitsOf { domain: some("DEFAULT"), ..all.clone() }, "domains/DEFAULT/visits", ""),
-            (
-                VisitsOf { orphans: true, kind: some("regular-404"), ..all.clone() },
-                "visits/orphan",
-                "type=regular_404",
-            ),
-            (
-                VisitsOf {
-                    from: some("2026-01-01"),
-                    until: some("2026-02-01"),
-                    no_bots: true,
-                    ..all.clone()
-                },
+                "--from 2026-01-01 --until 2026-02-01 --no-bots",
                 "visits/non-orphan",
                 "startDate=2026-01-01&endDate=2026-02-01&excludeBots=true",
             ),
         ] {
-            assert_eq!(call(of), (path.to_owned(), query.to_owned()));
+            let flags: Vec<&str> = flags.split_whitespace().collect();
+            assert_eq!(call(&flags).unwrap(), (path.to_owned(), query.to_owned()));
         }
-        let empty = list_call(&VisitsOf { tag: some(""), ..all }).unwrap_err();
+        let empty = call(&["--tag", ""]).unwrap_err();
         assert!(matches!(empty, Error::Config { flag: "--tag", .. }), "{empty}");
     }
 }

@@ -79,13 +79,11 @@ pub struct Arguments {
 
 impl Arguments {
     /// Reads the arguments and the environment of this process.
-    #[must_use]
     pub fn of_process() -> Self {
         Self::translate(std::env::args_os().collect(), &daemon::variables().collect())
     }
 
     /// Returns whether a variable has a former spelling.
-    #[must_use]
     pub fn is_former(name: &str) -> bool {
         FORMER.iter().any(|(former, _)| variable(former) == name)
     }

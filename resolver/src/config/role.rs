@@ -19,13 +19,11 @@ pub enum Role {
 
 impl Role {
     /// Returns whether visitors are served: redirects, pages, QR codes.
-    #[must_use]
     pub fn serves_visitors(self) -> bool {
         self != Self::Api
     }
 
     /// Returns whether calls of the API are answered.
-    #[must_use]
     pub fn serves_api(self) -> bool {
         self != Self::Redirect
     }

@@ -38,7 +38,6 @@ pub struct VisitSettings {
 
 impl VisitSettings {
     /// Returns the number of days for which single visits are kept, a begun one counted whole.
-    #[must_use]
     pub fn keep_days(&self) -> i32 {
         let days = self.keep.map_or(0, |keep| keep.as_secs().div_ceil(24 * 3_600));
         i32::try_from(days).unwrap_or(i32::MAX).min(KEEP_DAYS_MAX)

@@ -56,15 +56,7 @@ fn line_width(text: &str) -> Result<usize, std::convert::Infallible> {
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
-
     use super::*;
-
-    #[derive(Debug, Parser)]
-    struct Cli {
-        #[command(flatten)]
-        server: ServerArgs,
-    }
 
     #[test]
     fn a_terminal_of_any_width_has_a_table_that_is_bounded() {
@@ -86,8 +78,8 @@ mod tests {
 
     #[test]
     fn a_key_is_not_shown() {
-        let cli = Cli::try_parse_from(["resolver", "--api-key", "secret"]).unwrap();
-        let shown = format!("{cli:?}");
+        let args = ServerArgs { server: "127.0.0.1".to_owned(), api_key: "secret".to_owned() };
+        let shown = format!("{args:?}");
         assert!(shown.contains("127.0.0.1") && !shown.contains("secret"), "{shown}");
     }
 }

@@ -73,7 +73,6 @@ pub enum Database {
 
 impl DatabaseArgs {
     /// Returns the folder for a resolver's own files: that of the SQLite file, or ./data.
-    #[must_use]
     pub fn data_folder(&self) -> PathBuf {
         match &self.database {
             Database::Sqlite(path) => path.parent().unwrap_or(Path::new("")).to_owned(),

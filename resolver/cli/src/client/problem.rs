@@ -46,7 +46,6 @@ pub enum ClientError {
 
 impl ClientError {
     /// Returns the exit code of the process for this error.
-    #[must_use]
     pub fn exit(&self) -> Exit {
         match self {
             Self::Unreachable { .. } => Exit::Unavailable,
