@@ -5,11 +5,9 @@ mod admin_page;
 mod databases;
 mod issuing;
 mod left_visits;
-mod lost_minting;
 mod parts;
 mod readiness;
 mod running;
-mod stoppable;
 mod visits_task;
 
 use std::{convert::Infallible, io, pin::Pin, sync::Arc, time::Duration};
@@ -28,7 +26,7 @@ use lookup::metrics::Metrics;
 use parts::Parts;
 use readiness::{longest_wait, wait_for_numbers};
 use recorder::NoSink;
-use running::{Running, joined};
+use running::{Running, drain_delay, joined, stopped_by};
 use store::Register;
 use supply::{Clock, StopReason, SupplyMetrics};
 use tokio::{net::TcpListener, time::Instant};
@@ -155,8 +153,8 @@ async fn serve(settings: Settings, listeners: Listeners, shutdown: CancellationT
     let stopping = wait_for_end(ready, &mut running, &mut failures);
     let lost = shutdown.run_until_cancelled(stopping).await.transpose()?;
     page.set_stopping();
-    stop(running, lost_minting::drain_delay(lost.as_ref(), &settings.flags), traces).await?;
-    lost.map_or(Ok(()), |lost| Err(lost_minting::stopped_by(&lost, &settings)))
+    stop(running, drain_delay(lost.as_ref(), &settings.flags), traces).await?;
+    lost.map_or(Ok(()), |lost| Err(stopped_by(&lost, &settings)))
 }
 
 /// Returns the message of the daemon at its start. With a first API key, which cannot be shown

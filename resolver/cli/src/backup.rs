@@ -25,7 +25,7 @@ use store::sqlite::Snapshot;
 use crate::{
     Error,
     args::{Database, DatabaseArgs},
-    progress::progress_bar,
+    output::progress_bar,
     wrong_value,
 };
 

@@ -22,8 +22,12 @@ use serde_json::json;
 
 use self::{out::Out, row::Rows};
 use crate::{
-    Error, Output, args::DatabaseArgs, database::ready, json_text, open_mint::open_mint, output::out_file,
-    progress::progress_bar, warning::warn,
+    Error, Output,
+    args::DatabaseArgs,
+    database::ready,
+    json_text,
+    open_mint::open_mint,
+    output::{out_file, progress_bar, warn},
 };
 
 /// The number of links of one read; each may be large.

@@ -28,8 +28,12 @@ use transfer::{Row, Source, each_row};
 
 use self::report::Report;
 use crate::{
-    Error, Output, args::DatabaseArgs, database::ready, open_mint::open_mint, progress::progress_bar,
-    warning::warn, wrong_value,
+    Error, Output,
+    args::DatabaseArgs,
+    database::ready,
+    open_mint::open_mint,
+    output::{progress_bar, warn},
+    wrong_value,
 };
 
 /// The maximum number of rows in a piece that waits to be stored, and about how many bytes.

@@ -26,11 +26,9 @@ mod link;
 mod migrate;
 mod open_mint;
 mod output;
-mod progress;
 pub mod table;
 mod target;
 mod visits;
-mod warning;
 mod webhook;
 
 use std::pin::Pin;

@@ -1,8 +1,12 @@
-//! What a command ends with, and where its output goes.
+//! What a command ends with, where its output goes, and what it prints meanwhile.
 
-use std::path::{Path, PathBuf};
+use std::{
+    io::{self, Write as _},
+    path::{Path, PathBuf},
+};
 
 use daemon::Exit;
+use indicatif::{ProgressBar, ProgressStyle};
 
 /// The output of a command that has done its work, and the exit code of the process.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,4 +27,23 @@ impl From<String> for Output {
 /// well.
 pub(crate) fn out_file(out: Option<&PathBuf>) -> Option<&Path> {
     out.map(PathBuf::as_path).filter(|path| *path != Path::new("-"))
+}
+
+/// Returns a progress bar with these counts behind it, such as `{pos}/{len} links`; a spinner if the
+/// total is unknown. It shows on a terminal only.
+pub(crate) fn progress_bar(total: Option<u64>, counts: &str) -> ProgressBar {
+    let (bar, template) = match total {
+        Some(total) => (ProgressBar::new(total), format!("{{bar:40}} {{percent}}% {counts} {{eta}}")),
+        None => (ProgressBar::new_spinner(), format!("{{spinner}} {counts}")),
+    };
+    match ProgressStyle::with_template(&template) {
+        Ok(style) => bar.with_style(style),
+        Err(_) => bar,
+    }
+}
+
+/// Prints a warning on the standard error, so that it does not mix with output that a script reads.
+pub(crate) fn warn(text: &str) {
+    // A command goes on if nobody takes its warnings.
+    let _ = writeln!(io::stderr(), "resolver: warning: {text}");
 }

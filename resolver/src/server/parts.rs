@@ -38,7 +38,7 @@ use tokio_util::sync::CancellationToken;
 use visit_store::VisitStore;
 use web::{client_limits::Clients, request_durations::RequestDurations};
 
-use super::{issuing::Issuing, stoppable::Stoppable};
+use super::{issuing::Issuing, running::Stoppable};
 use crate::{config::Settings, http::PublicService};
 
 /// Of so many public connections, one can be a subscription to live visits.

@@ -7,9 +7,11 @@ use std::{
 };
 
 use api::{Api, grpc};
+use cli::wrong_value;
 use daemon::{Liveness, TaskSupervisor};
 use ingest::upkeep;
 use issuer::embedded::Embedded;
+use supply::StopReason;
 use tokio::{
     net::TcpListener,
     task::{JoinError, JoinHandle},
@@ -21,12 +23,11 @@ use super::{
     databases::Databases,
     left_visits::SpoolBacklog,
     parts::Assembled,
-    stoppable::Stoppable,
     visits_task::{OpenSpool, VisitTasks},
 };
 use crate::{
     Error,
-    config::Settings,
+    config::{Config, Settings},
     http::{self, PublicService},
 };
 
@@ -137,4 +138,72 @@ async fn drain(
         tracing::warn!("creates were still waiting for the database at the end: their numbers are in doubt");
     }
     joined(ended)
+}
+
+/// A task, and the token that stops it. It has a time limit of its own for what is under way.
+pub(super) struct Stoppable {
+    stop: CancellationToken,
+    task: JoinHandle<()>,
+}
+
+impl Stoppable {
+    pub(super) fn spawn<F>(
+        supervisor: &TaskSupervisor,
+        name: &'static str,
+        run: impl FnOnce(CancellationToken) -> F,
+    ) -> Self
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let stop = CancellationToken::new();
+        let task = supervisor.spawn(name, run(stop.clone()));
+        Self { stop, task }
+    }
+
+    pub(super) async fn stop(self) {
+        self.stop.cancel();
+        // The supervisor logs a failure.
+        let _ = self.task.await;
+    }
+}
+
+/// Returns how long the listeners stay open after the process has asked its clients to leave.
+pub(super) fn drain_delay(lost: Option<&StopReason>, flags: &Config) -> Duration {
+    match lost {
+        // Hand-picked codes need no numbers, so a process whose keyspaces are contradicted would
+        // continue to accept them.
+        Some(StopReason::Keyspaces(_)) => Duration::ZERO,
+        Some(StopReason::Superseded(_) | StopReason::AnotherLedger { .. }) | None => flags.drain_delay,
+    }
+}
+
+pub(super) fn stopped_by(lost: &StopReason, settings: &Settings) -> Error {
+    let flags = &settings.flags;
+    match lost {
+        StopReason::Superseded(reason) => wrong_value(
+            "--holder-id",
+            &settings.holder,
+            format!(
+                "another process has started under this name since, so this one stops: \
+                 give each process a name of its own ({reason})"
+            ),
+        ),
+        StopReason::AnotherLedger { issuer, database } => wrong_value(
+            "--issuer",
+            if flags.issuer.is_empty() { "(embedded)".to_owned() } else { flags.issuer.join(",") },
+            format!(
+                "its ledger is {issuer}, but this database's numbers come from ledger {database}: two ledgers would hand out \
+                 the same numbers. Use the issuer that this database has had before, or its own database for this one. \
+                 If the former ledger is lost for good, run `resolver migrate --forget-ledger`"
+            ),
+        ),
+        StopReason::Keyspaces(contradiction) => wrong_value(
+            "--database",
+            &flags.database.database,
+            format!(
+                "{contradiction}: an older copy of the database has taken over, so this process stops. \
+                 Start it again: it adopts its keyspaces, and waits until every resolver knows them"
+            ),
+        ),
+    }
 }

@@ -31,8 +31,7 @@ use crate::{
     Error,
     client::{Call, Server},
     json_text,
-    output::out_file,
-    progress::progress_bar,
+    output::{out_file, progress_bar},
     wrong_value,
 };
 
