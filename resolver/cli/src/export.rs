@@ -27,7 +27,7 @@ use crate::{
     database::ready,
     json_text,
     open_mint::open_mint,
-    output::{out_file, progress_bar, warn},
+    output::{out_error, out_file, progress_bar, warn},
 };
 
 /// The number of links of one read; each may be large.
@@ -70,6 +70,8 @@ pub(super) async fn run(args: ExportArgs) -> Result<Output, Error> {
     let store = ready(&args.database).await?;
     let mint = open_mint(&*store, &args.database, args.code_key_file.as_deref()).await?;
     let rows = Rows::new(mint, &*store).await?;
+    let file = out_file(args.out.as_ref());
+    let failed = |error| out_error(file, error);
     let mut out = Out::open(&args)?;
     let bar = progress_bar(store.link_count().await?, "{pos} links");
     let mut looked_at = out.tally.links;
@@ -79,19 +81,19 @@ pub(super) async fn run(args: ExportArgs) -> Result<Output, Error> {
         for exported in page {
             looked_at += 1;
             match rows.row(exported) {
-                Some(row) => out.write(&row)?,
+                Some(row) => out.write(&row).map_err(failed)?,
                 None => out.tally.without_code += 1,
             }
         }
-        out.keep(last)?;
+        out.keep(last).map_err(failed)?;
         bar.set_position(looked_at);
     }
     bar.finish_and_clear();
-    let tally = out.end()?;
+    let tally = out.end().map_err(failed)?;
     for warning in tally.warnings(args.format == ExportFormat::Csv) {
         warn(&warning);
     }
-    let text = match out_file(args.out.as_ref()) {
+    let text = match file {
         None => String::new(),
         Some(_) if args.json => json_text::pretty(&json!(tally)),
         Some(path) => format!("{} links written to {}\n", tally.links, path.display()),

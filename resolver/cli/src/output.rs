@@ -8,6 +8,8 @@ use std::{
 use daemon::Exit;
 use indicatif::{ProgressBar, ProgressStyle};
 
+use crate::{Error, wrong_value};
+
 /// The output of a command that has done its work, and the exit code of the process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Output {
@@ -27,6 +29,14 @@ impl From<String> for Output {
 /// well.
 pub(crate) fn out_file(out: Option<&PathBuf>) -> Option<&Path> {
     out.map(PathBuf::as_path).filter(|path| *path != Path::new("-"))
+}
+
+/// Returns the error for an output that cannot be written: a file, or the standard output.
+pub(crate) fn out_error(file: Option<&Path>, error: io::Error) -> Error {
+    match file {
+        Some(path) => wrong_value("--out", path.display(), error),
+        None => error.into(),
+    }
 }
 
 /// Returns a progress bar with these counts behind it, such as `{pos}/{len} links`; a spinner if the

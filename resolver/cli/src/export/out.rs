@@ -73,13 +73,8 @@ pub(super) struct Out {
     /// The last link that was read.
     pub(super) after: Option<LinkId>,
     pub(super) tally: Tally,
-    file: Option<Kept>,
-}
-
-struct Kept {
-    path: PathBuf,
-    progress: PathBuf,
-    file: File,
+    /// The file, and the path of its progress file.
+    file: Option<(File, PathBuf)>,
 }
 
 impl Out {
@@ -106,12 +101,11 @@ impl Out {
         file.seek(SeekFrom::End(0)).map_err(failed)?;
         let copy = file.try_clone().map_err(failed)?;
         let to = begin(Box::new(copy), after.is_none()).map_err(failed)?;
-        let file = Some(Kept { path: path.to_owned(), progress, file });
-        Ok(Self { to, format: args.format, after, tally, file })
+        Ok(Self { to, format: args.format, after, tally, file: Some((file, progress)) })
     }
 
     /// Writes a link, as far as the format carries it.
-    pub(super) fn write(&mut self, row: &Row) -> Result<(), Error> {
+    pub(super) fn write(&mut self, row: &Row) -> io::Result<()> {
         let is_table = self.format == ExportFormat::Csv;
         if is_table && row.deleted_at.is_some() {
             self.tally.deleted += 1;
@@ -122,21 +116,17 @@ impl Out {
             *self.tally.left_out.entry(left.as_str().to_owned()).or_default() += 1;
         }
         self.tally.links += 1;
-        let written = match self.format {
+        match self.format {
             ExportFormat::Csv => write_csv(row, &mut self.to),
             ExportFormat::Ndjson => write_ndjson(row, &mut self.to),
-        };
-        written.map_err(|error| self.failed(error))
+        }
     }
 
     /// Records that all links up to this one are written.
-    pub(super) fn keep(&mut self, last: LinkId) -> Result<(), Error> {
+    pub(super) fn keep(&mut self, last: LinkId) -> io::Result<()> {
         self.after = Some(last);
-        self.to.flush().and_then(|()| self.note(last)).map_err(|error| self.failed(error))
-    }
-
-    fn note(&self, last: LinkId) -> io::Result<()> {
-        let Some(Kept { progress, file, .. }) = &self.file else { return Ok(()) };
+        self.to.flush()?;
+        let Some((file, progress)) = &self.file else { return Ok(()) };
         file.sync_data()?;
         let state = Progress { bytes: file.metadata()?.len(), after: last.get(), tally: self.tally.clone() };
         let new = progress.with_extension("new");
@@ -145,26 +135,18 @@ impl Out {
     }
 
     /// Completes the output, and removes the progress file.
-    pub(super) fn end(mut self) -> Result<Tally, Error> {
-        self.finish().map_err(|error| self.failed(error))?;
-        Ok(self.tally)
-    }
-
-    fn finish(&mut self) -> io::Result<()> {
+    pub(super) fn end(mut self) -> io::Result<Tally> {
         if self.format == ExportFormat::Ndjson {
             write_end(self.tally.links, &mut self.to)?;
         }
         self.to.flush()?;
-        let Some(Kept { progress, file, .. }) = &self.file else { return Ok(()) };
-        file.sync_all()?;
-        if progress.exists() { fs::remove_file(progress) } else { Ok(()) }
-    }
-
-    fn failed(&self, error: io::Error) -> Error {
-        match &self.file {
-            Some(kept) => wrong_value("--out", kept.path.display(), error),
-            None => error.into(),
+        if let Some((file, progress)) = &self.file {
+            file.sync_all()?;
+            if progress.exists() {
+                fs::remove_file(progress)?;
+            }
         }
+        Ok(self.tally)
     }
 }
 

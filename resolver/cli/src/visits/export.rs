@@ -31,7 +31,7 @@ use crate::{
     Error,
     client::{Call, Server},
     json_text,
-    output::{out_file, progress_bar},
+    output::{out_error, out_file, progress_bar},
     wrong_value,
 };
 
@@ -81,12 +81,11 @@ fn write(server: &Server, call: &Call, args: &VisitsExportArgs, total: u64) -> R
 
 /// Returns the command's error for what ended an export to a file or the standard output.
 fn failed(server: &Server, ended: Ended, file: Option<&Path>) -> Error {
-    match (ended, file) {
-        (Ended::Refused(error), _) => error.into(),
-        (Ended::BrokenOff(error), _) => server.broken_off(&error).into(),
-        (Ended::Foreign, _) => server.foreign().into(),
-        (Ended::Write(error), Some(path)) => wrong_value("--out", path.display(), error),
-        (Ended::Write(error), None) => error.into(),
+    match ended {
+        Ended::Refused(error) => error.into(),
+        Ended::BrokenOff(error) => server.broken_off(&error).into(),
+        Ended::Foreign => server.foreign().into(),
+        Ended::Write(error) => out_error(file, error),
     }
 }
 
