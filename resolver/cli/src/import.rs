@@ -18,8 +18,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use app::import_links::{self, ImportError, ImportLinks, LinkImport, Piece};
-use clap::{Args, ValueEnum};
+use app::import_links::{ImportError, ImportLinks, LinkImport, Piece, Unprotected};
+use clap::{
+    Args,
+    builder::{PossibleValue, PossibleValuesParser, TypedValueParser as _},
+};
 use jiff::tz::TimeZone;
 use links::{Schemes, find_zone};
 use sha2::{Digest, Sha256};
@@ -61,7 +64,17 @@ pub struct ImportArgs {
     #[arg(long, value_name = "HOST[,HOST…]", value_delimiter = ',')]
     pub default_domain: Vec<String>,
     /// Treatment of links whose password or other protection is not part of the file.
-    #[arg(long, value_enum, default_value = "disable")]
+    #[arg(long, default_value = "disable", value_parser = PossibleValuesParser::new([
+        PossibleValue::new("disable").help(
+            "Store them disabled: their codes are kept, and they do not redirect until they are enabled",
+        ),
+        PossibleValue::new("refuse").help("Refuse them"),
+        PossibleValue::new("open").help("Publish them without their protection"),
+    ]).map(|word| match word.as_str() {
+        "open" => Unprotected::Open,
+        "refuse" => Unprotected::Refuse,
+        _ => Unprotected::Disable,
+    }))]
     pub unprotected: Unprotected,
     /// Schemes that long URLs and URLs of redirect rules may have, as for the server.
     #[arg(
@@ -89,18 +102,6 @@ pub struct ImportArgs {
     pub database: DatabaseArgs,
 }
 
-/// The treatment of imported links whose protection is not part of the input.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Unprotected {
-    /// Store them disabled: their codes are kept, and they do not redirect until they are
-    /// enabled.
-    Disable,
-    /// Refuse them.
-    Refuse,
-    /// Publish them without their protection.
-    Open,
-}
-
 pub(super) async fn run(args: ImportArgs) -> Result<Output, Error> {
     let schemes = Schemes::parse(&args.allowed_schemes)
         .map_err(|error| wrong_value("--allowed-schemes", args.allowed_schemes.join(","), error))?;
@@ -120,7 +121,7 @@ pub(super) async fn run(args: ImportArgs) -> Result<Output, Error> {
     let wish = ImportLinks {
         name,
         default_domains: args.default_domain.clone(),
-        unprotected: policy(args.unprotected),
+        unprotected: args.unprotected,
         schemes,
     };
     let import = LinkImport::begin(store, mint, wish).await?;
@@ -134,14 +135,6 @@ pub(super) async fn run(args: ImportArgs) -> Result<Output, Error> {
         warn(&warning);
     }
     Ok(Output { text: report.summary(begun.elapsed().as_secs_f64(), args.json), exit: report.exit() })
-}
-
-fn policy(unprotected: Unprotected) -> import_links::Unprotected {
-    match unprotected {
-        Unprotected::Disable => import_links::Unprotected::Disable,
-        Unprotected::Refuse => import_links::Unprotected::Refuse,
-        Unprotected::Open => import_links::Unprotected::Open,
-    }
 }
 
 /// Opens the file for refused links. A run that continues an earlier one appends to it.

@@ -157,13 +157,10 @@ impl Config {
     }
 
     fn check_redirect_status(&self) -> Result<hyper::StatusCode, Error> {
-        match self.redirect_status {
-            301 => Ok(hyper::StatusCode::MOVED_PERMANENTLY),
-            302 => Ok(hyper::StatusCode::FOUND),
-            307 => Ok(hyper::StatusCode::TEMPORARY_REDIRECT),
-            308 => Ok(hyper::StatusCode::PERMANENT_REDIRECT),
-            other => Err(wrong_value("--redirect-status", other, "use 301, 302, 307 or 308")),
-        }
+        let status = hyper::StatusCode::from_u16(self.redirect_status).ok();
+        let status = status.filter(|status| matches!(status.as_u16(), 301 | 302 | 307 | 308));
+        let reason = "use 301, 302, 307 or 308";
+        status.ok_or_else(|| wrong_value("--redirect-status", self.redirect_status, reason))
     }
 
     fn limits(&self) -> Result<Entries<'_>, Error> {
@@ -253,20 +250,17 @@ impl Config {
     }
 
     fn check_holder(&self) -> Result<HolderId, Error> {
-        match &self.holder_id {
-            Some(id) => HolderId::new(id.as_str()).map_err(|error| wrong_value("--holder-id", id, error)),
-            None if self.role == Role::Redirect => {
-                Ok(HolderId::new("redirect").expect("`redirect` is a valid holder id"))
+        let id = match &self.holder_id {
+            Some(id) => id.as_str(),
+            None if self.role == Role::Redirect => "redirect",
+            None if self.issuer.is_empty() => "embedded",
+            None => {
+                let reason = "required with --issuer: a name that stays the same after a restart and that no other \
+                              resolver has";
+                return Err(wrong_value("--holder-id", "(absent)", reason));
             }
-            None if self.issuer.is_empty() => {
-                Ok(HolderId::new("embedded").expect("`embedded` is a valid holder id"))
-            }
-            None => Err(wrong_value(
-                "--holder-id",
-                "(absent)",
-                "required with --issuer: a name that stays the same after a restart and that no other resolver has",
-            )),
-        }
+        };
+        HolderId::new(id).map_err(|error| wrong_value("--holder-id", id, error))
     }
 
     fn check_public_url(&self) -> Result<(String, Vec<(Host, u16)>), Error> {

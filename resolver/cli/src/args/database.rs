@@ -141,13 +141,8 @@ fn without_secrets(text: &str) -> Option<Url> {
         // It belongs to a parameter, or the question mark to the password.
         return None;
     }
-    let shown = match address.rsplit_once('@') {
-        Some((login, place)) => match login.split_once(':') {
-            Some((user, _)) => format!("{user}:***@{place}"),
-            None => address.to_owned(),
-        },
-        None => address.to_owned(),
-    };
+    let login = address.rsplit_once('@').and_then(|(login, place)| Some((login.split_once(':')?.0, place)));
+    let shown = login.map_or_else(|| address.to_owned(), |(user, place)| format!("{user}:***@{place}"));
     Url::parse(&format!("{scheme}://{shown}")).ok()
 }
 
