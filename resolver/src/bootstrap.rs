@@ -1,11 +1,12 @@
 //! Checks before the start of service that need the database's agreement: schema, code key,
 //! keyspaces, and a first API key.
 
+use std::io::ErrorKind;
+
 use cli::{
     Error,
     args::{Database, DatabaseArgs},
-    code_key_file::{self, CodeKeyFileError},
-    wait_for, wrong_value,
+    code_key_file, wait_for, wrong_value,
 };
 use codes::CodeKey;
 use links::api_key::ApiKey;
@@ -92,18 +93,16 @@ async fn adopt_code_key(settings: &Settings, store: &dyn store::Settings) -> Res
     let adopted = wait_for(&flags.database, async || store.fingerprint().await).await?;
     let key = match code_key_file::read(path) {
         Ok(key) => key,
-        Err(CodeKeyFileError::Missing) if flags.code_key_file.is_some() => {
+        Err(error) if error.kind() != ErrorKind::NotFound => return Err(wrong(error.to_string())),
+        Err(_) if flags.code_key_file.is_some() => {
             return Err(wrong("no such file: it should have 64 hexadecimal characters".to_owned()));
         }
-        Err(CodeKeyFileError::Missing) if adopted.is_some() => {
+        Err(_) if adopted.is_some() => {
             return Err(wrong(
                 "no such file, but this database has had a code key before: bring it back".to_owned(),
             ));
         }
-        Err(CodeKeyFileError::Missing) => {
-            code_key_file::create(path).map_err(|error| wrong(error.to_string()))?
-        }
-        Err(error) => return Err(wrong(error.to_string())),
+        Err(_) => code_key_file::create(path).map_err(|error| wrong(error.to_string()))?,
     };
     let mine = key.fingerprint();
     let adopted = wait_for(&flags.database, async || store.adopt_fingerprint(&mine).await).await?;

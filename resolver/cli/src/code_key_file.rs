@@ -2,39 +2,25 @@
 
 use std::{
     fs,
-    io::{self, Write as _},
+    io::{self, ErrorKind, Write as _},
     path::Path,
 };
 
 use codes::{CodeKey, CodeKeyError};
 
-/// The errors of a code key file.
-#[derive(Debug, thiserror::Error)]
-pub enum CodeKeyFileError {
-    /// The file does not exist.
-    #[error("no such file")]
-    Missing,
-    /// The file could not be read or written.
-    #[error(transparent)]
-    Io(io::Error),
-    /// The file's content is not a key.
-    #[error(transparent)]
-    Malformed(#[from] CodeKeyError),
-    /// The system provided no random bytes.
-    #[error("no random bytes from the system: {0}")]
-    Random(#[from] getrandom::Error),
-}
-
 /// Reads a key file: 64 hexadecimal characters, optionally with white space around them.
 ///
 /// # Errors
-/// Returns [`CodeKeyFileError`] if the file does not exist, cannot be read, or is malformed.
-pub fn read(path: &Path) -> Result<CodeKey, CodeKeyFileError> {
+/// Returns an error of the kind `NotFound` if the file does not exist, and another one if it cannot
+/// be read or is malformed.
+pub fn read(path: &Path) -> io::Result<CodeKey> {
     match fs::read_to_string(path) {
-        Ok(text) => Ok(CodeKey::parse(text.trim())?),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Err(CodeKeyFileError::Missing),
-        Err(error) if error.kind() == io::ErrorKind::InvalidData => Err(CodeKeyError.into()),
-        Err(error) => Err(CodeKeyFileError::Io(error)),
+        Ok(text) => CodeKey::parse(text.trim()).map_err(io::Error::other),
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            Err(io::Error::new(error.kind(), "no such file"))
+        }
+        Err(error) if error.kind() == ErrorKind::InvalidData => Err(io::Error::other(CodeKeyError)),
+        Err(error) => Err(error),
     }
 }
 
@@ -42,11 +28,11 @@ pub fn read(path: &Path) -> Result<CodeKey, CodeKeyFileError> {
 /// before the key is used, because codes minted under a lost key could not be read back.
 ///
 /// # Errors
-/// Returns [`CodeKeyFileError`] if the file exists or cannot be written, or the system provides no
-/// random bytes.
-pub fn create(path: &Path) -> Result<CodeKey, CodeKeyFileError> {
-    let key = CodeKey::draw()?;
-    write(path, &key).map_err(CodeKeyFileError::Io)?;
+/// Returns an error if the file exists or cannot be written, or the system provides no random bytes.
+pub fn create(path: &Path) -> io::Result<CodeKey> {
+    let random = |error| io::Error::other(format!("no random bytes from the system: {error}"));
+    let key = CodeKey::draw().map_err(random)?;
+    write(path, &key)?;
     Ok(key)
 }
 
@@ -71,11 +57,11 @@ mod tests {
     fn a_key_comes_back_from_its_file_and_is_not_written_over() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("deep").join("code.key");
-        assert!(matches!(read(&path), Err(CodeKeyFileError::Missing)));
+        assert_eq!(read(&path).err().unwrap().kind(), ErrorKind::NotFound);
         let key = create(&path).unwrap();
         assert_eq!(read(&path).unwrap().fingerprint(), key.fingerprint());
         assert!(create(&path).is_err());
         fs::write(&path, [0xff]).unwrap();
-        assert!(matches!(read(&path), Err(CodeKeyFileError::Malformed(_))));
+        assert_eq!(read(&path).err().unwrap().to_string(), CodeKeyError.to_string());
     }
 }

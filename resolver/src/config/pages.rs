@@ -19,8 +19,6 @@ pub struct PageSettings {
     pub public_create: bool,
     /// The operator's theme.
     pub theme: Theme,
-    /// Whether browsers are told to use HTTPS only.
-    pub hsts: bool,
     /// The theme's logo, for QR codes.
     pub qr_logo: Option<Arc<Logo>>,
 }
@@ -35,7 +33,7 @@ impl Config {
             && self.trusted_proxies.is_empty();
         let (theme, qr_logo) = self.check_theme()?;
         let public_create = self.public_create.unwrap_or(is_private);
-        Ok(PageSettings { public_create, theme, hsts: self.hsts, qr_logo })
+        Ok(PageSettings { public_create, theme, qr_logo })
     }
 
     fn check_theme(&self) -> Result<(Theme, Option<Arc<Logo>>), Error> {

@@ -149,7 +149,7 @@ impl Parts {
 impl Assembly<'_> {
     fn service(self, api: Option<Arc<Api>>) -> PublicService {
         let settings = self.settings;
-        let renderer = Arc::new(Renderer::new(settings.pages.theme.clone(), settings.pages.hsts));
+        let renderer = Arc::new(Renderer::new(settings.pages.theme.clone(), settings.flags.hsts));
         let pages = api.as_ref().map(|api| {
             Arc::new(Pages::new(Arc::clone(&renderer), Arc::clone(api), settings.pages.public_create))
         });
