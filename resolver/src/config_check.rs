@@ -8,8 +8,14 @@ use serde_json::{Value, json};
 use crate::config::{Arguments, Cli, ConfigCheckArgs, Settings};
 use cli::{
     Error, json_text,
-    table::{Column, layout, printable},
+    table::{Field, grid, printable},
 };
+
+const FIELDS: [Field<Setting>; 3] = [
+    ("setting", true, |setting| setting.name.clone()),
+    ("source", true, |setting| setting.source().to_owned()),
+    ("value", true, |setting| printable(&setting.value)),
+];
 
 /// Checks the configuration, and returns the table or the JSON of its settings.
 ///
@@ -31,14 +37,8 @@ pub fn run(args: &ConfigCheckArgs) -> Result<String, Error> {
         let found: Vec<Value> = found.iter().map(Setting::to_json).collect();
         return Ok(json_text::pretty(&json!({ "settings": found, "keyspaces": keyspaces })));
     }
-    let of = |head, read: fn(&Setting) -> String| Column::new(head, true, found.iter().map(read));
-    let columns = vec![
-        of("setting", |setting| setting.name.clone()),
-        of("source", |setting| setting.source().to_owned()),
-        of("value", |setting| printable(&setting.value)),
-    ];
     // Values are not cut, because people copy them.
-    let mut text = layout(columns, usize::MAX);
+    let mut text = grid(&found, &FIELDS, usize::MAX);
     for keyspace in &settings.keyspaces {
         text.push_str(&format!("keyspace {keyspace}: {} codes\n", keyspace.capacity()));
     }

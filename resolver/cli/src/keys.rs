@@ -14,7 +14,7 @@ use crate::{
     args::DatabaseArgs,
     database::ready,
     json_text,
-    table::{Column, layout},
+    table::{Field, grid},
     wrong_value,
 };
 
@@ -101,7 +101,7 @@ pub(super) async fn run(command: ApiKeyCommand) -> Result<String, Error> {
         }
         ApiKeyCommand::List { json, database } => {
             let keys = open(&database).await?.list().await?;
-            Ok(if json { to_json(&keys) } else { to_table(&keys) })
+            Ok(if json { to_json(&keys) } else { grid(&keys, &FIELDS, usize::MAX) })
         }
         ApiKeyCommand::Rotate { name, keep_old_for, database } => {
             let rotated = open(&database).await?.rotate(&name, keep_old_for).await;
@@ -175,19 +175,18 @@ fn to_json(keys: &[ListedKey]) -> String {
     json_text::pretty(&json!(keys))
 }
 
-fn to_table(keys: &[ListedKey]) -> String {
-    let of = |head, read: &dyn Fn(&ListedKey) -> String| Column::new(head, true, keys.iter().map(read));
-    let shown = |time: Option<Timestamp>, none: &str| time.map_or(none.to_owned(), |at| format!("{at:.0}"));
-    let columns = vec![
-        of("name", &|key| key.record.name.clone()),
-        of("created", &|key| shown(Some(key.record.created_at), "")),
-        of("last used", &|key| shown(key.record.last_used_at, "never")),
-        of("revoked", &|key| shown(key.record.revoked_at, "no")),
-        of("expires", &|key| shown(key.record.expires_at, "never")),
-        of("scopes", &|key| key.record.scopes.to_string()),
-        of("limits", &limits),
-    ];
-    layout(columns, usize::MAX)
+const FIELDS: [Field<ListedKey>; 7] = [
+    ("name", true, |key| key.record.name.clone()),
+    ("created", true, |key| shown(Some(key.record.created_at), "")),
+    ("last used", true, |key| shown(key.record.last_used_at, "never")),
+    ("revoked", true, |key| shown(key.record.revoked_at, "no")),
+    ("expires", true, |key| shown(key.record.expires_at, "never")),
+    ("scopes", true, |key| key.record.scopes.to_string()),
+    ("limits", true, limits),
+];
+
+fn shown(time: Option<Timestamp>, none: &str) -> String {
+    time.map_or(none.to_owned(), |at| format!("{at:.0}"))
 }
 
 /// Formats the limits of a key in words.

@@ -11,28 +11,26 @@ const GAP: usize = 2;
 const NARROWEST: usize = 4;
 const CUT: char = '…';
 
-/// A column of a table.
-pub struct Column {
+/// A column of a table: its head, whether it is cut only after the others, because people copy its
+/// values, and how its value is read from a row.
+pub type Field<T = Value> = (&'static str, bool, fn(&T) -> String);
+
+struct Column {
     head: &'static str,
-    /// Whether the column is cut only after the others, because people copy its values.
     is_kept: bool,
     cells: Vec<String>,
     width: usize,
 }
 
-impl Column {
-    /// Creates a column. With `is_kept` it is cut only after the others, because people copy its
-    /// values.
-    pub fn new(head: &'static str, is_kept: bool, cells: impl Iterator<Item = String>) -> Self {
-        let cells: Vec<String> = cells.collect();
-        let width = cells.iter().map(|cell| cell.width()).chain([head.width()]).max().unwrap_or(0);
-        Self { head, is_kept, cells, width }
-    }
-}
-
 /// Formats a table with one line per row below the heads. Empty columns are left out. No line is
 /// wider than `width` cells, if `width` is at least 40 and there are at most seven columns.
-pub fn layout(mut columns: Vec<Column>, width: usize) -> String {
+pub fn grid<T>(rows: &[T], fields: &[Field<T>], width: usize) -> String {
+    let column = |(head, is_kept, read): &Field<T>| {
+        let cells: Vec<String> = rows.iter().map(read).collect();
+        let width = cells.iter().map(|cell| cell.width()).chain([head.width()]).max().unwrap_or(0);
+        Column { head, is_kept: *is_kept, cells, width }
+    };
+    let mut columns: Vec<Column> = fields.iter().map(column).collect();
     columns.retain(|column| column.cells.iter().any(|cell| !cell.is_empty()));
     fit(&mut columns, width);
     lines(&columns)
@@ -75,10 +73,6 @@ fn lines(columns: &[Column]) -> String {
     lines
 }
 
-/// A column of a list in an answer: its head, whether it is kept as in [`Column::new`], and how its
-/// value is read from a row.
-pub(super) type Field = (&'static str, bool, fn(&Value) -> String);
-
 /// A list in an answer, as a table with one line for each row.
 pub(super) struct List {
     /// The JSON pointer to the rows.
@@ -92,7 +86,7 @@ pub(super) struct List {
 impl List {
     /// Formats the list of an answer. No line of the table is wider than `width` cells.
     pub(super) fn format(&self, answer: &Value, width: usize) -> String {
-        let rows = rows(answer.pointer(self.at).unwrap_or(&Value::Null));
+        let rows = answer.pointer(self.at).map(rows).unwrap_or_default();
         let table =
             if rows.is_empty() { format!("{}\n", self.empty) } else { grid(rows, self.fields, width) };
         table + &(self.below)(answer)
@@ -101,12 +95,6 @@ impl List {
 
 pub(super) fn rows(list: &Value) -> &[Value] {
     list.as_array().map(Vec::as_slice).unwrap_or_default()
-}
-
-/// Formats rows as a table, none wider than `width` cells.
-pub(super) fn grid(rows: &[Value], fields: &[Field], width: usize) -> String {
-    let column = |(head, is_kept, read): &Field| Column::new(head, *is_kept, rows.iter().map(read));
-    layout(fields.iter().map(column).collect(), width)
 }
 
 /// Formats how to ask for the page after one that the latest items are on; nothing after the last.
@@ -232,29 +220,28 @@ mod tests {
 
     #[test]
     fn columns_are_aligned_by_cells_and_cut_one_after_the_other() {
-        let column = |head, is_kept, cells: &[&str]| {
-            Column::new(head, is_kept, cells.iter().map(|cell| (*cell).to_owned()))
-        };
-        let columns = || {
-            let long = "a".repeat(60);
-            vec![
-                column("name", true, &["短い", "b"]),
-                column("nothing", true, &["", ""]),
-                column("long", false, &[&long, ""]),
-                column("e\u{301}nd", true, &["x", "yes"]),
-            ]
-        };
+        let long = "a".repeat(60);
+        let rows = [["短い", "", &long, "x"], ["b", "", "", "yes"]];
+        let fields: [Field<[&str; 4]>; 4] = [
+            ("name", true, |row| row[0].to_owned()),
+            ("nothing", true, |row| row[1].to_owned()),
+            ("long", false, |row| row[2].to_owned()),
+            ("e\u{301}nd", true, |row| row[3].to_owned()),
+        ];
         let narrow = format!(
             "name  {:<30}  e\u{301}nd\n短い  {}…  x\nb     {:<30}  yes\n",
             "long",
             "a".repeat(29),
             ""
         );
-        assert_eq!(layout(columns(), 41), narrow);
-        assert_eq!(layout(columns(), 100).lines().map(|line| line.width()).max(), Some(4 + 2 + 60 + 2 + 3));
-        assert_eq!(layout(vec![column("none", true, &[])], 40), "\n");
+        assert_eq!(grid(&rows, &fields, 41), narrow);
+        assert_eq!(
+            grid(&rows, &fields, 100).lines().map(|line| line.width()).max(),
+            Some(4 + 2 + 60 + 2 + 3)
+        );
+        assert_eq!(grid(&[], &fields, 40), "\n");
         let kept = "b".repeat(90);
-        let all = layout(vec![column("kept", true, &[&kept]), column("cut", false, &[&kept])], 40);
+        let all = grid(&[kept], &[("kept", true, String::clone), ("cut", false, String::clone)], 40);
         assert_eq!(all, format!("kept{}cut\n{}…  bbb…\n", " ".repeat(32), "b".repeat(33)));
     }
 

@@ -4,7 +4,7 @@ use serde_json::Value;
 use visits::tenths_of_percent;
 
 use super::sparkline;
-use crate::table::{Column, Field, List, grid, layout, pairs, rows, text, time};
+use crate::table::{Field, List, grid, pairs, rows, text, time};
 
 /// Names of the dimensions, as they are shown.
 const DIMENSIONS: [(&str, &str); 10] = [
@@ -92,21 +92,20 @@ fn dimension(title: &'static str, values: &[Value], width: usize) -> String {
         return String::new();
     }
     let sum: u64 = values.iter().filter_map(|value| value["total"].as_u64()).sum();
-    let share = |value: &Value| {
+    let row = |value: &Value| {
         let total = value["total"].as_u64().unwrap_or(0);
         let tenths = tenths_of_percent(total, sum).unwrap_or(0);
-        format!("{}.{} %", tenths / 10, tenths % 10)
-    };
-    let name = |value: &Value| {
         let name = text(&value["value"]);
-        if name.is_empty() { UNKNOWN.to_owned() } else { name }
+        let name = if name.is_empty() { UNKNOWN.to_owned() } else { name };
+        [name, text(&value["total"]), format!("{}.{} %", tenths / 10, tenths % 10)]
     };
-    let columns = vec![
-        Column::new(title, false, values.iter().map(name)),
-        Column::new("visits", true, values.iter().map(|value| text(&value["total"]))),
-        Column::new("share", true, values.iter().map(share)),
+    let rows: Vec<[String; 3]> = values.iter().map(row).collect();
+    let fields: [Field<[String; 3]>; 3] = [
+        (title, false, |row| row[0].clone()),
+        ("visits", true, |row| row[1].clone()),
+        ("share", true, |row| row[2].clone()),
     ];
-    format!("\n{}", layout(columns, width))
+    format!("\n{}", grid(&rows, &fields, width))
 }
 
 #[cfg(test)]
