@@ -71,19 +71,11 @@ mod tests {
 
     #[test]
     fn every_setting_of_the_server_is_there_with_its_source_and_no_secret() {
-        let args = [
-            "resolver",
-            "config",
-            "check",
-            "--limit",
-            "threads=3",
-            "--initial-api-key",
-            "s3cret-s3cret-s3cret",
-            "--database",
-            "postgres://me:s3cret@db/links?sslmode=verify-full",
-        ];
+        let args = "resolver config check --limit threads=3 --initial-api-key s3cret-s3cret-s3cret \
+                    --database postgres://me:s3cret@db/links?sslmode=verify-full";
+        let args: Vec<&str> = args.split(' ').collect();
         let mut cli = Cli::command();
-        let matches = cli.try_get_matches_from_mut(args).unwrap();
+        let matches = cli.try_get_matches_from_mut(args.clone()).unwrap();
         let config = Cli::try_parse_from(args).unwrap();
         let Some(crate::config::Command::Config(crate::config::ConfigCommand::Check(check))) = config.command
         else {

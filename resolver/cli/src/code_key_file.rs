@@ -28,7 +28,7 @@ pub fn read(path: &Path) -> io::Result<CodeKey> {
 /// before the key is used, because codes minted under a lost key could not be read back.
 ///
 /// # Errors
-/// Returns an error if the file exists or cannot be written, or the system provides no random bytes.
+/// Returns an error if the file exists or cannot be written, or the system has no random bytes.
 pub fn create(path: &Path) -> io::Result<CodeKey> {
     let random = |error| io::Error::other(format!("no random bytes from the system: {error}"));
     let key = CodeKey::draw().map_err(random)?;

@@ -39,8 +39,8 @@ pub(crate) fn out_error(file: Option<&Path>, error: io::Error) -> Error {
     }
 }
 
-/// Returns a progress bar with these counts behind it, such as `{pos}/{len} links`; a spinner if the
-/// total is unknown. It shows on a terminal only.
+/// Returns a progress bar with these counts behind it, such as `{pos}/{len} links`; a spinner if
+/// the total is unknown. It shows on a terminal only.
 pub(crate) fn progress_bar(total: Option<u64>, counts: &str) -> ProgressBar {
     let (bar, template) = match total {
         Some(total) => (ProgressBar::new(total), format!("{{bar:40}} {{percent}}% {counts} {{eta}}")),

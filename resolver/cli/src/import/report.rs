@@ -15,12 +15,13 @@ use crate::json_text;
 /// The maximum number of reasons that are printed; further ones are only counted.
 const REASONS_MAX: usize = 20;
 
+#[derive(Default)]
 pub(super) struct Report {
     /// The counts of other items than refused ones; zero until the import has ended.
     pub(super) counts: ImportCounts,
     refused: u64,
-    /// Whether the file was read to its end, and had links.
-    is_complete: bool,
+    /// Whether the file had no links, or its rest cannot be read.
+    is_cut_off: bool,
     reasons: Vec<String>,
     /// The number of reasons that are not kept.
     dropped_reasons: u64,
@@ -30,8 +31,7 @@ pub(super) struct Report {
 impl Report {
     /// Creates an empty report. Reasons are also written to `rejects`.
     pub(super) fn new(rejects: Option<File>) -> Self {
-        let (counts, reasons) = (ImportCounts::default(), Vec::new());
-        Self { counts, refused: 0, is_complete: true, reasons, dropped_reasons: 0, rejects }
+        Self { rejects, ..Self::default() }
     }
 
     /// Counts a link that cannot be stored, and records the reason.
@@ -42,13 +42,13 @@ impl Report {
 
     /// Records that the rest of the file cannot be read.
     pub(super) fn cut_off(&mut self, error: &RowError) -> io::Result<()> {
-        self.is_complete = false;
+        self.is_cut_off = true;
         self.record(error.to_string())
     }
 
     /// Records that the file has no links.
     pub(super) fn note_empty(&mut self) {
-        self.is_complete = false;
+        self.is_cut_off = true;
         if self.reasons.is_empty() {
             self.reasons.push("the file has no links: is --from right?".to_owned());
         }
@@ -73,7 +73,7 @@ impl Report {
 
     /// Returns the exit code: whether each item of the file is here.
     pub(super) fn exit(&self) -> Exit {
-        let is_whole = self.is_complete && self.refused == 0 && self.counts.refused_before == 0;
+        let is_whole = !self.is_cut_off && self.refused == 0 && self.counts.refused_before == 0;
         if is_whole { Exit::Clean } else { Exit::Refused }
     }
 
@@ -92,7 +92,7 @@ impl Report {
     }
 
     pub(super) fn summary(&self, seconds: f64, as_json: bool) -> String {
-        let Self { counts, refused, is_complete, reasons, dropped_reasons, .. } = self;
+        let Self { counts, refused, is_cut_off, reasons, dropped_reasons, .. } = self;
         let ImportCounts { stored, already_there, before, refused_before, disabled, left_out } = counts;
         let read = self.read();
         let count = u32::try_from(*stored).map_or(f64::from(u32::MAX), f64::from);
@@ -100,7 +100,7 @@ impl Report {
         if as_json {
             let summary = json!({
                 "read": read, "stored": stored, "alreadyThere": already_there, "earlierRuns": before,
-                "refusedEarlier": refused_before, "refused": refused, "complete": is_complete,
+                "refusedEarlier": refused_before, "refused": refused, "complete": !is_cut_off,
                 "reasons": reasons, "reasonsLeftOut": dropped_reasons, "disabled": disabled, "leftOut": left_out,
                 "seconds": seconds, "perSecond": rate,
             });
@@ -113,7 +113,7 @@ impl Report {
         if *refused_before > 0 {
             text.push_str(&format!("{refused_before} of the earlier ones were refused then\n"));
         }
-        if !is_complete {
+        if *is_cut_off {
             text.push_str("The file was not read to its end:\n");
         }
         if *disabled > 0 {
@@ -146,7 +146,7 @@ mod tests {
 
     #[test]
     fn warnings_and_summary_agree_on_what_is_lost_and_what_may_be() {
-        let mut report = Report::new(None);
+        let mut report = Report::default();
         report.counts.left_out = [LeftOut::Limits, LeftOut::Password].map(|left| (left.as_str(), 1)).into();
         for text in [report.warnings(Source::Shlink).concat(), report.summary(0.0, false)] {
             assert!(text.contains("1 links may have lost a property"), "{text}");
