@@ -3,7 +3,6 @@
 
 mod entries;
 mod former;
-mod network;
 mod pages;
 mod role;
 mod settings;
@@ -19,7 +18,7 @@ use cli::args::{Database, DatabaseArgs, VisitsStoreArgs};
 use daemon::{LogFormat, Share, parse_duration, parse_duration_or_zero};
 use ipnet::IpNet;
 
-use self::network::parse_network;
+use self::entries::parse_network;
 pub use self::{
     former::Arguments, pages::PageSettings, role::Role, settings::Settings, visits::VisitSettings,
 };

@@ -35,9 +35,9 @@ const STREAM_TIME: Duration = Duration::from_secs(12 * 60 * 60);
 const ANSWER_BYTES: u64 = 16 * 1024 * 1024;
 /// The pauses before each retry, unless the server asks for a longer one.
 const PAUSES: [Duration; 2] = [Duration::from_millis(200), Duration::from_secs(1)];
-/// The maximum length of a path segment, in bytes before it is percent-encoded. The server knows no
-/// longer name.
-const SEGMENT_BYTES: usize = 1_024;
+/// The maximum length of a name in a path, in bytes before it is percent-encoded. The server knows
+/// no longer one.
+pub(super) const NAME_BYTES: usize = 1_024;
 /// The maximum width of an argument in an error, in cells.
 const ARGUMENT_CELLS: usize = 100;
 /// The error text for a change without any flag.
@@ -91,7 +91,7 @@ pub(super) fn given<const COUNT: usize>(fields: [(&str, Option<Value>); COUNT]) 
 /// Percent-encodes a text as one path segment. Returns `None` for a text that would change the
 /// path: an empty or too long one, and `.` and `..`, which are removed on the way.
 pub(super) fn segment(text: &str) -> Option<String> {
-    let is_one = text.len() <= SEGMENT_BYTES && !matches!(text, "" | "." | "..");
+    let is_one = text.len() <= NAME_BYTES && !matches!(text, "" | "." | "..");
     is_one.then(|| utf8_percent_encode(text, ESCAPED).to_string())
 }
 

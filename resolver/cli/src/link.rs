@@ -17,13 +17,12 @@ use self::{
 use crate::{
     Error,
     args::ShowArgs,
-    client::{Call, NOTHING_TO_CHANGE, Query, Server, maybe, segment, wrong},
+    client::{Call, NAME_BYTES, NOTHING_TO_CHANGE, Query, Server, maybe, segment, wrong},
     json_text,
     table::text,
 };
 
 const LINKS: &str = "short-urls";
-const CODE_BYTES: usize = 1_024;
 
 pub(super) async fn run(command: LinkCommand) -> Result<String, Error> {
     match command {
@@ -124,7 +123,7 @@ pub(crate) fn path_of(code: &str) -> Result<String, Error> {
     // As the last segment, these two would address a resource below the link.
     let is_other = names.len() > 1 && matches!(names.last(), Some(&("visits" | "redirect-rules")));
     let segments: Option<Vec<String>> = names.into_iter().map(segment).collect();
-    let segments = segments.filter(|_| code.len() <= CODE_BYTES && !is_other).ok_or_else(|| {
+    let segments = segments.filter(|_| code.len() <= NAME_BYTES && !is_other).ok_or_else(|| {
         wrong("CODE", code, "expected a code as links show it, without the domain and a slash before it")
     })?;
     Ok(format!("{LINKS}/{}", segments.join("/")))

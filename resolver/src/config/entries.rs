@@ -1,12 +1,10 @@
 //! Flags that take several settings in one value: `NAME=VALUE[,NAME=VALUE…]`, in the flag or its
 //! variable. The flag may be repeated; of two entries for one setting the later one holds.
 
-use std::{fmt::Display, ops::RangeInclusive, str::FromStr};
+use std::{fmt::Display, net::IpAddr, ops::RangeInclusive, str::FromStr};
 
 use cli::{Error, wrong_value};
 use ipnet::IpNet;
-
-use super::network::parse_network;
 
 pub(super) struct Entries<'a> {
     flag: &'static str,
@@ -104,6 +102,15 @@ fn begins_entry(text: &str, names: &[&str]) -> bool {
     names.iter().any(|known| *known == name || (known.ends_with(':') && name.starts_with(known)))
 }
 
+/// Parses a network such as `10.0.0.0/8`. An address without a prefix is the network of it alone.
+pub(super) fn parse_network(text: &str) -> Result<IpNet, String> {
+    let text = text.trim();
+    let address = text.parse::<IpAddr>().map(IpNet::from);
+    address.or_else(|_| text.parse()).map_err(|_| {
+        format!("{text:?} is neither an IP address nor a network such as 10.0.0.0/8 or 2001:db8::/32")
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -125,5 +132,20 @@ mod tests {
         let texts = ["base=https://a/".to_owned()];
         let error = Entries::of("--fallback", &names, &texts).err().unwrap().to_string();
         assert_eq!(error, "--fallback base=https://a/: no such setting: use base-url, keyspace:, off");
+    }
+
+    #[test]
+    fn an_address_is_the_network_of_it_alone() {
+        for (text, network) in [
+            ("127.0.0.1", "127.0.0.1/32"),
+            (" ::1 ", "::1/128"),
+            ("10.0.0.0/8", "10.0.0.0/8"),
+            ("2001:db8::/32", "2001:db8::/32"),
+        ] {
+            assert_eq!(parse_network(text), Ok(network.parse().unwrap()), "{text}");
+        }
+        for text in ["", "10.0.0", "10.0.0.0/33", "localhost", "127.0.0.1:80", "[::1]"] {
+            assert!(parse_network(text).is_err(), "{text}");
+        }
     }
 }

@@ -49,7 +49,10 @@ impl Databases {
         let lock = lock_sqlite(database)?;
         let witness = settings.witness.as_deref().map(open_witness).transpose()?;
         let metrics = DatabaseMetrics::new(recorder, &servers(settings));
-        let options = connect_options(settings, &metrics);
+        let options = ConnectOptions {
+            budget: ConnectionBudget::of(settings.database_connections),
+            observer: Arc::<DatabaseMetrics>::clone(&metrics),
+        };
         let store = open_with(database, flags.read_database.as_ref(), witness, &options).await?;
         let (visits, spool) = open_visits(settings, &store, (recorder, &options))?;
         let asking = ask(Arc::clone(&store), Arc::clone(&visits), Arc::clone(&metrics));
@@ -123,11 +126,6 @@ fn open_visits(
     }
     let spool = visits_task::open_spool(&settings.visits, recorder)?;
     Ok((visits, Some(spool)))
-}
-
-fn connect_options(settings: &Settings, metrics: &Arc<DatabaseMetrics>) -> ConnectOptions {
-    let budget = ConnectionBudget::of(settings.database_connections);
-    ConnectOptions { budget, observer: Arc::<DatabaseMetrics>::clone(metrics) }
 }
 
 /// Returns the servers whose answers are followed. SQLite has none.

@@ -2,12 +2,11 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use cli::{args::DatabaseArgs, wait_for};
+use cli::wait_for;
 use codes::{Keyspace, KeyspaceIndex};
 use daemon::{Recorder, TaskSupervisor};
 use issuer::{core::Limits, embedded::Embedded};
 use lookup::keyspaces::Adopted;
-use numbers::Namespace;
 use store::Register;
 use supply::{Clock, IssuerClient, Issuers, Minting, Owner, Spec, Target};
 use tls::ClientTls;
@@ -49,7 +48,12 @@ impl Issuing {
         let tls = flags.issuer_tls(&holder)?;
         let (target, embedded) = if flags.issuer.is_empty() {
             let ledger = flags.database.data_folder().join("ledger.json");
-            let registered = registered(&flags.database, keyspaces, register).await?;
+            // The end of the registered numbers of each keyspace.
+            let mut registered = BTreeMap::new();
+            for (index, keyspace) in keyspaces {
+                let end = wait_for(&flags.database, async || register.registered_end(*index).await).await?;
+                registered.insert(keyspace.name.clone(), end);
+            }
             let started = Embedded::start(&ledger, registered, Limits::default(), tasks).await;
             let embedded =
                 started.map_err(|error| Error::Issuer { exit: error.exit(), source: error.into() })?;
@@ -63,19 +67,6 @@ impl Issuing {
         let client = Arc::new(IssuerClient::new(target));
         Ok((Some(Self { client, owner, mintings, begins_at: *shown_at, tls }), embedded))
     }
-}
-
-async fn registered(
-    database: &DatabaseArgs,
-    keyspaces: &[(KeyspaceIndex, Keyspace)],
-    register: &dyn Register,
-) -> Result<BTreeMap<Namespace, u64>, Error> {
-    let mut ends = BTreeMap::new();
-    for (index, keyspace) in keyspaces {
-        let end = wait_for(database, async || register.registered_end(*index).await).await?;
-        ends.insert(keyspace.name.clone(), end);
-    }
-    Ok(ends)
 }
 
 /// Creates the mintings of the configured keyspaces, the default one first. Keyspaces of earlier
