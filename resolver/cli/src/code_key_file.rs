@@ -3,6 +3,7 @@
 use std::{
     fs,
     io::{self, ErrorKind, Write as _},
+    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
     path::Path,
 };
 
@@ -30,14 +31,9 @@ pub fn read(path: &Path) -> io::Result<CodeKey> {
 /// # Errors
 /// Returns an error if the file exists or cannot be written, or the system has no random bytes.
 pub fn create(path: &Path) -> io::Result<CodeKey> {
-    let random = |error| io::Error::other(format!("no random bytes from the system: {error}"));
-    let key = CodeKey::draw().map_err(random)?;
-    write(path, &key)?;
-    Ok(key)
-}
-
-fn write(path: &Path, key: &CodeKey) -> io::Result<()> {
-    use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+    let key = CodeKey::draw().map_err(|error: getrandom::Error| {
+        io::Error::other(format!("no random bytes from the system: {error}"))
+    })?;
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     if let Some(folder) = folder {
         fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
@@ -46,7 +42,8 @@ fn write(path: &Path, key: &CodeKey) -> io::Result<()> {
     writeln!(file, "{}", key.reveal())?;
     file.sync_all()?;
     // The folder is synced as well, because it holds the name of the new file.
-    fs::File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
+    fs::File::open(folder.unwrap_or(Path::new(".")))?.sync_all()?;
+    Ok(key)
 }
 
 #[cfg(test)]
