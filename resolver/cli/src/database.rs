@@ -1,6 +1,6 @@
 //! Opens the database of a command, and waits until it answers.
 
-use std::{path::Path, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use store::{
     Store, StoreError, Witness,
@@ -49,18 +49,15 @@ pub async fn open_with(
             })
         }
         Database::Sqlite(path) => {
-            let store = open_sqlite(path).await.map_err(malformed)?;
+            let path = path.to_owned();
+            let opened = tokio::task::spawn_blocking(move || SqliteStore::open(&path)).await;
+            let store = opened.unwrap_or(Err(StoreError::Stopped)).map_err(malformed)?;
             Ok(match witness {
                 Some(witness) => Arc::new(store.witnessed_by(witness)),
                 None => Arc::new(store),
             })
         }
     }
-}
-
-async fn open_sqlite(path: &Path) -> Result<SqliteStore, StoreError> {
-    let path = path.to_owned();
-    tokio::task::spawn_blocking(move || SqliteStore::open(&path)).await.unwrap_or(Err(StoreError::Stopped))
 }
 
 /// Opens an existing database. A command that only reads or fills a database must not create one: a

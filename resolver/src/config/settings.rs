@@ -137,7 +137,9 @@ impl Config {
             database_connections: limits
                 .number("database-connections", ConnectionBudget::MIN..=ConnectionBudget::MAX)?
                 .unwrap_or(ConnectionBudget::DEFAULT),
-            threads: limits.number("threads", 1..=1_024)?.unwrap_or_else(cores),
+            threads: limits
+                .number("threads", 1..=1_024)?
+                .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from)),
             fast_path: tuning.fast_path,
             visits,
             webhooks: self.webhook_sender()?,
@@ -292,10 +294,6 @@ fn default_domain(public_url: &str) -> PublicUrl {
     let (scheme, authority) = public_url.split_once("://").unwrap_or(("http", public_url));
     let protocol = Protocol::parse(&scheme.to_ascii_lowercase()).unwrap_or(Protocol::Http);
     PublicUrl { protocol, authority: authority.to_ascii_lowercase() }
-}
-
-fn cores() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 #[cfg(test)]

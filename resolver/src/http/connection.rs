@@ -10,6 +10,7 @@ use std::{
     time::Duration,
 };
 
+use api::rest;
 use daemon::traces::Span;
 use futures_util::future::Either;
 use hyper::{
@@ -140,11 +141,13 @@ pub(super) async fn serve_with_hyper(
 
     let service = service_fn(move |request: hyper::Request<Incoming>| {
         let request = secure::as_http1(request);
-        let is_streamed = router::is_streamed(&request);
+        // The answer begins before the body of the request has ended.
+        let is_streamed = rest::is_bulk(request.method(), request.uri().path());
         let visitor = visitor(&thread.service.clients, peer, is_proxy, &request);
         let begun = Begun::new(&thread.service, (visitor.client, is_proxy), &request);
         if !names_one_host(&request) {
-            return Either::Left(ready(Ok::<_, Infallible>(begun.finish(&thread, no_host(), true))));
+            let no_host = answer(StatusCode::BAD_REQUEST, TEXT, "expected one line with the header Host\n");
+            return Either::Left(ready(Ok::<_, Infallible>(begun.finish(&thread, no_host, true))));
         }
         let cached = || redirect::answer_cached(&thread.redirects, visitor, &request);
         if let Some(answer) = thread.service.serves_visitors.then(cached).flatten() {
@@ -230,10 +233,6 @@ fn visitor<B>(clients: &Clients, peer: IpAddr, is_proxy: bool, request: &hyper::
 fn names_one_host<B>(request: &hyper::Request<B>) -> bool {
     let count = request.headers().get_all(HOST).iter().count();
     count == 1 || (count == 0 && request.version() < Version::HTTP_11)
-}
-
-fn no_host() -> Answer {
-    answer(StatusCode::BAD_REQUEST, TEXT, "expected one line with the header Host\n")
 }
 
 /// A request that hyper has read, until its answer is complete.

@@ -16,11 +16,6 @@ use web::{Answer, TEXT, answer, empty, request_durations::route_of};
 
 use super::ListenerThread;
 
-/// Returns whether the answer to a request begins before its body has ended.
-pub(super) fn is_streamed(request: &Request<Incoming>) -> bool {
-    rest::is_bulk(request.method(), request.uri().path())
-}
-
 /// Answers a request, and marks the answer with its route.
 pub(super) async fn route(thread: &ListenerThread, visitor: Visitor, request: Request<Incoming>) -> Answer {
     let name = match request.uri().path() {
