@@ -45,7 +45,7 @@ pub enum LinkCommand {
 }
 
 /// The fields that a create and an edit can set.
-#[derive(Clone, Debug, Default, Args)]
+#[derive(Clone, Debug, Args)]
 pub struct LinkSetters {
     /// Tag of the link; can be repeated. An edit replaces all tags of the link.
     #[arg(long, value_name = "TAG")]
@@ -195,7 +195,7 @@ pub struct LinkEditArgs {
 }
 
 /// Changes that only an edit can make: clearing a field, or turning a switch back.
-#[derive(Clone, Debug, Default, Args)]
+#[derive(Clone, Debug, Args)]
 pub struct LinkClears {
     /// Remove all tags.
     #[arg(long, conflicts_with = "tag")]

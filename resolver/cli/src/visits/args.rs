@@ -19,7 +19,7 @@ pub enum VisitsCommand {
 }
 
 /// Whose visits to select: link, tag, domain or all.
-#[derive(Clone, Debug, Default, Args)]
+#[derive(Clone, Debug, Args)]
 pub struct VisitsOf {
     /// Code or custom slug of a link, without the domain.
     #[arg(conflicts_with_all = ["tag", "orphans"])]
