@@ -157,8 +157,7 @@ impl Parts<'_> {
         let lookup = Arc::new(lookup);
         let config = CreatorConfig {
             mintings: mintings.clone(),
-            links: store.clone(),
-            register: store.clone(),
+            store: store.clone(),
             owner,
             lookup: Arc::clone(&lookup),
             turns: Arc::new(KeyPermits::new(TURNS)),
@@ -178,8 +177,7 @@ impl Parts<'_> {
         let reserver = Reserver {
             lookup: Arc::clone(&lookup),
             client,
-            register: store.clone(),
-            links: store.clone(),
+            store: store.clone(),
             mint: Arc::clone(&mint),
             mintings,
             domain_cache: Arc::clone(&domain_cache),

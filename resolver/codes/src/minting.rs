@@ -331,7 +331,7 @@ mod tests {
         let absent = "keyspace x=3:a-z has index 3 here, and is not in the database any more";
         let difference = |stored: &[_]| mint.compare(stored).unwrap_err().to_string();
         assert_eq!(difference(&[]), absent);
-        assert_eq!(difference(&[(other, keyspace.clone())]), absent, "ids hold the index");
+        assert_eq!(difference(&[(other, keyspace)]), absent, "ids hold the index");
         for text in ["y=3:0-9", "x=3:a-y", "x=4:a-z", "x=3:a-z:hand-picked"] {
             let another = format!("index 3 is keyspace x=3:a-z here, and {text} in the database");
             assert_eq!(difference(&[(index, stored(text))]), another);
