@@ -10,6 +10,8 @@ use reqwest::Method;
 use serde_json::Value;
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+/// The call that adds a rule for targets.
+const RULE: &str = "setTarget";
 /// The call whose answer does not end.
 const STREAM: &str = "watchVisits";
 const RUN_WITHIN: Duration = Duration::from_secs(400);
@@ -97,7 +99,33 @@ phases.coverage.enabled = false
 "#;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_answer_is_one_that_the_document_describes() {
+async fn answers_of_a_sample_of_calls_are_what_the_document_describes() {
+    // Creates are among them, because most calls want a link that exists.
+    const CREATE: &str = "createShortUrl";
+    compare_answers(|ids| {
+        let others = ids.iter().filter(|id| *id != CREATE && *id != RULE && *id != STREAM);
+        let sample: Vec<String> = others.step_by(4).cloned().chain([CREATE.to_owned()]).collect();
+        vec![sample]
+    })
+    .await;
+}
+
+mod long {
+    use super::*;
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn every_answer_is_one_that_the_document_describes() {
+        compare_answers(|ids| {
+            let others = ids.iter().filter(|id| *id != RULE && *id != STREAM).cloned();
+            // Once a rule allows some hosts, links to all others are refused, so it comes last.
+            vec![others.collect(), vec![RULE.to_owned()]]
+        })
+        .await;
+    }
+}
+
+/// Calls the operations that `choose` returns of all ids, one list after the other.
+async fn compare_answers(choose: impl FnOnce(&[String]) -> Vec<Vec<String>>) {
     let (scratch, resolver) = (Scratch::new().unwrap(), Resolver::embedded().unwrap().start().await.unwrap());
     let mut document = document(&resolver).await;
     close(&mut document["components"]["schemas"]);
@@ -108,15 +136,14 @@ async fn every_answer_is_one_that_the_document_describes() {
     std::fs::write(path("hooks.py"), HOOKS).unwrap();
     std::fs::write(path("schemathesis.toml"), SETTINGS).unwrap();
 
-    let calls = operations(&document).len();
-    // Once a rule allows some hosts, links to all others are refused. So `setTarget` runs last.
-    for (choice, tested) in [("--exclude-operation-id", calls - 2), ("--include-operation-id", 1)] {
+    for chosen in choose(&operation_ids(&document)) {
+        let tested = chosen.len();
         let schemathesis = Launch::new(&scratch, "schemathesis", in_venv("schemathesis"))
             .env("PYTHONPATH", scratch.path())
             .env("OPENAPI_KEY", resolver.api.key())
             .args(["--config-file", "schemathesis.toml", "run", "openapi.json", "--no-color"])
-            .args(["--url", resolver.api.url(), choice, "setTarget"])
-            .args(["--exclude-operation-id", STREAM]);
+            .args(["--url", resolver.api.url()])
+            .args(chosen.iter().flat_map(|id| ["--include-operation-id", id.as_str()]));
         let finished = schemathesis.run(RUN_WITHIN).await.unwrap();
         assert!(finished.status.success(), "{}\n{}", finished.stdout, finished.stderr);
         assert!(finished.stdout.contains(&format!("Tested: {tested}\n")), "{tested}: {}", finished.stdout);
@@ -183,6 +210,16 @@ fn operations(document: &Value) -> Vec<(Method, String)> {
         methods.into_iter().map(|method| (method, path.clone())).collect::<Vec<_>>()
     };
     paths.iter().flat_map(of_path).collect()
+}
+
+/// Returns the ids of the document's operations.
+fn operation_ids(document: &Value) -> Vec<String> {
+    let paths = document["paths"].as_object().unwrap().values();
+    let of_path = |item: &Value| -> Vec<String> {
+        let calls = item.as_object().unwrap().values();
+        calls.map(|call| call["operationId"].as_str().unwrap().to_owned()).collect()
+    };
+    paths.flat_map(of_path).collect()
 }
 
 /// Forbids fields that a schema does not describe. The document itself allows more fields in

@@ -58,7 +58,7 @@ pub(super) async fn form_token(url: &str, cookie: &str) -> String {
 
 /// Runs a script of `tests/browser` in a folder with the installed packages, and returns what it
 /// printed.
-pub(super) async fn run_script(scratch: &Scratch, script: &str, api: &Api, args: Option<String>) -> String {
+pub(super) async fn run_script(scratch: &Scratch, script: &str, api: &Api, args: &[&str]) -> String {
     let folder = scratch.folder("browser").unwrap();
     std::fs::copy(Path::new(ROOT).join("tests/browser").join(script), folder.join(script)).unwrap();
     let packages = Path::new(ROOT).join(INSTALLED).join("node_modules");
@@ -84,6 +84,31 @@ fn green_square() -> Vec<u8> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_page_is_used_in_a_browser() {
+    use_every_page("sample", None).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sample_of_twenty_tasks_is_done_in_a_browser() {
+    do_tasks("sample").await;
+}
+
+mod long {
+    use super::*;
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn every_page_is_checked_in_every_view() {
+        // The folder for pictures of every page, if they are wanted.
+        use_every_page("all", std::env::var("SHORTMINT_PICTURES").ok()).await;
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn twenty_tasks_are_done_in_a_browser() {
+        println!("{}", do_tasks("all").await);
+    }
+}
+
+/// Uses every page. Of the views of each (colours, language, width), all are checked, or a sample.
+async fn use_every_page(views: &str, pictures: Option<String>) {
     let scratch = Scratch::new().unwrap();
     let theme = ["--theme", "name=Ours <b>&amp;,footer=© <script>window.wasRun=1</script>"];
     let logo = scratch.path().join("logo.png");
@@ -93,23 +118,22 @@ async fn every_page_is_used_in_a_browser() {
     let resolver =
         resolver.args(["--proxy-headers", "country=X-Country", "--trusted-proxies", "127.0.0.0/8"]);
     let resolver = resolver.start().await.unwrap();
-    // The folder for pictures of every page, if they are wanted.
-    let pictures = std::env::var("SHORTMINT_PICTURES").ok();
-    let printed = run_script(&scratch, "pages.mjs", &resolver.api, pictures).await;
+    let args: Vec<&str> = [views].into_iter().chain(pictures.as_deref()).collect();
+    let printed = run_script(&scratch, "pages.mjs", &resolver.api, &args).await;
     assert!(printed.contains("all holds"), "{printed}");
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn twenty_tasks_are_done_in_a_browser() {
+/// Does all tasks or a sample, and returns the table of their clicks.
+async fn do_tasks(which: &str) -> String {
     let scratch = Scratch::new().unwrap();
     let country = ["--proxy-headers", "country=X-Country", "--trusted-proxies", "127.0.0.0/8"];
     let cluster = Cluster::builder().resolvers(1).resolver_args(country).start().await.unwrap();
     let api = &cluster.resolvers[0].api;
     make_a_campaign(&cluster, api).await;
     let downloads = scratch.folder("downloads").unwrap().to_str().unwrap().to_owned();
-    let printed = run_script(&scratch, "tasks.mjs", api, Some(downloads)).await;
-    println!("{printed}");
+    let printed = run_script(&scratch, "tasks.mjs", api, &[which, &downloads]).await;
     assert!(printed.contains("all are done"), "{printed}");
+    printed
 }
 
 /// Makes twelve links with the tag `campaign` that are a month old, each with visits of last month,

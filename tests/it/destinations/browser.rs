@@ -78,7 +78,7 @@ async fn in_chromium(scratch: &Scratch, api: &Api, mut cases: Value) -> Results 
     cases["domain"] = json!(SITE);
     let folder = scratch.folder("cases").unwrap();
     fs::write(folder.join("cases.json"), cases.to_string()).unwrap();
-    let printed = run_script(scratch, "targets.mjs", api, Some(folder.to_str().unwrap().to_owned())).await;
+    let printed = run_script(scratch, "targets.mjs", api, &[folder.to_str().unwrap()]).await;
     assert!(printed.contains("all are read"), "{printed}");
     serde_json::from_slice(&fs::read(folder.join("results.json")).unwrap()).unwrap()
 }
