@@ -9,7 +9,6 @@ mod bootstrap;
 pub mod completions;
 pub mod config;
 pub mod config_check;
-pub mod http;
 mod server;
 
 pub use cli::Error;

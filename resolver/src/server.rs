@@ -38,7 +38,6 @@ use crate::{
     Error,
     bootstrap::{Bootstrapped, bootstrap},
     config::Settings,
-    http,
 };
 
 /// The sockets that the daemon serves on; a test binds port 0.
@@ -62,7 +61,8 @@ impl Listeners {
             move |error: io::Error| wrong_value(flag, address, format!("cannot listen: {error}"))
         };
         Ok(Self {
-            public: http::bind(flags.listen, settings.threads).map_err(wrong("--listen", flags.listen))?,
+            public: listener::bind(flags.listen, settings.threads)
+                .map_err(wrong("--listen", flags.listen))?,
             admin: daemon::bind(flags.admin_listen).map_err(wrong("--admin-listen", flags.admin_listen))?,
             grpc: flags
                 .grpc_listen

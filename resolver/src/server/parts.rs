@@ -20,6 +20,7 @@ use app::{
 use codes::Mint;
 use daemon::{TaskSupervisor, traces::Traces};
 use limits::{Budgets, ConnectionLimits, Connections, ListenerLimits, Resources};
+use listener::PublicService;
 use lookup::{
     Lookup,
     domain_cache::{DirectoryConfig, DomainCache},
@@ -39,7 +40,7 @@ use visit_store::VisitStore;
 use web::{client_limits::Clients, request_durations::RequestDurations};
 
 use super::{issuing::Issuing, running::Stoppable};
-use crate::{config::Settings, http::PublicService};
+use crate::config::Settings;
 
 /// Of so many public connections, one can be a subscription to live visits.
 const LIVE_SHARE: u64 = 4;

@@ -11,6 +11,7 @@ use cli::wrong_value;
 use daemon::{Liveness, TaskSupervisor};
 use ingest::upkeep;
 use issuer::embedded::Embedded;
+use listener::PublicService;
 use supply::StopReason;
 use tokio::{
     net::TcpListener,
@@ -28,7 +29,6 @@ use super::{
 use crate::{
     Error,
     config::{Config, Settings},
-    http::{self, PublicService},
 };
 
 /// The deadline for creates under way when the process stops.
@@ -63,7 +63,7 @@ impl Running {
         }
         let storing = spool.map(|spool| VisitTasks::start(settings, spool, &databases.visits, domains));
         let stop = CancellationToken::new();
-        let public = tokio::spawn(http::serve(public, Arc::clone(service), stop.clone(), liveness));
+        let public = tokio::spawn(listener::serve(public, Arc::clone(service), stop.clone(), liveness));
         let listening = stop.drop_guard();
         let grpc = grpc.zip(service.api.clone());
         let grpc = grpc.map(|(listener, api)| {

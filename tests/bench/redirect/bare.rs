@@ -12,7 +12,7 @@ use hyper::{
     service::service_fn,
 };
 use hyper_util::rt::TokioIo;
-use resolver::http::bind;
+use listener::bind;
 
 /// The flags of `bench bare-hyper`.
 #[derive(Clone, Debug, clap::Args)]

@@ -15,7 +15,7 @@ use limits::{TimedStream, http2_windows::PUBLIC};
 use tls::{HTTP2, ServerTls};
 use tokio::net::TcpStream;
 
-use super::{
+use crate::{
     ListenerThread,
     connection::{HEAD_BYTES, Protocol, serve_with_hyper},
 };

@@ -14,7 +14,7 @@ use redirect::{
 };
 use web::{Answer, TEXT, answer, empty, request_durations::route_of};
 
-use super::ListenerThread;
+use crate::ListenerThread;
 
 /// Answers a request, and marks the answer with its route.
 pub(super) async fn route(thread: &ListenerThread, visitor: Visitor, request: Request<Incoming>) -> Answer {

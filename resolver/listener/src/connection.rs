@@ -42,7 +42,7 @@ use web::{
     request_id::RequestId,
 };
 
-use super::{ListenerThread, PublicService, router, secure};
+use crate::{ListenerThread, PublicService, router, secure};
 
 /// The head of a request, and so the longest header.
 pub(super) const HEAD_BYTES: usize = 16 * 1024;

@@ -3,15 +3,15 @@
 //! Requests arrive in plaintext over HTTP/1.1, usually from a proxy, or with TLS over HTTP/2 and
 //! HTTP/1.1 (`secure`).
 //!
-//! Data flows one way: `listener` accepts on one single-threaded runtime per core, `connection`
+//! Data flows one way: `accept` accepts on one single-threaded runtime per core, `connection`
 //! reads requests, `router` decides what a request is, and the crate `redirect` or `api` answers
 //! it. Redirects of links that the thread knows are answered without hyper (`redirect::fast_path`).
 //! The listener's threads parse, look into the cache and wait. They poll creates as well, because a
 //! create does little more (`web::run_to_end`). Every other call of the API runs on the daemon's
 //! own runtime beside them. Stores and their connections belong to that runtime in any case.
 
+mod accept;
 mod connection;
-mod listener;
 mod router;
 mod secure;
 
@@ -35,33 +35,38 @@ use web::{
     wakeups::Wakeups,
 };
 
-pub use listener::bind;
-pub(crate) use listener::serve;
+pub use accept::{bind, serve};
 
 /// The services behind the public listener, which all its threads share.
-pub(crate) struct PublicService {
-    pub(crate) redirector: Arc<Redirector>,
+pub struct PublicService {
+    /// What answers visitors.
+    pub redirector: Arc<Redirector>,
     /// The API; `None` on a node that serves visitors only.
-    pub(crate) api: Option<Arc<Api>>,
+    pub api: Option<Arc<Api>>,
     /// The pages that need the API, and `None` where that is.
-    pub(crate) pages: Option<Arc<Pages>>,
-    pub(crate) renderer: Arc<Renderer>,
-    pub(crate) is_https: bool,
-    pub(crate) serves_visitors: bool,
+    pub pages: Option<Arc<Pages>>,
+    /// What writes the pages that visitors see.
+    pub renderer: Arc<Renderer>,
+    /// Whether the public URL begins with `https:`.
+    pub is_https: bool,
+    /// Whether visitors are served, and not only the API.
+    pub serves_visitors: bool,
     /// Trusted proxies and the limits of each client.
-    pub(crate) clients: Arc<Clients>,
-    pub(crate) connections: Arc<Connections>,
+    pub clients: Arc<Clients>,
+    /// All connections to the listener, with their limits.
+    pub connections: Arc<Connections>,
     /// Whether redirects of known links are answered without hyper.
-    pub(crate) fast_path: bool,
-    pub(crate) durations: Arc<RequestDurations>,
+    pub fast_path: bool,
+    /// The durations of requests by route.
+    pub durations: Arc<RequestDurations>,
     /// TLS, if connections have to begin with it.
-    pub(crate) tls: Option<ServerTls>,
+    pub tls: Option<ServerTls>,
     /// Traces of requests, if there is a collector.
-    pub(crate) traces: Option<Arc<Traces>>,
+    pub traces: Option<Arc<Traces>>,
     /// The requests that are logged.
-    pub(crate) access_log: Share,
+    pub access_log: Share,
     /// Set while this process asks its clients to connect elsewhere.
-    pub(crate) draining: AtomicBool,
+    pub draining: AtomicBool,
 }
 
 impl PublicService {

@@ -32,7 +32,7 @@ use tokio_util::{
     task::{AbortOnDropHandle, TaskTracker},
 };
 
-use super::{ListenerThread, PublicService, connection::serve_connection};
+use crate::{ListenerThread, PublicService, connection::serve_connection};
 
 /// The length of the accept queue of each thread; the kernel's own limit applies too.
 const BACKLOG: i32 = 4_096;
@@ -68,7 +68,10 @@ fn bind_one(address: SocketAddr) -> io::Result<StdListener> {
 
 /// Serves on every socket, each on its own thread, until `closing` is cancelled. Returns when all
 /// threads have ended.
-pub(crate) async fn serve(
+///
+/// # Errors
+/// Returns an error if a thread cannot be started, or a socket cannot be read.
+pub async fn serve(
     sockets: Vec<StdListener>,
     service: Arc<PublicService>,
     closing: CancellationToken,
