@@ -219,21 +219,8 @@ mod tests {
         let long = "a.".repeat(200);
         // Short as written, and too long as requests name it.
         let in_punycode = "㍿".repeat(80);
-        for text in [
-            "",
-            "localhost:80000",
-            "a:b:1",
-            "a:+1",
-            "a:0",
-            "127.0.0.1",
-            "[::1]",
-            "???/&%$&",
-            "a b",
-            "a..b",
-            "-a.b",
-            &long,
-            &in_punycode,
-        ] {
+        let wrong = "|localhost:80000|a:b:1|a:+1|a:0|127.0.0.1|[::1]|???/&%$&|a b|a..b|-a.b";
+        for text in wrong.split('|').chain([&*long, &*in_punycode]) {
             assert_eq!(Authority::parse(text), Err(NOT_A_HOST), "{text:?}");
         }
     }

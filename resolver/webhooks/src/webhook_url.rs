@@ -172,21 +172,9 @@ mod tests {
 
     #[test]
     fn literal_addresses_that_are_not_public_are_refused_in_every_form() {
-        for host in [
-            "127.0.0.1",
-            "127.1",
-            "0x7f.1",
-            "2130706433",
-            "0177.0.0.1",
-            "127.0.0.1.",
-            "１２７.0.0.1",
-            "0",
-            "169.254.169.254",
-            "[::1]",
-            "[::ffff:169.254.169.254]",
-            "[fd00:ec2::254]",
-            "[64:ff9b::a00:1]",
-        ] {
+        let hosts = "127.0.0.1 127.1 0x7f.1 2130706433 0177.0.0.1 127.0.0.1. １２７.0.0.1 0 \
+                     169.254.169.254 [::1] [::ffff:169.254.169.254] [fd00:ec2::254] [64:ff9b::a00:1]";
+        for host in hosts.split(' ') {
             check_refused(&format!("https://{host}/"), "is not a public address");
         }
     }

@@ -214,18 +214,9 @@ mod tests {
         ] {
             assert_eq!(Date::parse(text(written)).unwrap().time.as_second(), seconds, "{written}");
         }
-        for written in [
-            "tomorrow",
-            "2030",
-            "2030-02-30",
-            "2030-1-1",
-            "2030-01-01T10:00:00",
-            "2030-01-01T25:00:00Z",
-            "99999-01-01",
-            "٢٠٣٠-٠١-٠١",
-            " 2030-01-01",
-            "-",
-        ] {
+        let wrong = "tomorrow|2030|2030-02-30|2030-1-1|2030-01-01T10:00:00|2030-01-01T25:00:00Z|\
+                     99999-01-01|٢٠٣٠-٠١-٠١| 2030-01-01|-";
+        for written in wrong.split('|') {
             assert_eq!(Date::parse(text(written)), None, "{written}");
         }
     }
@@ -250,30 +241,10 @@ mod tests {
             assert!(parsed.contains(inside.parse().unwrap()), "{pattern} {inside}");
             assert!(!parsed.contains(outside.parse().unwrap()), "{pattern} {outside}");
         }
-        for pattern in [
-            "1.2.3",
-            "1.2.3.4.5",
-            "1.2.3.256",
-            "1.2.3.04",
-            " 1.2.3.4",
-            "1.2.3.4/33",
-            "1.2.3.4/",
-            "1.2.3.4/-1",
-            "/24",
-            "::1/129",
-            ":::1",
-            "fe80::1%eth0",
-            "1.2.*",
-            "1.2.*.4.*",
-            "1.2.*.+4",
-            "1.2.*.04",
-            "1.2.3*.4",
-            "1.2.**.4",
-            "1.2.*.0/24",
-            "2001:db8::*",
-            "*",
-            "localhost",
-        ] {
+        let wrong = "1.2.3|1.2.3.4.5|1.2.3.256|1.2.3.04| 1.2.3.4|1.2.3.4/33|1.2.3.4/|1.2.3.4/-1|/24|\
+                     ::1/129|:::1|fe80::1%eth0|1.2.*|1.2.*.4.*|1.2.*.+4|1.2.*.04|1.2.3*.4|1.2.**.4|\
+                     1.2.*.0/24|2001:db8::*|*|localhost";
+        for pattern in wrong.split('|') {
             assert_eq!(AddressPattern::parse(text(pattern)), None, "{pattern}");
         }
     }
