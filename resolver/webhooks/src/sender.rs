@@ -44,34 +44,26 @@ use crate::{
 };
 
 /// The largest body of a request in bytes.
-pub const MAX_BODY: usize = 256 * 1024;
+const MAX_BODY: usize = 256 * 1024;
 /// The number of bytes of an answer's body that are kept.
 const MAX_EXCERPT: usize = 4 * 1024;
 /// The largest head of an answer in bytes.
 const MAX_HEAD: usize = 16 * 1024;
-/// The longest time limit. Longer ones are cut to it.
-const MAX_TOTAL: Duration = Duration::from_secs(60);
 const USER_AGENT: &str = concat!("Shortmint-Webhooks/", env!("CARGO_PKG_VERSION"));
 
-/// The reason of an attempt whose answer did not come in time.
 const LATE: &str = "no answer came in time: the receiver may have the event";
 
 /// The time limits of an attempt.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Timeouts {
+#[derive(Clone, Copy, Debug)]
+struct Timeouts {
     /// From the end of the lookup until a connection is open, TLS included.
-    pub connect: Duration,
+    connect: Duration,
     /// The whole attempt: the lookup, the connection, the request, and the answer with as much of
-    /// its body as is read. At most 60 s.
-    pub total: Duration,
+    /// its body as is read.
+    total: Duration,
 }
 
-impl Default for Timeouts {
-    /// Returns 5 s for the connection and 15 s in total.
-    fn default() -> Self {
-        Self { connect: Duration::from_secs(5), total: Duration::from_secs(15) }
-    }
-}
+const TIMEOUTS: Timeouts = Timeouts { connect: Duration::from_secs(5), total: Duration::from_secs(15) };
 
 /// The certificate authorities that may sign certificates of receivers.
 #[derive(Clone, Debug)]
@@ -109,6 +101,7 @@ impl Roots {
 pub struct Sender {
     /// The policy, with which URLs are to be parsed.
     pub policy: Policy,
+    timeouts: Timeouts,
     tls: Arc<ClientConfig>,
     /// Slots of lookups of hosts that are under way.
     lookups: Arc<Semaphore>,
@@ -122,23 +115,16 @@ impl Sender {
             .expect("the provider has all versions of TLS");
         let mut tls = tls.with_root_certificates(roots.0).with_no_client_auth();
         tls.resumption = Resumption::disabled();
-        Self { policy, tls: Arc::new(tls), lookups: Arc::new(Semaphore::new(MAX_UNDER_WAY)) }
+        let lookups = Arc::new(Semaphore::new(MAX_UNDER_WAY));
+        Self { policy, timeouts: TIMEOUTS, tls: Arc::new(tls), lookups }
     }
 
-    /// Makes one attempt: sends the JSON body with the signed headers, and reads the answer, at
-    /// most for the total time limit.
-    pub async fn deliver(
-        &self,
-        url: &WebhookUrl,
-        headers: &SignedHeaders,
-        body: &[u8],
-        timeouts: Timeouts,
-    ) -> Attempt {
-        let total = timeouts.total.min(MAX_TOTAL);
-        let deadline = Instant::now() + total;
-        let connect = timeouts.connect.min(total);
+    /// Makes one attempt: sends the JSON body with the signed headers, and reads the answer, within
+    /// 15 s.
+    pub async fn deliver(&self, url: &WebhookUrl, headers: &SignedHeaders, body: &[u8]) -> Attempt {
+        let deadline = Instant::now() + self.timeouts.total;
         let answered = match self.request(url, headers, body) {
-            Ok(request) => self.exchange(url, request, connect, deadline).await,
+            Ok(request) => self.exchange(url, request, deadline).await,
             Err(failure) => Err(failure),
         };
         match answered {
@@ -185,14 +171,13 @@ impl Sender {
         &self,
         url: &WebhookUrl,
         request: Request<Full<Bytes>>,
-        connect: Duration,
         deadline: Instant,
     ) -> Result<(Response<Incoming>, Connection), Failure> {
         let resolved = timeout_at(deadline, resolve(&self.lookups, &url.host, url.port)).await;
         let addresses =
             resolved.map_err(|_| Failure::again("the time was over while resolving the host"))??;
         self.policy.check(&addresses).map_err(|refused| Failure::again(refused.to_string()))?;
-        let connected_by = deadline.min(Instant::now() + connect);
+        let connected_by = deadline.min(Instant::now() + self.timeouts.connect);
         let stream = dial(&addresses, connected_by).await?;
         if url.is_plain_text {
             return send(stream, request, deadline).await;
