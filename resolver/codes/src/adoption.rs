@@ -27,7 +27,7 @@ pub fn plan_adoption(
             return Err(reason.into());
         }
         let highest = adopted.iter().chain(&new).map(|(index, _)| index.get()).max().unwrap_or(0);
-        let index = KeyspaceIndex::new(i64::from(highest) + 1).map_err(|error| error.to_string())?;
+        let index = KeyspaceIndex::new(i64::from(highest) + 1)?;
         new.push((index, keyspace.clone()));
     }
     Ok(new)

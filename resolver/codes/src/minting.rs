@@ -34,17 +34,12 @@ pub struct Minted {
     pub code: Code,
 }
 
-/// A keyspace index that is not from 1 to 32767.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("keyspace index: expected 1 to 32767, got {0}")]
-pub struct IndexError(i64);
-
 impl KeyspaceIndex {
     /// Validates and wraps an index: link ids stay positive.
-    pub fn new(index: i64) -> Result<Self, IndexError> {
+    pub fn new(index: i64) -> Result<Self, Invalid> {
         match u16::try_from(index) {
             Ok(small) if (1..1 << 15).contains(&small) => Ok(Self(small)),
-            _ => Err(IndexError(index)),
+            _ => Err(Invalid::because("keyspace index: expected 1 to 32767")),
         }
     }
 
@@ -254,13 +249,10 @@ mod tests {
     proptest! {
         #[test]
         fn long_codes_lead_back_to_their_numbers_and_stay_in_their_class(
-            len in 4_usize..=8, class in 0..CLASSES.len(), fraction in 0.0..1.0_f64, offset in 0_u64..64,
+            len in 4_usize..=8, class in 0..CLASSES.len(), number in any::<u64>(),
         ) {
             let (mint, index, keyspace) = mint(len, CLASSES[class]);
-            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss,
-                reason = "any number of the keyspace will do")]
-            let number = ((keyspace.capacity() as f64 * fraction) as u64 + offset) % keyspace.capacity();
-            let minted = mint.mint(index, number);
+            let minted = mint.mint(index, number % keyspace.capacity());
             prop_assert!(keyspace.contains(&minted.code));
             prop_assert_eq!(mint.read(&minted.code), Some(minted.id));
         }
@@ -342,8 +334,7 @@ mod tests {
     fn an_id_packs_keyspace_and_number_and_stays_positive() {
         let largest = LinkId::new(KeyspaceIndex::new(32_767).unwrap(), Span::LIMIT - 1);
         assert_eq!(largest.get(), i64::MAX);
-        assert_eq!(KeyspaceIndex::new(32_768), Err(IndexError(32_768)));
-        assert_eq!(KeyspaceIndex::new(0), Err(IndexError(0)));
+        assert!(KeyspaceIndex::new(32_768).is_err() && KeyspaceIndex::new(0).is_err());
         let one = KeyspaceIndex::new(1).unwrap();
         assert_eq!(LinkId::range(one, Span::new(2, 3).unwrap()), ((1 << 48) + 2, (1 << 48) + 5));
         assert!(LinkId::new(one, Span::LIMIT - 1) < LinkId::new(KeyspaceIndex::new(2).unwrap(), 0));
