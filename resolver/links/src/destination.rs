@@ -105,26 +105,14 @@ mod tests {
 
     #[test]
     fn a_host_is_found_in_every_spelling_that_browsers_take() {
-        for target in [
-            "https://denied.example",
-            "HTTPS://DENIED.example:8443/x",
-            "https:/\\user:pw@denied.example",
-            "//denied.example/",
-            "/\\denied.example",
-            "\\\\denied.example",
-            "/\t/denied.example",
-            " \u{1}\nht\ttps://denied\n.example",
-            "https://denied.example...",
-            "https://denied%2Eexample",
-            "https://%64enied.example",
-            "https://ｄｅｎｉｅｄ。example",
-            "https://de\u{ad}nied.example",
-            "https://ok.example\\@denied.example/../",
-            "https:////denied.example",
-            "wss://denied.example",
-            "app://denied.example/x",
-            "app://%64ENIED.example/x",
-        ] {
+        let spellings = "https://denied.example|HTTPS://DENIED.example:8443/x|\
+                         https:/\\user:pw@denied.example|//denied.example/|/\\denied.example|\
+                         \\\\denied.example|/\t/denied.example| \u{1}\nht\ttps://denied\n.example|\
+                         https://denied.example...|https://denied%2Eexample|https://%64enied.example|\
+                         https://ｄｅｎｉｅｄ。example|https://de\u{ad}nied.example|\
+                         https://ok.example\\@denied.example/../|https:////denied.example|\
+                         wss://denied.example|app://denied.example/x|app://%64ENIED.example/x";
+        for target in spellings.split('|') {
             let expected = if target.contains("ok.") { "ok.example" } else { "denied.example" };
             assert!(
                 hosts_of(target).is_some_and(|hosts| hosts.iter().all(|host| host == expected)),

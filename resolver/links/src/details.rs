@@ -5,9 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::api_key::ApiKeyId;
 
-use super::{
-    Block, DomainId, Edit, PasswordHash, RedirectStatus, Rule, Slug, StoredObject as _, Tag, record::set,
-};
+use super::{Block, DomainId, Edit, Invalid, PasswordHash, Rule, Slug, StoredObject as _, Tag, record::set};
 
 /// Members that tell which link it is and in which state, or that every change writes. Without one
 /// of them a link cannot be changed.
@@ -82,6 +80,26 @@ pub struct Details {
     /// Members that only a later release can read. An edit by this release keeps them.
     #[serde(flatten)]
     pub others: Others,
+}
+
+/// A redirect status: 301, 302, 307 or 308.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "u16", into = "u16")]
+pub struct RedirectStatus(u16);
+
+impl TryFrom<u16> for RedirectStatus {
+    type Error = Invalid;
+
+    fn try_from(status: u16) -> Result<Self, Invalid> {
+        let is_known = matches!(status, 301 | 302 | 307 | 308);
+        if is_known { Ok(Self(status)) } else { Err(Invalid::because("expected 301, 302, 307 or 308")) }
+    }
+}
+
+impl From<RedirectStatus> for u16 {
+    fn from(status: RedirectStatus) -> Self {
+        status.0
+    }
 }
 
 /// Whether a link redirects, and if not, why. Of several reasons, the first in this order counts.
@@ -272,12 +290,17 @@ mod tests {
         let details = Details {
             slug: Some(Slug::parse("my/slug").unwrap()),
             valid_until: Some(time),
+            blocked: Some(Block { reason: "phishing".to_owned(), by: ApiKeyId(3), at: time }),
             edited_by: Some(ApiKeyId(3)),
             version: 2,
             ..Details::default()
         };
         let text = serde_json::to_string(&details).unwrap();
-        assert_eq!(text, r#"{"slug":"my/slug","validUntil":1700000000123,"editedBy":3,"version":2}"#);
+        let blocked = r#"{"reason":"phishing","by":3,"at":1700000000123}"#;
+        let expected = format!(
+            r#"{{"slug":"my/slug","validUntil":1700000000123,"blocked":{blocked},"editedBy":3,"version":2}}"#
+        );
+        assert_eq!(text, expected);
         assert_eq!(serde_json::from_str::<Details>(&text).unwrap(), details);
         let later: Details = serde_json::from_str(r#"{"later":1}"#).unwrap();
         assert_eq!(serde_json::to_string(&later).unwrap(), r#"{"later":1}"#);

@@ -33,7 +33,6 @@ pub mod scope;
 mod search;
 mod slug;
 mod spelling;
-mod status;
 mod stored;
 mod tag;
 pub mod targets;
@@ -45,7 +44,7 @@ pub mod webhook;
 pub use api_key::SessionHash;
 pub use block::Block;
 pub use destination::Base;
-pub use details::{Details, DetailsEdit, LinkState, Origin};
+pub use details::{Details, DetailsEdit, LinkState, Origin, RedirectStatus};
 pub use domain::{
     Authority, Domain, DomainEdit, DomainId, DomainSettings, Protocol, REMOVED, Redirects,
     requested_authority,
@@ -74,7 +73,6 @@ pub use scheme::Schemes;
 pub use search::{search_key, sort_key};
 pub use slug::Slug;
 pub use spelling::{nfc, slug_spellings, tag_spellings};
-pub use status::RedirectStatus;
 pub use stored::StoredObject;
 pub use tag::{TAGS_MAX, Tag};
 pub use time::{TimeError, find_zone, read_time, stored_time};

@@ -32,23 +32,9 @@ const NAMES: [&str; 4] = [
 ];
 
 /// Families of names: what they begin and end with.
-const FAMILIES: &[(&str, &str)] = &[
-    ("favicon.", ""),
-    ("favicon-", ".png"),
-    ("apple-touch-icon", ".png"),
-    ("mstile-", ".png"),
-    ("sitemap", ".xml"),
-    ("sitemap", ".xml.gz"),
-    ("sitemap", ".txt"),
-    ("sitemap", ".txt.gz"),
-    ("sitemap-", ".html"),
-    ("google", ".html"),
-    ("yandex_", ".html"),
-    ("yandex_", ".txt"),
-    ("baidu_verify_", ".html"),
-    ("naver", ".html"),
-    ("pinterest-", ".html"),
-];
+const FAMILIES: &str = "favicon.* favicon-*.png apple-touch-icon*.png mstile-*.png sitemap*.xml \
+                        sitemap*.xml.gz sitemap*.txt sitemap*.txt.gz sitemap-*.html google*.html \
+                        yandex_*.html yandex_*.txt baidu_verify_*.html naver*.html pinterest-*.html";
 
 /// Returns whether a first segment is a path of the service in any case.
 pub(super) fn is_ours(first: &str) -> bool {
@@ -58,10 +44,11 @@ pub(super) fn is_ours(first: &str) -> bool {
 /// Returns whether a first segment has a meaning of its own on every host.
 pub(super) fn is_well_known(first: &str) -> bool {
     let first = first.to_ascii_lowercase();
-    let is_of = |(begin, end): &(&str, &str)| {
-        first.strip_prefix(begin).is_some_and(|rest| rest.len() >= end.len() && rest.ends_with(end))
+    let is_of = |family: &str| {
+        let (begin, end) = family.split_once('*').unwrap_or((family, ""));
+        first.strip_prefix(begin).is_some_and(|rest| rest.ends_with(end))
     };
-    NAMES.iter().any(|names| names.split(' ').any(|name| name == first)) || FAMILIES.iter().any(is_of)
+    NAMES.iter().any(|names| names.split(' ').any(|name| name == first)) || FAMILIES.split(' ').any(is_of)
 }
 
 #[cfg(test)]

@@ -124,14 +124,10 @@ mod tests {
             let key = key_of(&format!("{PREFIX}{}", STANDARD.encode(vec![7; bytes])));
             assert_eq!(key.map(|key| key.len()).ok(), Some(bytes).filter(|_| (24..65).contains(&bytes)));
         }
-        for text in [
-            "",
-            "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
-            "WHSEC_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
-            "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLa-_",
-            "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\n",
-            "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwAA",
-        ] {
+        let wrong = "|MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw|WHSEC_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw|\
+                     whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLa-_|whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\n|\
+                     whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwAA";
+        for text in wrong.split('|') {
             assert_eq!(key_of(text), Err(SecretError), "{text:?}");
         }
     }
