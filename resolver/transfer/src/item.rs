@@ -13,7 +13,6 @@ use super::row::RowError;
 /// empty read as `None`.
 #[derive(Clone, Debug)]
 pub(super) struct Item {
-    /// The item's position in the input, counted from 1.
     pub(super) place: u64,
     /// The item's fields; cells of a table are strings.
     pub(super) fields: Map<String, Value>,
@@ -54,7 +53,6 @@ impl Item {
         }
     }
 
-    /// Reads a string field that must be present.
     pub(super) fn needed(&self, field: &'static str) -> Result<String, RowError> {
         self.text(field)?.ok_or_else(|| self.wrong(field, "a text that is not empty"))
     }
@@ -104,7 +102,6 @@ impl Item {
         Ok(filled.map(str::to_owned).collect())
     }
 
-    /// Reads a short URL field, split into domain and code.
     pub(super) fn short_url(&self, field: &'static str) -> Result<Option<ShortUrl>, RowError> {
         let Some(text) = self.text(field)? else { return Ok(None) };
         let expected = "an absolute URL such as https://s.example/code";
