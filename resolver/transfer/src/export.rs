@@ -7,8 +7,8 @@ use std::io::{self, Write};
 use serde_json::{Value, json};
 
 use super::{
-    csv::{LAYOUT, WRITTEN, harmless, join_tags},
-    row::Row,
+    csv::{harmless, join_tags},
+    row::{LAYOUT, Row, WRITTEN},
     table::first_name,
 };
 

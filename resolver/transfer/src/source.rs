@@ -19,7 +19,7 @@ use super::{
     json::{Shape, each_item},
     kutt,
     records::RecordError,
-    row::{Row, RowError},
+    row::{LAYOUT, Row, RowError},
     shlink,
     table::{self, Layout},
     yourls,
@@ -75,7 +75,7 @@ impl Source {
             Self::Shlink => Some((shlink::LAYOUT, shlink::of_table)),
             Self::Kutt | Self::Shortmint => None,
             Self::Yourls => Some((yourls::LAYOUT, yourls::of_table)),
-            Self::Csv => Some((csv::LAYOUT, csv::of_table)),
+            Self::Csv => Some((LAYOUT, csv::of_table)),
         }
     }
 }
