@@ -4,7 +4,6 @@ use numbers::Invalid;
 
 use super::{code::Code, keyspace::Keyspace, minting::KeyspaceIndex};
 
-/// The maximum number of slugs that an error names.
 const NAMED_MAX: usize = 5;
 
 /// Returns those of these keyspaces that are new, with the indexes after those of the adopted ones.

@@ -17,10 +17,7 @@
 
 use sha2::{Digest, Sha512};
 
-use super::{
-    alphabet::{ALPHABET, BASE},
-    code::Code,
-};
+use super::code::{ALPHABET, BASE, Code};
 
 const CANDIDATES: usize = 4;
 

@@ -4,7 +4,6 @@
 //! code's length and first character. So a code alone leads to the number it was minted from (C2).
 
 mod adoption;
-mod alphabet;
 mod code;
 mod code_key;
 mod digest;

@@ -165,11 +165,9 @@ impl Mint {
     /// # Panics
     /// Panics if the keyspace is not of this deployment or the number is past its capacity.
     pub fn mint(&self, index: KeyspaceIndex, number: u64) -> Minted {
-        let minters = self.minters();
-        let minter = minters.iter().find(|minter| minter.index == index);
-        let minter = minter.expect("numbers are claimed only for keyspaces of the deployment");
-        let code = minter.keyspace.code_at(minter.permutation.apply(number));
-        Minted { id: LinkId::new(index, number), code }
+        let id = LinkId::new(index, number);
+        let code = self.code_of(id).expect("numbers are claimed only for keyspaces of the deployment");
+        Minted { id, code }
     }
 
     /// Returns the code of an id; `None` if its keyspace is unknown or its number is past the

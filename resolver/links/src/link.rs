@@ -9,7 +9,6 @@ use super::{
     Details, DomainId, LinkState, LongUrl, PasswordHash, Rule, Slug, StoredObject as _, api_key::ApiKeyId,
 };
 
-/// The details of a link that has none.
 static NONE: LazyLock<Details> = LazyLock::new(Details::default);
 
 /// A stored link.

@@ -110,7 +110,6 @@ fn escape(text: &mut String, part: &str, is_plain: impl Fn(u8) -> bool) {
     }
 }
 
-/// Appends a byte, escaped if it is not plain.
 pub(crate) fn push_byte(text: &mut String, byte: u8, is_plain: bool) {
     if is_plain { text.push(char::from(byte)) } else { text.push_str(percent_encode_byte(byte)) }
 }

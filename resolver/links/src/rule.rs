@@ -14,7 +14,6 @@ pub use value::{AddressPattern, Browser, Country, Date, Device, Text, unmapped_n
 
 /// Maximum number of rules of one link.
 pub const RULES_MAX: usize = 100;
-/// Why a text is no date.
 const NO_DATE: &str =
     "not a date: write it like 2030-12-31, 2030-12-31T18:00:00+01:00 or 2030-12-31T18:00:00[Europe/Berlin]";
 /// Maximum number of conditions of one rule.
@@ -201,7 +200,6 @@ impl Condition {
     }
 }
 
-/// Stored form of a known condition.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Stored<'a> {

@@ -13,13 +13,10 @@ use std::{fmt, sync::Arc};
 
 use crate::Invalid;
 
-/// Schemes that are allowed by default.
 const DEFAULT: [&str; 4] = ["http", "https", "mailto", "tel"];
-/// Schemes that are never allowed.
 const NEVER: [&str; 9] =
     ["javascript", "data", "file", "vbscript", "blob", "about", "filesystem", "view-source", "jar"];
 const SCHEMES_MAX: usize = 100;
-/// Maximum length of a scheme, in bytes.
 const MAX_LEN: usize = 64;
 
 /// The operator's list of allowed schemes, in lower case. Clones share it.
@@ -61,7 +58,6 @@ impl Schemes {
     }
 }
 
-/// Refuses a scheme that runs script or shows content that no site served.
 fn never() -> Invalid {
     format!("expected none of {}: their links act in the visitor's browser", NEVER.join(", ")).into()
 }

@@ -27,7 +27,6 @@ use crate::{
     destination::{Base, hosts, name_of},
 };
 
-/// Pattern that matches every host.
 const ALL: &str = "*";
 
 /// A target rule: allows or denies the hosts of a pattern.
@@ -168,7 +167,6 @@ impl Gate {
         self.current().is_none_or(|targets| targets.allow(location, Base::new(authority).as_ref()))
     }
 
-    /// Returns the rules if there are any.
     fn current(&self) -> Option<Arc<Targets>> {
         let has_rules = self.state.load(Ordering::Acquire) % 2 == 1;
         has_rules.then(|| Arc::clone(&self.targets.read().unwrap_or_else(PoisonError::into_inner)))

@@ -48,12 +48,12 @@ pub(super) fn of_json(item: &Item) -> Result<Row, RowError> {
 }
 
 pub(super) fn of_table(item: &Item) -> Result<Row, RowError> {
-    let read = |(name, value): (&String, &Value)| {
-        let text = value.as_str().map(|text| Value::from(revealed(text)));
-        (name.clone(), text.unwrap_or_else(|| value.clone()))
-    };
-    let fields = item.fields.iter().map(read).collect();
-    let item = Item { place: item.place, fields, zone: item.zone.clone() };
+    let mut item = item.clone();
+    for value in item.fields.values_mut() {
+        if let Value::String(text) = value {
+            *text = revealed(text).to_owned();
+        }
+    }
     let list = |name| Ok::<_, RowError>(split_tags(&item.text(name)?.unwrap_or_default()));
     Row::read(&item, list("tags")?, &list("leftOut")?)
 }

@@ -35,12 +35,10 @@ impl Item {
         Ok(value.filter(|value| !value.is_null() && value.as_str() != Some("")))
     }
 
-    /// Returns the error for an invalid field of this item.
     pub(super) fn wrong(&self, field: &'static str, expected: &'static str) -> RowError {
         self.broken(field, format_args!("expected {expected}"))
     }
 
-    /// Returns the error for a field of this item with this problem.
     pub(super) fn broken(&self, field: &'static str, problem: impl fmt::Display) -> RowError {
         RowError::item(self.place, format_args!("{field}: {problem}"))
     }

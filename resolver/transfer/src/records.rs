@@ -45,7 +45,6 @@ impl Record {
         self.cells().enumerate().filter(|(_, cell)| is_filled(*cell)).last().map_or(0, |(last, _)| last + 1)
     }
 
-    /// Returns the size of the cells in bytes.
     pub(super) fn len(&self) -> usize {
         self.text.len()
     }

@@ -24,7 +24,7 @@ pub use hyper::StatusCode;
 pub use self::{
     outcome::{Attempt, Failure, Outcome},
     policy::Policy,
-    sender::{Roots, RootsError, Sender},
+    sender::{Roots, Sender},
     signature::{SecretError, SignedHeaders, generate_secret, sign},
-    webhook_url::{UrlError, WebhookUrl},
+    webhook_url::{Refused, WebhookUrl},
 };

@@ -40,7 +40,7 @@ use crate::{
     outcome::{Attempt, Failure, Outcome},
     policy::Policy,
     signature::SignedHeaders,
-    webhook_url::{PLAIN_TEXT, WebhookUrl},
+    webhook_url::{PLAIN_TEXT, Refused, WebhookUrl},
 };
 
 /// The largest body of a request in bytes.
@@ -53,26 +53,9 @@ const USER_AGENT: &str = concat!("Shortmint-Webhooks/", env!("CARGO_PKG_VERSION"
 
 const LATE: &str = "no answer came in time: the receiver may have the event";
 
-/// The time limits of an attempt.
-#[derive(Clone, Copy, Debug)]
-struct Timeouts {
-    /// From the end of the lookup until a connection is open, TLS included.
-    connect: Duration,
-    /// The whole attempt: the lookup, the connection, the request, and the answer with as much of
-    /// its body as is read.
-    total: Duration,
-}
-
-const TIMEOUTS: Timeouts = Timeouts { connect: Duration::from_secs(5), total: Duration::from_secs(15) };
-
 /// The certificate authorities that may sign certificates of receivers.
 #[derive(Clone, Debug)]
 pub struct Roots(RootCertStore);
-
-/// Why a bundle of certificates was refused.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("expected {0}")]
-pub struct RootsError(String);
 
 impl Roots {
     /// Returns the authorities of Mozilla's list, as it was when this program was built.
@@ -82,15 +65,15 @@ impl Roots {
 
     /// Returns exactly the authorities of a PEM bundle, without those of Mozilla's list. For an
     /// authority of one's own beside the public ones, the bundle has to have both.
-    pub fn from_pem(pem: &[u8]) -> Result<Self, RootsError> {
+    pub fn from_pem(pem: &[u8]) -> Result<Self, Refused> {
         let mut roots = RootCertStore::empty();
         for found in CertificateDer::pem_slice_iter(pem) {
-            let no_pem = |error: &dyn Display| RootsError(format!("certificates in PEM: {error}"));
+            let no_pem = |error: &dyn Display| Refused(format!("expected certificates in PEM: {error}"));
             let certificate = found.map_err(|error| no_pem(&error))?;
             roots.add(certificate).map_err(|error| no_pem(&error))?;
         }
         match roots.is_empty() {
-            true => Err(RootsError("at least one certificate in PEM, found none".to_owned())),
+            true => Err(Refused("expected at least one certificate in PEM, found none".to_owned())),
             false => Ok(Self(roots)),
         }
     }
@@ -101,7 +84,10 @@ impl Roots {
 pub struct Sender {
     /// The policy, with which URLs are to be parsed.
     pub policy: Policy,
-    timeouts: Timeouts,
+    /// How long the connection may take after the lookup, TLS included.
+    connect_within: Duration,
+    /// How long an attempt may take, from the lookup to what is read of the answer's body.
+    total: Duration,
     tls: Arc<ClientConfig>,
     /// Slots of lookups of hosts that are under way.
     lookups: Arc<Semaphore>,
@@ -116,13 +102,14 @@ impl Sender {
         let mut tls = tls.with_root_certificates(roots.0).with_no_client_auth();
         tls.resumption = Resumption::disabled();
         let lookups = Arc::new(Semaphore::new(MAX_UNDER_WAY));
-        Self { policy, timeouts: TIMEOUTS, tls: Arc::new(tls), lookups }
+        let (connect_within, total) = (Duration::from_secs(5), Duration::from_secs(15));
+        Self { policy, connect_within, total, tls: Arc::new(tls), lookups }
     }
 
     /// Makes one attempt: sends the JSON body with the signed headers, and reads the answer, within
     /// 15 s.
     pub async fn deliver(&self, url: &WebhookUrl, headers: &SignedHeaders, body: &[u8]) -> Attempt {
-        let deadline = Instant::now() + self.timeouts.total;
+        let deadline = Instant::now() + self.total;
         let answered = match self.request(url, headers, body) {
             Ok(request) => self.exchange(url, request, deadline).await,
             Err(failure) => Err(failure),
@@ -177,7 +164,7 @@ impl Sender {
         let addresses =
             resolved.map_err(|_| Failure::again("the time was over while resolving the host"))??;
         self.policy.check(&addresses).map_err(|refused| Failure::again(refused.to_string()))?;
-        let connected_by = deadline.min(Instant::now() + self.timeouts.connect);
+        let connected_by = deadline.min(Instant::now() + self.connect_within);
         let stream = dial(&addresses, connected_by).await?;
         if url.is_plain_text {
             return send(stream, request, deadline).await;

@@ -29,7 +29,6 @@ pub fn generate_secret() -> Result<String, getrandom::Error> {
     Ok(format!("{PREFIX}{}", STANDARD.encode(bytes)))
 }
 
-/// Returns the key of signatures that a secret stands for.
 fn key_of(secret: &str) -> Result<Vec<u8>, SecretError> {
     let encoded = secret.strip_prefix(PREFIX).ok_or(SecretError)?;
     let key = STANDARD.decode(encoded).map_err(|_| SecretError)?;

@@ -29,30 +29,29 @@ pub struct WebhookUrl {
     pub(crate) is_plain_text: bool,
 }
 
-/// Why a URL was refused, for its owner.
+/// Why a URL or a bundle of certificates was refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct UrlError(pub(crate) String);
+pub struct Refused(pub(crate) String);
 
-/// The reason of a refusal of http, which the operator has not allowed.
 pub(crate) const PLAIN_TEXT: &str =
     "this server does not allow http: use https, or start it with --webhooks http";
 
-fn malformed(reason: impl Display) -> UrlError {
-    UrlError(format!("not a URL such as https://example.com/hook: {reason}"))
+fn malformed(reason: impl Display) -> Refused {
+    Refused(format!("not a URL such as https://example.com/hook: {reason}"))
 }
 
-fn check_len(text: &str) -> Result<(), UrlError> {
+fn check_len(text: &str) -> Result<(), Refused> {
     match text.len() {
         ..=MAX_LEN => Ok(()),
-        found => Err(UrlError(format!("the URL has {found} bytes, and may have {MAX_LEN}"))),
+        found => Err(Refused(format!("the URL has {found} bytes, and may have {MAX_LEN}"))),
     }
 }
 
 impl WebhookUrl {
     /// Parses a URL and normalizes it.
-    pub fn parse(text: &str, policy: &Policy) -> Result<Self, UrlError> {
-        let refused = |reason: &str| Err(UrlError(reason.to_owned()));
+    pub fn parse(text: &str, policy: &Policy) -> Result<Self, Refused> {
+        let refused = |reason: &str| Err(Refused(reason.to_owned()));
         check_len(text)?;
         let url = Url::parse(text).map_err(malformed)?;
         let is_plain_text = match url.scheme() {
@@ -103,7 +102,7 @@ pub(crate) fn literal<S>(host: &Host<S>) -> Option<IpAddr> {
 }
 
 /// Checks that the HTTP client reads the URL in its normal form as the URL parser did.
-fn check_agreement(url: &Url) -> Result<(), UrlError> {
+fn check_agreement(url: &Url) -> Result<(), Refused> {
     let text = url.as_str();
     // Percent encoding and Punycode lengthen what was given.
     check_len(text)?;
@@ -120,7 +119,7 @@ mod tests {
 
     use super::*;
 
-    fn parse(text: &str) -> Result<WebhookUrl, UrlError> {
+    fn parse(text: &str) -> Result<WebhookUrl, Refused> {
         WebhookUrl::parse(text, &Policy::default())
     }
 

@@ -9,12 +9,11 @@ use super::{
 use crate::{StatusCode, signature::sign};
 
 const AUTHORITY: &[u8] = include_bytes!("../../testdata/authority.pem");
-/// The beginning of an answer whose body ends with the connection.
 const OPEN_ENDED: &str = "HTTP/1.1 200 OK\r\n\r\n";
-/// Limits that no test is meant to reach.
-const AMPLE: Timeouts = Timeouts { connect: Duration::from_secs(50), total: Duration::from_secs(50) };
-/// Limits that a test is meant to reach, long enough for a busy machine to get there.
-const SHORT: Timeouts = Timeouts { connect: Duration::from_secs(1), total: Duration::from_secs(1) };
+/// A limit that no test is meant to reach.
+const AMPLE: Duration = Duration::from_secs(50);
+/// A limit that a test is meant to reach, long enough for a busy machine to get there.
+const SHORT: Duration = Duration::from_secs(1);
 
 fn local() -> Policy {
     let networks = ["127.0.0.0/8", "::1/128"];
@@ -30,20 +29,20 @@ fn headers(body: &[u8]) -> SignedHeaders {
     sign(&[secret], "msg_1", Timestamp::from_second(1_614_265_330).unwrap(), body).unwrap()
 }
 
-fn deliver_with(sender: Sender, url: &str, body: &[u8], timeouts: Timeouts) -> Attempt {
-    let sender = Sender { timeouts, ..sender };
+fn deliver_with(sender: Sender, url: &str, body: &[u8], limit: Duration) -> Attempt {
+    let sender = Sender { connect_within: limit, total: limit, ..sender };
     let url = WebhookUrl::parse(url, &local()).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(sender.deliver(&url, &headers(body), body))
 }
 
-fn deliver(receiver: &Receiver, timeouts: Timeouts) -> Attempt {
-    deliver_with(local_sender(), &format!("http://{}/hook", receiver.address), b"{}", timeouts)
+fn deliver(receiver: &Receiver, limit: Duration) -> Attempt {
+    deliver_with(local_sender(), &format!("http://{}/hook", receiver.address), b"{}", limit)
 }
 
-fn deliver_tls(receiver: &Receiver, roots: Roots, timeouts: Timeouts) -> Attempt {
+fn deliver_tls(receiver: &Receiver, roots: Roots, limit: Duration) -> Attempt {
     let url = format!("https://localhost:{}/hook", receiver.address.port());
-    deliver_with(Sender::new(local(), roots), &url, b"{}", timeouts)
+    deliver_with(Sender::new(local(), roots), &url, b"{}", limit)
 }
 
 fn authority() -> Roots {
