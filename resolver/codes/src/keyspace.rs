@@ -7,7 +7,7 @@ use numbers::{Invalid, Namespace};
 use super::code::{ALPHABET, BASE, Code, position};
 
 /// The class of a keyspace: the set of first characters of its codes.
-#[derive(Clone, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Class {
     /// Alphabet positions in ascending order, without duplicates.
     members: Vec<u8>,
@@ -150,12 +150,6 @@ impl fmt::Display for Class {
             }
         }
         Ok(())
-    }
-}
-
-impl fmt::Debug for Class {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Class({self})")
     }
 }
 

@@ -22,7 +22,6 @@ mod location;
 mod long_url;
 mod lookalike;
 mod password;
-mod placeholder;
 mod record;
 mod reference;
 pub mod reservation;
@@ -49,7 +48,9 @@ pub use domain::{
     Authority, Domain, DomainEdit, DomainId, DomainSettings, Protocol, REMOVED, Redirects,
     requested_authority,
 };
-pub use fallback_target::{check_fallback_target, check_process_target};
+pub use fallback_target::{
+    check_fallback_target, check_process_target, fill_placeholders, has_safe_placeholders,
+};
 pub use filter::{Filter, OrderBy, OrderField, Outline, Outlined, Page, TagsMode, pieces};
 pub use forward::forward_query;
 pub use idempotency::{EarlierRequest, Idempotency, quoted};
@@ -63,7 +64,6 @@ pub use location::{location, location_with_query};
 pub use long_url::{LongUrl, LongUrlError};
 pub use numbers::Invalid;
 pub use password::PasswordHash;
-pub use placeholder::{fill_placeholders, has_safe_placeholders};
 pub use record::{Edit, Precondition, Record, Relocation};
 pub use rule::{
     AddressPattern, Browser, CONDITION_TYPES, CONDITIONS_MAX, Condition, ConditionError, Country, Date,

@@ -12,7 +12,6 @@
 
 mod address;
 mod connect;
-mod lookup;
 mod outcome;
 mod policy;
 mod sender;

@@ -5,7 +5,6 @@
 //! 2. The lookup, the connection and the request are called here one after the other. A client with
 //!    a pool was rejected: it follows redirects, reads proxies from the environment or chooses
 //!    addresses itself, and all of that would have to be switched off.
-//! 3. Time limits hold for the attempt as a whole, from the lookup to the last byte of the excerpt.
 
 use std::{
     fmt::Display,
@@ -35,8 +34,7 @@ use tokio::{
 };
 
 use crate::{
-    connect::{dial, secure},
-    lookup::{MAX_UNDER_WAY, resolve},
+    connect::{MAX_UNDER_WAY, dial, resolve, secure},
     outcome::{Attempt, Failure, Outcome},
     policy::Policy,
     signature::SignedHeaders,
