@@ -10,9 +10,7 @@
 //! cycle-walking. Below a million FF1 is not defined, and a shuffled table is used: at most 4 MB
 //! each way.
 //!
-//! Rejected: FF1 over base-62 strings, because a class of ten first characters out of 62 would walk
-//! six times on average. Rejected: a cipher of our own design, because it would have had no review
-//! by others.
+//! Rejected: a cipher of our own design, because it would have had no review by others.
 
 use rand_chacha::{
     ChaCha20Rng,

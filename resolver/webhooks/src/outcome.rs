@@ -97,8 +97,8 @@ impl Outcome {
     }
 }
 
-/// Parses a wait in seconds or a date (RFC 9110, section 10.2.3). Returns at most [`MAX_WAIT`], zero
-/// for a date that is over, and `None` for anything else.
+/// Parses a wait in seconds or a date (RFC 9110, section 10.2.3). Returns at most [`MAX_WAIT`],
+/// zero for a date that is over, and `None` for anything else.
 fn retry_after(value: &str, now: SystemTime) -> Option<Duration> {
     let value = value.trim();
     let wait = if !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit()) {

@@ -5,6 +5,8 @@ use std::net::{IpAddr, Ipv4Addr};
 use ipnet::{IpNet, Ipv4Net};
 use jiff::{Timestamp, civil, tz::TimeZone};
 
+use crate::text_value::text_value;
+
 /// Assigned codes of ISO 3166-1 alpha-2.
 const COUNTRIES: &str = "AD AE AF AG AI AL AM AO AQ AR AS AT AU AW AX AZ BA BB BD BE BF BG BH BI BJ BL BM BN BO BQ BR BS BT \
     BV BW BY BZ CA CC CD CF CG CH CI CK CL CM CN CO CR CU CV CW CX CY CZ DE DJ DK DM DO DZ EC EE EG EH ER ES ET FI FJ FK FM \
@@ -15,8 +17,10 @@ const COUNTRIES: &str = "AD AE AF AG AI AL AM AO AQ AR AS AT AU AW AX AZ BA BB B
     UY UZ VA VC VE VG VI VN VU WF WS YE YT ZA ZM ZW";
 
 /// Text of 1 to 255 bytes.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Text(Box<str>);
+
+text_value!(Text);
 
 impl Text {
     /// Maximum length of a text, in bytes.
@@ -27,11 +31,6 @@ impl Text {
     pub fn parse(text: &str) -> Option<Self> {
         let fits = (1..=Self::MAX_LEN).contains(&text.len()) && !text.contains('\0');
         fits.then(|| Self(text.into()))
-    }
-
-    /// Returns the text as it was written.
-    pub fn as_str(&self) -> &str {
-        &self.0
     }
 }
 
