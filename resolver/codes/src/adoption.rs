@@ -32,8 +32,7 @@ pub fn plan_adoption(
     Ok(new)
 }
 
-/// Checks that no custom slug is a code of a new keyspace. Such a code would be minted, and until
-/// then treated as unused.
+/// Checks that no custom slug is a code of a new keyspace, which would mint it.
 pub fn check_slugs(slugs: &[String], new: &[(KeyspaceIndex, Keyspace)]) -> Result<(), Invalid> {
     for (_, keyspace) in new {
         let is_code = |slug: &&String| Code::parse(slug).is_ok_and(|code| keyspace.contains(&code));

@@ -2,8 +2,7 @@
 
 use std::fmt;
 
-/// The characters of codes in ASCII order (digits, upper case, lower case), so codes sort as their
-/// positions do.
+/// The characters of codes in ASCII order, so that codes sort as their positions do.
 pub(super) const ALPHABET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
 pub(super) const BASE: u64 = ALPHABET.len() as u64;
@@ -66,8 +65,7 @@ impl Code {
             .map(|byte| position(*byte).expect("a code has only the alphabet's characters"))
     }
 
-    /// Returns the code of `len` characters whose first has position `first` and whose others spell
-    /// `rest` in base 62.
+    /// Returns the code of `len` characters: the position of the first, and `rest` in base 62.
     pub(super) fn compose(len: usize, first: u8, rest: u64) -> Self {
         debug_assert!((1..=Self::MAX_LEN).contains(&len));
         let mut bytes = [0; Self::MAX_LEN];

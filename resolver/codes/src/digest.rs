@@ -21,8 +21,7 @@ use super::code::{ALPHABET, BASE, Code};
 
 const CANDIDATES: usize = 4;
 
-/// Returns the candidates of a URL with `len` characters each, after `salt` digests without a free
-/// candidate.
+/// Returns the candidates of `len` characters after `salt` digests without a free one.
 pub(super) fn candidates(key: &[u8; 32], long_url: &str, salt: u32, len: usize) -> [String; CANDIDATES] {
     let mut codes: [String; CANDIDATES] = Default::default();
     for (piece, first) in (0..len).step_by(Code::MAX_LEN).enumerate() {

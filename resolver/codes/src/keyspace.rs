@@ -139,8 +139,7 @@ impl Class {
 }
 
 impl fmt::Display for Class {
-    /// Writes runs of three or more characters as ranges, in a form that [`Class::parse`] reads
-    /// back.
+    /// Writes runs of three or more characters as ranges, as [`Class::parse`] reads them.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let letter = |position: u8| char::from(ALPHABET[usize::from(position)]);
         for run in self.members.chunk_by(|one, next| one + 1 == *next) {

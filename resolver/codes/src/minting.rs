@@ -11,12 +11,10 @@ use super::{
     code::Code, code_key::CodeKey, digest::candidates, keyspace::Keyspace, permutation::Permutation,
 };
 
-/// The number of low bits of a link id that hold the number. The keyspace's index is in the bits
-/// above.
+/// The number of low bits of a link id that hold the number. Above is the keyspace's index.
 const NUMBER_BITS: u32 = 48;
 
-/// A keyspace's index in this deployment, 1 to 32767. The database assigns it once and never reuses
-/// it.
+/// A keyspace's index in this deployment, 1 to 32767, which the database never reuses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KeyspaceIndex(u16);
 
@@ -76,8 +74,7 @@ impl LinkId {
         Some((KeyspaceIndex::new(self.0 >> NUMBER_BITS).ok()?, number))
     }
 
-    /// Returns the half-open range of packed ids of a range of numbers: the first id, and the id
-    /// after the last.
+    /// Returns the packed ids of a range of numbers: the first, and the one after the last.
     pub fn range(keyspace: KeyspaceIndex, span: Span) -> (i64, i64) {
         let first = Self::new(keyspace, span.start()).0;
         // The span's end may be 2^48, which is one past the last number that packs.
@@ -97,19 +94,16 @@ struct Minter {
     permutation: Permutation,
 }
 
-/// Converts numbers to codes and codes to ids. Keyspaces can be added while it is in use; none is
-/// ever removed or changed.
+/// Converts numbers to codes and codes to ids. Keyspaces can be added, and never removed.
 pub struct Mint {
     key: CodeKey,
     digest_key: [u8; 32],
-    /// A std lock: it is held for the work on one code and never across an await. Cache hits do not
-    /// use it.
+    /// A std lock: it is held for one code and never across an await. Cache hits do without.
     minters: RwLock<Vec<Minter>>,
 }
 
 impl Mint {
-    /// Creates a mint for every keyspace of the deployment, including those that no longer mint,
-    /// because their links live on.
+    /// Creates a mint for all keyspaces. Links live on in those that no longer mint.
     pub fn new(key: &CodeKey, keyspaces: impl IntoIterator<Item = (KeyspaceIndex, Keyspace)>) -> Self {
         let digest_key = key.derive("codes by digest");
         let mint = Self { key: key.clone(), digest_key, minters: RwLock::default() };
@@ -154,8 +148,7 @@ impl Mint {
         self.minters.read().expect("no code panics while it holds this lock")
     }
 
-    /// Returns candidate codes of `len` characters from digests of a URL, after `salt` digests
-    /// without a free candidate.
+    /// Returns codes from digests of a URL, after `salt` digests without a free candidate.
     pub fn candidates(&self, long_url: &str, salt: u32, len: usize) -> [String; 4] {
         candidates(&self.digest_key, long_url, salt, len)
     }
@@ -170,8 +163,7 @@ impl Mint {
         Minted { id, code }
     }
 
-    /// Returns the code of an id; `None` if its keyspace is unknown or its number is past the
-    /// capacity.
+    /// Returns the code of an id; `None` for an unknown keyspace or a number past its capacity.
     pub fn code_of(&self, id: LinkId) -> Option<Code> {
         let (index, number) = id.unpack()?;
         let minters = self.minters();

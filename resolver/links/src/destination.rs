@@ -36,8 +36,7 @@ impl Base {
     }
 }
 
-/// Returns the hosts that browsers may go to, none if the target names no host, or `None` if that
-/// cannot be judged.
+/// Returns the hosts that browsers may go to, perhaps none; `None` if that cannot be judged.
 pub(crate) fn hosts(target: &str, base: Option<&Base>) -> Option<Vec<String>> {
     let target = without_ignored(target);
     let reference = Reference::split(&target);

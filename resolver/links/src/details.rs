@@ -125,8 +125,7 @@ impl LinkState {
     }
 }
 
-/// A partial update of [`Details`]; `None` leaves an attribute unchanged, and `Some(None)` removes
-/// it.
+/// A partial update of [`Details`]: `None` leaves an attribute, and `Some(None)` removes it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DetailsEdit {
     /// Start time: the link does not redirect before it.
@@ -170,16 +169,14 @@ impl DetailsEdit {
     }
 }
 
-/// Overwrites an attribute if a value is given. Returns `true` if a value of a later release is
-/// stored under its name.
+/// Overwrites an attribute if a value is given. Returns whether it replaces an unknown one.
 fn replace<T: Clone>(name: &str, attribute: &mut T, value: &Option<T>, others: &Others) -> bool {
     set(attribute, value.as_ref());
     value.is_some() && others.contains_key(name)
 }
 
 impl Edit {
-    /// Returns `true` if the edit would replace a value of these details that only a later release
-    /// can read.
+    /// Returns `true` if the edit would replace a value that only a later release can read.
     pub fn replaces_unknown(&self, details: &Details) -> bool {
         let blocks = self.block.is_some() && details.others.contains_key("blocked");
         blocks || self.details.apply_to(&mut details.clone())
@@ -200,8 +197,7 @@ pub struct Origin {
     /// Name of the API key that took the link down, if no key here has that name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub blocked_by: Option<Box<str>>,
-    /// Name of the API key that last edited the link before the import, if no key here has that
-    /// name.
+    /// Name of the API key of the last edit before the import, if no key here has that name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub edited_by: Option<Box<str>>,
 }

@@ -30,8 +30,7 @@ impl DomainId {
 /// know which scheme the visitor used.
 const DEFAULT_PORTS: [&str; 2] = ["80", "443"];
 
-/// Normalizes the host of a request as domains are named: lower case, without a default port and
-/// without trailing dots.
+/// Normalizes a requested host: lower case, without a default port and trailing dots.
 pub fn requested_authority(host: &str) -> Cow<'_, str> {
     let is_port = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit());
     let (name, port) = match host.rsplit_once(':') {

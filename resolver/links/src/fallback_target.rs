@@ -42,8 +42,7 @@ pub fn check_fallback_target(text: &str) -> Result<(), Invalid> {
     check_form(text)
 }
 
-/// Checks a fallback target of the process: an http or https URL of at most the length of a long
-/// URL.
+/// Checks a fallback target of the process: an http or https URL as long as a long URL may be.
 pub fn check_process_target(text: &str) -> Result<(), Invalid> {
     // A longer target would count as none as soon as its placeholders are filled.
     if text.len() > LongUrl::MAX_LEN {

@@ -23,16 +23,14 @@ pub enum ImportCode {
     Kept(PickedCode),
     /// The first free one of several, for a link that had none.
     FirstFree {
-        /// The candidates, in the order in which they are tried. Items with one long URL share
-        /// them.
+        /// The candidates in the order of their trial. Items with one long URL share them.
         candidates: Arc<[PickedCode]>,
         /// Whether no further candidates can be had.
         is_all: bool,
     },
 }
 
-/// The maximum number of visits that a link is imported with: 10^12. Databases add up those of
-/// millions of links.
+/// The maximum number of imported visits of a link. Databases add up those of millions.
 pub const IMPORTED_VISITS_MAX: u64 = 1_000_000_000_000;
 
 /// A link of an import.

@@ -130,8 +130,7 @@ impl Link {
         self.details().slug.as_ref()
     }
 
-    /// Returns `true` if this row holds exactly `draft`: an insert whose outcome was unknown was
-    /// committed.
+    /// Returns `true` if this row holds exactly `draft`: an insert in doubt was committed.
     pub fn is(&self, draft: &Draft) -> bool {
         Self::stored(self.id, draft.clone(), self.created_at) == *self
     }

@@ -11,8 +11,7 @@ use crate::{
     text_value::text_value,
 };
 
-/// Returns whether a character may surround a URL that was pasted: white space, or a character
-/// without width.
+/// Returns whether a character may surround a pasted URL: white space, or one without width.
 fn is_around(character: char) -> bool {
     character.is_whitespace() || matches!(character, '\u{200B}'..='\u{200D}' | '\u{2060}' | '\u{FEFF}')
 }

@@ -24,8 +24,7 @@ pub(crate) struct Reference<'a> {
     pub(crate) fragment: Option<&'a str>,
 }
 
-/// Removes what browsers ignore: control characters and spaces around the text, tabs and line ends
-/// everywhere.
+/// Removes what browsers ignore: controls and spaces around, tabs and line ends everywhere.
 pub(crate) fn without_ignored(text: &str) -> Cow<'_, str> {
     let text = text.trim_matches(|character| character <= ' ');
     let is_ignored = |character| matches!(character, '\t' | '\n' | '\r');

@@ -51,8 +51,7 @@ impl Schemes {
         Ok(Self(schemes.into()))
     }
 
-    /// Returns `true` if long URLs may have this scheme. `scheme` is in lower case, as in a parsed
-    /// URL.
+    /// Returns `true` if long URLs may have this scheme, which is in lower case.
     pub fn allow(&self, scheme: &str) -> bool {
         self.0.iter().any(|allowed| allowed == scheme)
     }
@@ -80,8 +79,7 @@ pub(crate) fn is_scheme(name: &str) -> bool {
     name.starts_with(|first: char| first.is_ascii_alphabetic()) && name.bytes().all(rest)
 }
 
-/// Returns `true` for a scheme, in lower case, that runs script or shows content that no site
-/// served.
+/// Returns `true` if a scheme in lower case runs script or shows what no site served.
 pub(crate) fn acts_in_the_browser(scheme: &str) -> bool {
     NEVER.contains(&scheme)
 }

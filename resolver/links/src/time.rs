@@ -112,8 +112,7 @@ fn with_offset_attached(text: &str) -> Cow<'_, str> {
     })
 }
 
-/// Returns whether a text begins with a date of a year of four digits. Without dashes it has to go
-/// on with a time.
+/// Returns whether a text begins with a date; without dashes, a time has to follow.
 fn has_date(text: &str) -> bool {
     let is_date =
         |(at, byte): (usize, u8)| if matches!(at, 4 | 7) { byte == b'-' } else { byte.is_ascii_digit() };

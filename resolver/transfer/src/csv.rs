@@ -58,8 +58,7 @@ pub(super) fn of_table(item: &Item) -> Result<Row, RowError> {
     Row::read(&item, list("tags")?, &list("leftOut")?)
 }
 
-/// Returns the redirect rules as JSON text, their times with an offset. They are validated where
-/// links are stored.
+/// Returns the redirect rules as JSON text, their times with an offset, unvalidated.
 fn rules(item: &Item) -> Result<Option<String>, RowError> {
     let mut list = match item.fields.get("redirectRules") {
         None | Some(Value::Null) => return Ok(None),

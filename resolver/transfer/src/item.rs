@@ -9,8 +9,7 @@ use url::Url;
 
 use super::row::RowError;
 
-/// A raw item: a JSON object, or a table row with its column names. Fields that are absent, null or
-/// empty read as `None`.
+/// A raw item: a JSON object or a table row. Absent, null and empty fields read as `None`.
 #[derive(Clone, Debug)]
 pub(super) struct Item {
     pub(super) place: u64,
@@ -116,8 +115,7 @@ fn digit(number: Option<u64>) -> Option<bool> {
 pub(super) struct ShortUrl {
     /// The host, with its port if the URL has one.
     pub(super) domain: String,
-    /// The whole path without its first slash, percent-decoded: the code that visitors keep
-    /// requesting.
+    /// The whole path without its first slash, percent-decoded, as visitors request it.
     pub(super) code: Option<String>,
 }
 

@@ -238,8 +238,7 @@ impl Row {
         size_of::<Self>() + self.long_url.len() + texts.sum::<usize>() + tags.sum::<usize>()
     }
 
-    /// Returns the properties that a table does not carry, together with those in `left_out`.
-    /// Without duplicates.
+    /// Returns the properties that a table does not carry, and those in `left_out`.
     pub fn left_out_of_table(&self) -> Vec<LeftOut> {
         let mut left_out = self.left_out.clone();
         left_out.extend(self.password_hash.is_some().then_some(LeftOut::Password));
@@ -261,8 +260,7 @@ codes::named_values! {
         RedirectRules => "redirect-rules",
         /// The disabled state of the link's whole domain.
         DisabledDomain => "disabled-domain",
-        /// Limits, times and states, which the format cannot express. Whether a link had any is
-        /// unknown.
+        /// Limits, times and states that the format cannot express, if the link had any.
         Limits => "limits",
         /// A property of a later version, which may protect the link.
         Unknown => "unknown",
@@ -270,8 +268,7 @@ codes::named_values! {
 }
 
 impl LeftOut {
-    /// Returns whether the loss of the property opens the link to visitors who were kept out
-    /// before.
+    /// Returns whether its loss opens the link to visitors who were kept out.
     pub fn is_protection(self) -> bool {
         match self {
             Self::Password | Self::DisabledDomain | Self::Unknown => true,

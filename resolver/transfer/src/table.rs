@@ -48,8 +48,7 @@ impl Layout {
         columns.collect::<Vec<_>>().join(", ")
     }
 
-    /// Says how well the cells of the first line fit as names of columns, or else as the columns of
-    /// a table without names.
+    /// Says how well the first line fits as names of columns, or else as a table without names.
     fn score(&self, line: &[&str]) -> usize {
         let named = line.iter().filter(|name| self.column(name).is_some()).count();
         let is_unnamed = self.unnamed.is_some_and(|unnamed| unnamed.len() == line.len());

@@ -20,8 +20,7 @@ const MAX_WAIT: Duration = Duration::from_secs(60 * 60);
 pub struct Attempt {
     /// What came of it.
     pub outcome: Outcome,
-    /// The beginning of the answer's body, at most 4 KiB of it, without control characters. Empty
-    /// if there was no answer.
+    /// The first 4 KiB of the answer's body, without control characters; empty for none.
     pub excerpt: String,
 }
 

@@ -18,8 +18,7 @@ use crate::policy::Policy;
 /// The longest URL in bytes, as it was given and as it is sent.
 const MAX_LEN: usize = 2_048;
 
-/// A validated URL of a receiver. Its debug form hides path and query, because they often carry a
-/// token.
+/// A validated URL. Its debug form hides path and query, which often carry a token.
 #[derive(Clone, PartialEq, Eq)]
 pub struct WebhookUrl {
     text: Box<str>,

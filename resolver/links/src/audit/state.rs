@@ -40,8 +40,7 @@ pub fn change(before: &Link, after: &Link, tags: Option<(&[Tag], &[Tag])>) -> Va
     state
 }
 
-/// Adds a move between two domains to a state with changes. They are named as they are called at
-/// the time.
+/// Adds a move between two domains, by their names at the time, to a state with changes.
 pub fn note_move(state: &mut Value, from: &str, to: &str) {
     state[CHANGED][DOMAIN] = json!({ "from": from, "to": to });
 }
@@ -58,8 +57,7 @@ fn texts(tags: &[Tag]) -> Vec<&str> {
     tags.iter().map(Tag::as_str).collect()
 }
 
-/// Returns the fields of a link that the log keeps, named as in the API. `null` for a field that is
-/// not set.
+/// Returns the fields that the log keeps, named as in the API; `null` for one without a value.
 fn fields(link: &Link) -> Map<String, Value> {
     let details = link.details();
     named([
@@ -93,8 +91,7 @@ pub fn domain_name(domain: &Domain) -> &str {
     domain.authority.as_ref().map_or(DEFAULT, Authority::as_str)
 }
 
-/// Returns the state of a domain after an edit. `changed` has each field that the edit changed,
-/// with its value before and after.
+/// Returns the state of a domain after an edit, with the changes under `changed`.
 pub fn domain_change(before: &Domain, after: &Domain) -> Value {
     let mut state = domain_fields(after);
     let changed = differences(&domain_fields(before), &state);

@@ -26,8 +26,7 @@ impl Text {
     /// Maximum length of a text, in bytes.
     pub const MAX_LEN: usize = 255;
 
-    /// Validates a text. Returns `None` if it is empty, too long, or contains NUL, which Postgres
-    /// cannot store in text.
+    /// Validates a text. NUL is refused, because Postgres cannot store it in text.
     pub fn parse(text: &str) -> Option<Self> {
         let fits = (1..=Self::MAX_LEN).contains(&text.len()) && !text.contains('\0');
         fits.then(|| Self(text.into()))
@@ -39,8 +38,7 @@ codes::named_values! {
     pub enum Device {
         /// A phone or tablet with Android.
         Android => "android",
-        /// An iPhone, an iPod, or an iPad that identifies itself. By default iPads identify as a
-        /// Mac.
+        /// An iPhone, an iPod, or an iPad that does not identify as a Mac, the default of iPads.
         Ios => "ios",
         /// Any phone or tablet.
         Mobile => "mobile",

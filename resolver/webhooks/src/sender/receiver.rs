@@ -17,8 +17,7 @@ use rustls::{
     pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer},
 };
 
-/// The certificate of the receiver for 127.0.0.1 and localhost, and its key. It is valid until
-/// 2126.
+/// The receiver's certificate for 127.0.0.1 and localhost, valid until 2126, and its key.
 const CERTIFICATE: &[u8] = include_bytes!("../../testdata/receiver.der");
 const KEY: &[u8] = include_bytes!("../../testdata/receiver.key.der");
 
@@ -118,8 +117,7 @@ pub(super) fn sends(answer: &'static str) -> impl FnOnce(&mut dyn Stream) + Send
     }
 }
 
-/// Returns code that sends the beginning of an answer, then one byte at a time until the sender
-/// closes the connection.
+/// Sends the beginning of an answer, then one byte at a time until the sender hangs up.
 pub(super) fn drips(beginning: &'static str) -> impl FnOnce(&mut dyn Stream) + Send + 'static {
     move |stream| {
         let mut sent = stream.write_all(beginning.as_bytes());
