@@ -131,22 +131,23 @@ mod tests {
     }
 
     #[test]
-    fn a_link_is_there_already_if_it_leads_to_the_same_target_on_the_same_domain() {
-        let wanted = item(Details::default(), false);
-        let there = stored(&wanted);
-        assert!(wanted.is_there_as(&there));
-        assert!(!wanted.is_there_as(&Link { long_url: LongUrl::from_stored("https://z/"), ..there }));
+    fn a_link_is_there_already_with_its_target_and_domain_or_its_time_of_deletion() {
+        let (live, gone) = (item(Details::default(), false), item(deleted(1), false));
         let elsewhere = Details { domain: Some(DomainId::from_stored(2)), ..Details::default() };
-        assert!(!wanted.is_there_as(&stored(&item(elsewhere, false))));
-        assert!(!wanted.is_there_as(&stored(&item(deleted(1), false))));
-    }
-
-    #[test]
-    fn a_deleted_link_is_there_already_if_it_was_deleted_at_the_same_time() {
-        let wanted = item(deleted(1), false);
-        assert!(wanted.is_there_deleted_as(&stored(&wanted)));
-        assert!(!wanted.is_there_deleted_as(&stored(&item(deleted(2), false))));
-        let other = Link { long_url: LongUrl::from_stored("https://z/"), ..stored(&wanted) };
-        assert!(!wanted.is_there_deleted_as(&other));
+        let other = |item| Link { long_url: LongUrl::from_stored("https://z/"), ..stored(item) };
+        for (link, is_live, is_gone) in [
+            (stored(&live), true, false),
+            (other(&live), false, false),
+            (stored(&item(elsewhere, false)), false, false),
+            (stored(&gone), false, true),
+            (other(&gone), false, false),
+            (stored(&item(deleted(2), false)), false, false),
+        ] {
+            assert_eq!(
+                (live.is_there_as(&link), gone.is_there_deleted_as(&link)),
+                (is_live, is_gone),
+                "{link:?}"
+            );
+        }
     }
 }
