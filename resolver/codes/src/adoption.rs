@@ -4,7 +4,6 @@ use numbers::Invalid;
 
 use super::{code::Code, keyspace::Keyspace, minting::KeyspaceIndex};
 
-/// The maximum number of slugs that an error names.
 const NAMED_MAX: usize = 5;
 
 /// Returns those of these keyspaces that are new, with the indexes after those of the adopted ones.
@@ -27,14 +26,13 @@ pub fn plan_adoption(
             return Err(reason.into());
         }
         let highest = adopted.iter().chain(&new).map(|(index, _)| index.get()).max().unwrap_or(0);
-        let index = KeyspaceIndex::new(i64::from(highest) + 1).map_err(|error| error.to_string())?;
+        let index = KeyspaceIndex::new(i64::from(highest) + 1)?;
         new.push((index, keyspace.clone()));
     }
     Ok(new)
 }
 
-/// Checks that no custom slug is a code of a new keyspace. Such a code would be minted, and until
-/// then treated as unused.
+/// Checks that no custom slug is a code of a new keyspace, which would mint it.
 pub fn check_slugs(slugs: &[String], new: &[(KeyspaceIndex, Keyspace)]) -> Result<(), Invalid> {
     for (_, keyspace) in new {
         let is_code = |slug: &&String| Code::parse(slug).is_ok_and(|code| keyspace.contains(&code));

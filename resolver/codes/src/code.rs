@@ -1,8 +1,21 @@
-//! Short codes: one to eight characters of the alphabet.
+//! Short codes: one to eight characters of the alphabet, which is defined here.
 
 use std::fmt;
 
-use super::alphabet::{ALPHABET, BASE, position};
+/// The characters of codes in ASCII order, so that codes sort as their positions do.
+pub(super) const ALPHABET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+
+pub(super) const BASE: u64 = ALPHABET.len() as u64;
+
+/// Returns the position of a character, 0 to 61; `None` if it is not in the alphabet.
+pub(super) fn position(character: u8) -> Option<u8> {
+    match character {
+        b'0'..=b'9' => Some(character - b'0'),
+        b'A'..=b'Z' => Some(character - b'A' + 10),
+        b'a'..=b'z' => Some(character - b'a' + 36),
+        _ => None,
+    }
+}
 
 /// A string of the form that minting produces, stored inline.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -52,8 +65,7 @@ impl Code {
             .map(|byte| position(*byte).expect("a code has only the alphabet's characters"))
     }
 
-    /// Returns the code of `len` characters whose first has position `first` and whose others spell
-    /// `rest` in base 62.
+    /// Returns the code of `len` characters: the position of the first, and `rest` in base 62.
     pub(super) fn compose(len: usize, first: u8, rest: u64) -> Self {
         debug_assert!((1..=Self::MAX_LEN).contains(&len));
         let mut bytes = [0; Self::MAX_LEN];
@@ -94,5 +106,16 @@ mod tests {
             assert_eq!(Code::parse(bad), Err(CodeError), "{bad:?}");
         }
         assert_eq!(Code::parse("x7Kp2q").unwrap().as_str(), "x7Kp2q");
+    }
+
+    #[test]
+    fn the_alphabet_has_each_letter_and_digit_once() {
+        let mut sorted = *ALPHABET;
+        sorted.sort_unstable();
+        assert_eq!(&sorted, ALPHABET);
+        assert!(sorted.windows(2).all(|pair| pair[0] < pair[1]));
+        assert!(sorted.iter().all(u8::is_ascii_alphanumeric));
+        assert_eq!((0..=255).filter(|byte| position(*byte).is_some()).count(), 62);
+        assert!((0..62).all(|place: u8| position(ALPHABET[usize::from(place)]) == Some(place)));
     }
 }

@@ -43,8 +43,7 @@ impl CodeKey {
         hex(&self.0)
     }
 
-    /// Derives a key for one purpose with HKDF (RFC 5869). A derived key reveals nothing about the
-    /// others or the secret.
+    /// Derives a key for one purpose with HKDF (RFC 5869). It reveals nothing about the others.
     pub(super) fn derive(&self, purpose: &str) -> [u8; LEN] {
         let mut derived = [0; LEN];
         let info = format!("shortmint {purpose}");

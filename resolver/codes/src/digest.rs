@@ -12,19 +12,16 @@
 //! salted, which gives four others. So candidates do not run out before the codes do.
 //!
 //! A code longer than a minted one continues with the digits of further digests, eight from each,
-//! so that no character depends on fewer bits.
+//! so that no character depends on fewer bits. Random codes, for lengths that no keyspace has, are
+//! made of random bits in the same way.
 
 use sha2::{Digest, Sha512};
 
-use super::{
-    alphabet::{ALPHABET, BASE},
-    code::Code,
-};
+use super::code::{ALPHABET, BASE, Code};
 
 const CANDIDATES: usize = 4;
 
-/// Returns the candidates of a URL with `len` characters each, after `salt` digests without a free
-/// candidate.
+/// Returns the candidates of `len` characters after `salt` digests without a free one.
 pub(super) fn candidates(key: &[u8; 32], long_url: &str, salt: u32, len: usize) -> [String; CANDIDATES] {
     let mut codes: [String; CANDIDATES] = Default::default();
     for (piece, first) in (0..len).step_by(Code::MAX_LEN).enumerate() {
@@ -53,6 +50,17 @@ fn digest(key: &[u8; 32], long_url: &str, salt: u32, piece: u32) -> [u8; 64] {
     }
     digest.update(long_url);
     digest.finalize().into()
+}
+
+/// Returns a random code of `len` characters.
+pub fn random_code(len: usize) -> Result<String, getrandom::Error> {
+    let mut code = String::with_capacity(len);
+    while code.len() < len {
+        let mut bytes = [0; 16];
+        getrandom::fill(&mut bytes)?;
+        code.extend(letters(u128::from_be_bytes(bytes)).take(Code::MAX_LEN.min(len - code.len())));
+    }
+    Ok(code)
 }
 
 /// Returns the digits of a number in base 62, the least significant first.
@@ -111,5 +119,15 @@ mod tests {
         assert_eq!(long[0][..8], candidates(url, 0, 8)[0]);
         assert_eq!(long[0][..17], candidates(url, 0, 17)[0]);
         assert!(long.iter().all(|code| code.len() == 20 && code[..8] != code[8..16]));
+    }
+
+    #[test]
+    fn random_codes_have_their_length_and_are_all_different() {
+        for len in [1, 9, 64, 65, 255] {
+            let code = random_code(len).unwrap();
+            assert_eq!(code.len(), len);
+            assert!(code.bytes().all(|byte| ALPHABET.contains(&byte)), "{code}");
+        }
+        assert_ne!(random_code(32).unwrap(), random_code(32).unwrap());
     }
 }

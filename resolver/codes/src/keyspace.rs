@@ -4,13 +4,10 @@ use std::fmt;
 
 use numbers::{Invalid, Namespace};
 
-use super::{
-    alphabet::{ALPHABET, BASE, position},
-    code::Code,
-};
+use super::code::{ALPHABET, BASE, Code, position};
 
 /// The class of a keyspace: the set of first characters of its codes.
-#[derive(Clone, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Class {
     /// Alphabet positions in ascending order, without duplicates.
     members: Vec<u8>,
@@ -29,7 +26,6 @@ pub struct Keyspace {
     pub hand_picked: bool,
 }
 
-/// The suffix, after the class, that marks a hand-picked keyspace.
 const HAND_PICKED: &str = ":hand-picked";
 const FORM: &str = "NAME=LENGTH:CLASS or NAME=LENGTH:CLASS:hand-picked";
 const CLASS: &str = "ranges and characters of 0-9, A-Z and a-z";
@@ -80,8 +76,7 @@ impl Keyspace {
 
     /// Returns whether a code belongs to this keyspace.
     pub fn contains(&self, code: &Code) -> bool {
-        code.len() == self.len
-            && code.positions().next().is_some_and(|first| self.class.index(first).is_some())
+        self.position_of(code).is_some()
     }
 
     /// Returns the code at a position, counted from 0 in alphabet order.
@@ -144,8 +139,7 @@ impl Class {
 }
 
 impl fmt::Display for Class {
-    /// Writes runs of three or more characters as ranges, in a form that [`Class::parse`] reads
-    /// back.
+    /// Writes runs of three or more characters as ranges, as [`Class::parse`] reads them.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let letter = |position: u8| char::from(ALPHABET[usize::from(position)]);
         for run in self.members.chunk_by(|one, next| one + 1 == *next) {
@@ -155,12 +149,6 @@ impl fmt::Display for Class {
             }
         }
         Ok(())
-    }
-}
-
-impl fmt::Debug for Class {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Class({self})")
     }
 }
 

@@ -4,7 +4,6 @@
 //! code's length and first character. So a code alone leads to the number it was minted from (C2).
 
 mod adoption;
-mod alphabet;
 mod code;
 mod code_key;
 mod digest;
@@ -12,12 +11,11 @@ mod ff1;
 mod keyspace;
 mod minting;
 mod permutation;
-mod random;
 mod value_types;
 
 pub use adoption::{check_slugs, plan_adoption};
 pub use code::{Code, CodeError, is_reserved};
 pub use code_key::{CodeKey, CodeKeyError};
+pub use digest::random_code;
 pub use keyspace::{Class, Keyspace, parse_keyspaces};
-pub use minting::{IndexError, KeyspaceIndex, LinkId, Mint, Minted};
-pub use random::random_code;
+pub use minting::{KeyspaceIndex, LinkId, Mint, Minted};

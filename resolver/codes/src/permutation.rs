@@ -10,9 +10,7 @@
 //! cycle-walking. Below a million FF1 is not defined, and a shuffled table is used: at most 4 MB
 //! each way.
 //!
-//! Rejected: FF1 over base-62 strings, because a class of ten first characters out of 62 would walk
-//! six times on average. Rejected: a cipher of our own design, because it would have had no review
-//! by others.
+//! Rejected: a cipher of our own design, because it would have had no review by others.
 
 use rand_chacha::{
     ChaCha20Rng,
@@ -43,8 +41,7 @@ impl Permutation {
         Self::Ff1 { cipher, size }
     }
 
-    /// Fills a table by a Fisher-Yates shuffle with a `ChaCha20` stream, which is the same in every
-    /// release and on every machine.
+    /// Fills a table by a Fisher-Yates shuffle with `ChaCha20`, the same in every release.
     fn shuffle(key: &[u8; 32], size: u64) -> Self {
         let size = u32::try_from(size).expect("a table is made only below a million");
         let mut stream = ChaCha20Rng::from_seed(*key);
@@ -91,8 +88,7 @@ fn look_up(table: &[u32], index: u64) -> u64 {
     u64::from(*table.get(index).expect("only numbers of the keyspace are permuted"))
 }
 
-/// Returns the smallest radix with `radix^digits >= size`, by binary search, because floating-point
-/// roots round.
+/// Returns the smallest radix with `radix^digits >= size`. Floating-point roots round.
 fn smallest_radix(size: u64, digits: u32) -> u64 {
     let covers = |radix: u64| u128::from(radix).pow(digits) >= u128::from(size);
     let (mut low, mut high) = (2, RADIX_MAX);

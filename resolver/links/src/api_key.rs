@@ -21,8 +21,7 @@ pub struct ApiKeyId(pub i64);
 #[serde(transparent)]
 pub struct SecretNumber(pub i64);
 
-/// SHA-256 of an API key. A slow hash would add nothing, because a generated key has 256 random
-/// bits.
+/// SHA-256 of an API key. A generated key has 256 random bits, so no slow hash is needed.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct KeyHash([u8; 32]);
 
@@ -50,8 +49,7 @@ pub struct KeyLimits {
     /// Whether the key sees no visit that no link redirected.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub no_orphan_visits: bool,
-    /// Maximum calls per minute, counted by each resolver on its own. `None` for the default of all
-    /// keys.
+    /// Maximum calls per minute at each resolver; `None` for the default of all keys.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub calls_per_minute: Option<u32>,
     /// Members that only a later release can read. A key with one of them is valid there only.

@@ -36,17 +36,3 @@ impl Block {
         format!("expected the reason, in 1 to {} bytes without control characters", Self::REASON_BYTES)
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_block_reads_back_as_it_was_written() {
-        let at = Timestamp::from_millisecond(1_700_000_000_123).unwrap();
-        let block = Block { reason: "phishing".to_owned(), by: ApiKeyId(3), at };
-        let text = serde_json::to_string(&block).unwrap();
-        assert_eq!(text, r#"{"reason":"phishing","by":3,"at":1700000000123}"#);
-        assert_eq!(serde_json::from_str::<Block>(&text).unwrap(), block);
-    }
-}

@@ -5,16 +5,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::api_key::ApiKeyId;
 
-use super::{
-    Block, DomainId, Edit, PasswordHash, RedirectStatus, Rule, Slug, StoredObject as _, Tag, record::set,
-};
+use super::{Block, DomainId, Edit, Invalid, PasswordHash, Rule, Slug, StoredObject as _, Tag, record::set};
 
 /// Members that tell which link it is and in which state, or that every change writes. Without one
 /// of them a link cannot be changed.
 const ESSENTIAL: [&str; 9] =
     ["", "slug", "domain", "mark", "deletedAt", "deletedTags", "editedAt", "editedBy", "version"];
 
-/// Members that only a later release can read.
 type Others = serde_json::Map<String, serde_json::Value>;
 
 /// Optional attributes, which few links have; a link with none of them has no details.
@@ -84,6 +81,26 @@ pub struct Details {
     pub others: Others,
 }
 
+/// A redirect status: 301, 302, 307 or 308.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "u16", into = "u16")]
+pub struct RedirectStatus(u16);
+
+impl TryFrom<u16> for RedirectStatus {
+    type Error = Invalid;
+
+    fn try_from(status: u16) -> Result<Self, Invalid> {
+        let is_known = matches!(status, 301 | 302 | 307 | 308);
+        if is_known { Ok(Self(status)) } else { Err(Invalid::because("expected 301, 302, 307 or 308")) }
+    }
+}
+
+impl From<RedirectStatus> for u16 {
+    fn from(status: RedirectStatus) -> Self {
+        status.0
+    }
+}
+
 /// Whether a link redirects, and if not, why. Of several reasons, the first in this order counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkState {
@@ -108,8 +125,7 @@ impl LinkState {
     }
 }
 
-/// A partial update of [`Details`]; `None` leaves an attribute unchanged, and `Some(None)` removes
-/// it.
+/// A partial update of [`Details`]: `None` leaves an attribute, and `Some(None)` removes it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DetailsEdit {
     /// Start time: the link does not redirect before it.
@@ -153,16 +169,14 @@ impl DetailsEdit {
     }
 }
 
-/// Overwrites an attribute if a value is given. Returns `true` if a value of a later release is
-/// stored under its name.
+/// Overwrites an attribute if a value is given. Returns whether it replaces an unknown one.
 fn replace<T: Clone>(name: &str, attribute: &mut T, value: &Option<T>, others: &Others) -> bool {
     set(attribute, value.as_ref());
     value.is_some() && others.contains_key(name)
 }
 
 impl Edit {
-    /// Returns `true` if the edit would replace a value of these details that only a later release
-    /// can read.
+    /// Returns `true` if the edit would replace a value that only a later release can read.
     pub fn replaces_unknown(&self, details: &Details) -> bool {
         let blocks = self.block.is_some() && details.others.contains_key("blocked");
         blocks || self.details.apply_to(&mut details.clone())
@@ -183,8 +197,7 @@ pub struct Origin {
     /// Name of the API key that took the link down, if no key here has that name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub blocked_by: Option<Box<str>>,
-    /// Name of the API key that last edited the link before the import, if no key here has that
-    /// name.
+    /// Name of the API key of the last edit before the import, if no key here has that name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub edited_by: Option<Box<str>>,
 }
@@ -272,12 +285,17 @@ mod tests {
         let details = Details {
             slug: Some(Slug::parse("my/slug").unwrap()),
             valid_until: Some(time),
+            blocked: Some(Block { reason: "phishing".to_owned(), by: ApiKeyId(3), at: time }),
             edited_by: Some(ApiKeyId(3)),
             version: 2,
             ..Details::default()
         };
         let text = serde_json::to_string(&details).unwrap();
-        assert_eq!(text, r#"{"slug":"my/slug","validUntil":1700000000123,"editedBy":3,"version":2}"#);
+        let blocked = r#"{"reason":"phishing","by":3,"at":1700000000123}"#;
+        let expected = format!(
+            r#"{{"slug":"my/slug","validUntil":1700000000123,"blocked":{blocked},"editedBy":3,"version":2}}"#
+        );
+        assert_eq!(text, expected);
         assert_eq!(serde_json::from_str::<Details>(&text).unwrap(), details);
         let later: Details = serde_json::from_str(r#"{"later":1}"#).unwrap();
         assert_eq!(serde_json::to_string(&later).unwrap(), r#"{"later":1}"#);

@@ -30,8 +30,7 @@ impl DomainId {
 /// know which scheme the visitor used.
 const DEFAULT_PORTS: [&str; 2] = ["80", "443"];
 
-/// Normalizes the host of a request as domains are named: lower case, without a default port and
-/// without trailing dots.
+/// Normalizes a requested host: lower case, without a default port and trailing dots.
 pub fn requested_authority(host: &str) -> Cow<'_, str> {
     let is_port = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit());
     let (name, port) = match host.rsplit_once(':') {
@@ -219,21 +218,8 @@ mod tests {
         let long = "a.".repeat(200);
         // Short as written, and too long as requests name it.
         let in_punycode = "㍿".repeat(80);
-        for text in [
-            "",
-            "localhost:80000",
-            "a:b:1",
-            "a:+1",
-            "a:0",
-            "127.0.0.1",
-            "[::1]",
-            "???/&%$&",
-            "a b",
-            "a..b",
-            "-a.b",
-            &long,
-            &in_punycode,
-        ] {
+        let wrong = "|localhost:80000|a:b:1|a:+1|a:0|127.0.0.1|[::1]|???/&%$&|a b|a..b|-a.b";
+        for text in wrong.split('|').chain([&*long, &*in_punycode]) {
             assert_eq!(Authority::parse(text), Err(NOT_A_HOST), "{text:?}");
         }
     }

@@ -75,7 +75,6 @@ pub struct OrderBy {
 }
 
 impl Default for OrderBy {
-    /// Newest first.
     fn default() -> Self {
         Self { field: OrderField::DateCreated, descending: true }
     }

@@ -23,16 +23,14 @@ pub enum ImportCode {
     Kept(PickedCode),
     /// The first free one of several, for a link that had none.
     FirstFree {
-        /// The candidates, in the order in which they are tried. Items with one long URL share
-        /// them.
+        /// The candidates in the order of their trial. Items with one long URL share them.
         candidates: Arc<[PickedCode]>,
         /// Whether no further candidates can be had.
         is_all: bool,
     },
 }
 
-/// The maximum number of visits that a link is imported with: 10^12. Databases add up those of
-/// millions of links.
+/// The maximum number of imported visits of a link. Databases add up those of millions.
 pub const IMPORTED_VISITS_MAX: u64 = 1_000_000_000_000;
 
 /// A link of an import.
@@ -133,22 +131,23 @@ mod tests {
     }
 
     #[test]
-    fn a_link_is_there_already_if_it_leads_to_the_same_target_on_the_same_domain() {
-        let wanted = item(Details::default(), false);
-        let there = stored(&wanted);
-        assert!(wanted.is_there_as(&there));
-        assert!(!wanted.is_there_as(&Link { long_url: LongUrl::from_stored("https://z/"), ..there }));
+    fn a_link_is_there_already_with_its_target_and_domain_or_its_time_of_deletion() {
+        let (live, gone) = (item(Details::default(), false), item(deleted(1), false));
         let elsewhere = Details { domain: Some(DomainId::from_stored(2)), ..Details::default() };
-        assert!(!wanted.is_there_as(&stored(&item(elsewhere, false))));
-        assert!(!wanted.is_there_as(&stored(&item(deleted(1), false))));
-    }
-
-    #[test]
-    fn a_deleted_link_is_there_already_if_it_was_deleted_at_the_same_time() {
-        let wanted = item(deleted(1), false);
-        assert!(wanted.is_there_deleted_as(&stored(&wanted)));
-        assert!(!wanted.is_there_deleted_as(&stored(&item(deleted(2), false))));
-        let other = Link { long_url: LongUrl::from_stored("https://z/"), ..stored(&wanted) };
-        assert!(!wanted.is_there_deleted_as(&other));
+        let other = |item| Link { long_url: LongUrl::from_stored("https://z/"), ..stored(item) };
+        for (link, is_live, is_gone) in [
+            (stored(&live), true, false),
+            (other(&live), false, false),
+            (stored(&item(elsewhere, false)), false, false),
+            (stored(&gone), false, true),
+            (other(&gone), false, false),
+            (stored(&item(deleted(2), false)), false, false),
+        ] {
+            assert_eq!(
+                (live.is_there_as(&link), gone.is_there_deleted_as(&link)),
+                (is_live, is_gone),
+                "{link:?}"
+            );
+        }
     }
 }

@@ -22,7 +22,6 @@ mod location;
 mod long_url;
 mod lookalike;
 mod password;
-mod placeholder;
 mod record;
 mod reference;
 pub mod reservation;
@@ -33,7 +32,6 @@ pub mod scope;
 mod search;
 mod slug;
 mod spelling;
-mod status;
 mod stored;
 mod tag;
 pub mod targets;
@@ -45,12 +43,14 @@ pub mod webhook;
 pub use api_key::SessionHash;
 pub use block::Block;
 pub use destination::Base;
-pub use details::{Details, DetailsEdit, LinkState, Origin};
+pub use details::{Details, DetailsEdit, LinkState, Origin, RedirectStatus};
 pub use domain::{
     Authority, Domain, DomainEdit, DomainId, DomainSettings, Protocol, REMOVED, Redirects,
     requested_authority,
 };
-pub use fallback_target::{check_fallback_target, check_process_target};
+pub use fallback_target::{
+    check_fallback_target, check_process_target, fill_placeholders, has_safe_placeholders,
+};
 pub use filter::{Filter, OrderBy, OrderField, Outline, Outlined, Page, TagsMode, pieces};
 pub use forward::forward_query;
 pub use idempotency::{EarlierRequest, Idempotency, quoted};
@@ -64,7 +64,6 @@ pub use location::{location, location_with_query};
 pub use long_url::{LongUrl, LongUrlError};
 pub use numbers::Invalid;
 pub use password::PasswordHash;
-pub use placeholder::{fill_placeholders, has_safe_placeholders};
 pub use record::{Edit, Precondition, Record, Relocation};
 pub use rule::{
     AddressPattern, Browser, CONDITION_TYPES, CONDITIONS_MAX, Condition, ConditionError, Country, Date,
@@ -74,7 +73,6 @@ pub use scheme::Schemes;
 pub use search::{search_key, sort_key};
 pub use slug::Slug;
 pub use spelling::{nfc, slug_spellings, tag_spellings};
-pub use status::RedirectStatus;
 pub use stored::StoredObject;
 pub use tag::{TAGS_MAX, Tag};
 pub use time::{TimeError, find_zone, read_time, stored_time};

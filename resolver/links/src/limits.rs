@@ -15,8 +15,7 @@ pub const PER_PAGE: u64 = 10;
 /// Maximum number of links on a page of a list.
 pub const PER_PAGE_MAX: u64 = 10_000;
 
-/// Returns how many of the wanted visits a link grants that has granted `used` before. A link
-/// without a limit grants all of them.
+/// Returns how many wanted visits a link grants that has granted `used` of its limit.
 pub fn granted_visits(limit: Option<u64>, used: u64, wanted: u64) -> u64 {
     limit.map_or(wanted, |limit| wanted.min(limit.saturating_sub(used)))
 }

@@ -5,11 +5,8 @@ use std::sync::LazyLock;
 use codes::LinkId;
 use jiff::Timestamp;
 
-use super::{
-    Details, DomainId, LinkState, LongUrl, PasswordHash, Rule, Slug, StoredObject as _, api_key::ApiKeyId,
-};
+use super::{Details, DomainId, LinkState, LongUrl, PasswordHash, Rule, Slug, api_key::ApiKeyId};
 
-/// The details of a link that has none.
 static NONE: LazyLock<Details> = LazyLock::new(Details::default);
 
 /// A stored link.
@@ -60,11 +57,6 @@ impl Draft {
     pub fn domain(&self) -> DomainId {
         self.details().domain.unwrap_or(DomainId::DEFAULT)
     }
-
-    /// Returns the slug, if the code is picked.
-    pub fn slug(&self) -> Option<&Slug> {
-        self.details().slug.as_ref()
-    }
 }
 
 /// A draft with its allocated id.
@@ -96,12 +88,6 @@ impl Link {
     /// Returns `true` if the link redirects at `now`.
     pub fn is_live(&self, now: Timestamp) -> bool {
         self.state(now) == LinkState::Live
-    }
-
-    /// Returns `true` if a later release has stored something about the link that this one cannot
-    /// read, and that may protect or limit it.
-    pub fn is_of_later_release(&self) -> bool {
-        self.details().is_of_later_release()
     }
 
     /// Returns `true` if the link has a visit limit.
@@ -144,8 +130,7 @@ impl Link {
         self.details().slug.as_ref()
     }
 
-    /// Returns `true` if this row holds exactly `draft`: an insert whose outcome was unknown was
-    /// committed.
+    /// Returns `true` if this row holds exactly `draft`: an insert in doubt was committed.
     pub fn is(&self, draft: &Draft) -> bool {
         Self::stored(self.id, draft.clone(), self.created_at) == *self
     }

@@ -59,8 +59,7 @@ pub fn location_with_query(long_url: &str, query: &str) -> Option<String> {
     forward_query(long_url, query).map(|merged| location(&merged)).filter(|text| text.len() <= FORWARDED_MAX)
 }
 
-/// Returns `true` if a colon in the first segment of a relative path would be taken for the end of
-/// a scheme.
+/// Returns `true` if a colon in the first segment would end a scheme.
 fn looks_like_scheme(Reference { scheme, authority, path, .. }: &Reference<'_>) -> bool {
     let first = path.split(['/', '\\']).next().unwrap_or_default();
     scheme.is_none() && authority.is_none() && first.contains(':')
@@ -110,7 +109,6 @@ fn escape(text: &mut String, part: &str, is_plain: impl Fn(u8) -> bool) {
     }
 }
 
-/// Appends a byte, escaped if it is not plain.
 pub(crate) fn push_byte(text: &mut String, byte: u8, is_plain: bool) {
     if is_plain { text.push(char::from(byte)) } else { text.push_str(percent_encode_byte(byte)) }
 }
@@ -165,8 +163,7 @@ mod tests {
         }
     }
 
-    /// Writes an address with what RFC 3986 does not allow escaped, so that addresses compare that
-    /// differ in this only.
+    /// Escapes what RFC 3986 does not allow, so that addresses compare that differ in this only.
     fn escaped(url: &Url) -> String {
         let (url, fragment) = url.as_str().split_once('#').unwrap_or((url.as_str(), ""));
         let mut text = String::new();

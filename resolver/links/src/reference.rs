@@ -12,7 +12,6 @@ use crate::scheme::is_scheme;
 /// here and fewer in DNS, and the parser's time for a label grows with the square of its length.
 pub(crate) const AUTHORITY_MAX: usize = 1_024;
 
-/// A target in its parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Reference<'a> {
     /// The scheme as it was written, without the colon.
@@ -21,14 +20,11 @@ pub(crate) struct Reference<'a> {
     pub(crate) authority: Option<&'a str>,
     /// The path. In a web address, a backslash separates like a slash.
     pub(crate) path: &'a str,
-    /// The query, without the question mark.
     pub(crate) query: Option<&'a str>,
-    /// The fragment, without the number sign.
     pub(crate) fragment: Option<&'a str>,
 }
 
-/// Removes what browsers ignore: control characters and spaces around the text, tabs and line ends
-/// everywhere.
+/// Removes what browsers ignore: controls and spaces around, tabs and line ends everywhere.
 pub(crate) fn without_ignored(text: &str) -> Cow<'_, str> {
     let text = text.trim_matches(|character| character <= ' ');
     let is_ignored = |character| matches!(character, '\t' | '\n' | '\r');

@@ -29,8 +29,7 @@ impl ReservationId {
         Ok(Self(random_hex::<16>()?.into()))
     }
 
-    /// Parses an id from a request path. Returns `None` unless it has 32 hexadecimal digits in
-    /// lower case.
+    /// Parses an id from a request path: 32 hexadecimal digits in lower case.
     pub fn parse(text: &str) -> Option<Self> {
         let hex = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
         (text.len() == 32 && text.bytes().all(hex)).then(|| Self(text.into()))

@@ -15,76 +15,26 @@ pub(super) const OUR_FIRST: [&str; 7] =
     ["rest", "robots.txt", "favicon.ico", ".well-known", "manage", "cluster", "_pages"];
 
 /// Names whose meaning is agreed upon.
-const NAMES: &[&str] = &[
+const NAMES: [&str; 4] = [
     // Advertising (IAB Tech Lab), publishers and crawlers.
-    "ads.txt",
-    "app-ads.txt",
-    "sellers.json",
-    "buyers.json",
-    "ads.cert",
-    "adagents.json",
-    "trust.txt",
-    "carbon.txt",
-    "humans.txt",
-    "security.txt",
-    "dnt-policy.txt",
-    "llms.txt",
-    "llms-full.txt",
-    "ai.txt",
-    "agents.txt",
-    "agents.json",
+    "ads.txt app-ads.txt sellers.json buyers.json ads.cert adagents.json trust.txt carbon.txt humans.txt \
+     security.txt dnt-policy.txt llms.txt llms-full.txt ai.txt agents.txt agents.json",
     // Applications that open links of a host, and proofs of who owns it.
-    "apple-app-site-association",
-    "apple-developer-merchantid-domain-association",
-    "apple-developer-domain-association.txt",
-    "assetlinks.json",
-    "bingsiteauth.xml",
-    "livesearchsiteauth.xml",
-    "sogousiteverification.txt",
-    "keybase.txt",
-    "fileauth.txt",
+    "apple-app-site-association apple-developer-merchantid-domain-association \
+     apple-developer-domain-association.txt assetlinks.json bingsiteauth.xml livesearchsiteauth.xml \
+     sogousiteverification.txt keybase.txt fileauth.txt",
     // Policies and settings of browsers and of what once ran in them.
-    "crossdomain.xml",
-    "clientaccesspolicy.xml",
-    "browserconfig.xml",
-    "manifest.json",
-    "manifest.webmanifest",
-    "site.webmanifest",
-    "app.webmanifest",
-    "opensearch.xml",
-    "sw.js",
-    "service-worker.js",
-    "serviceworker.js",
-    "firebase-messaging-sw.js",
-    "onesignalsdkworker.js",
-    "safari-pinned-tab.svg",
-    "w3c",
+    "crossdomain.xml clientaccesspolicy.xml browserconfig.xml manifest.json manifest.webmanifest \
+     site.webmanifest app.webmanifest opensearch.xml sw.js service-worker.js serviceworker.js \
+     firebase-messaging-sw.js onesignalsdkworker.js safari-pinned-tab.svg w3c",
     // Settings of networks and of mail programs, and paths that proxies in front answer.
-    "wpad.dat",
-    "proxy.pac",
-    "autodiscover",
-    "microsoft-server-activesync",
-    "cdn-cgi",
+    "wpad.dat proxy.pac autodiscover microsoft-server-activesync cdn-cgi",
 ];
 
 /// Families of names: what they begin and end with.
-const FAMILIES: &[(&str, &str)] = &[
-    ("favicon.", ""),
-    ("favicon-", ".png"),
-    ("apple-touch-icon", ".png"),
-    ("mstile-", ".png"),
-    ("sitemap", ".xml"),
-    ("sitemap", ".xml.gz"),
-    ("sitemap", ".txt"),
-    ("sitemap", ".txt.gz"),
-    ("sitemap-", ".html"),
-    ("google", ".html"),
-    ("yandex_", ".html"),
-    ("yandex_", ".txt"),
-    ("baidu_verify_", ".html"),
-    ("naver", ".html"),
-    ("pinterest-", ".html"),
-];
+const FAMILIES: &str = "favicon.* favicon-*.png apple-touch-icon*.png mstile-*.png sitemap*.xml \
+                        sitemap*.xml.gz sitemap*.txt sitemap*.txt.gz sitemap-*.html google*.html \
+                        yandex_*.html yandex_*.txt baidu_verify_*.html naver*.html pinterest-*.html";
 
 /// Returns whether a first segment is a path of the service in any case.
 pub(super) fn is_ours(first: &str) -> bool {
@@ -94,10 +44,11 @@ pub(super) fn is_ours(first: &str) -> bool {
 /// Returns whether a first segment has a meaning of its own on every host.
 pub(super) fn is_well_known(first: &str) -> bool {
     let first = first.to_ascii_lowercase();
-    let is_of = |(begin, end): &(&str, &str)| {
-        first.strip_prefix(begin).is_some_and(|rest| rest.len() >= end.len() && rest.ends_with(end))
+    let is_of = |family: &str| {
+        let (begin, end) = family.split_once('*').unwrap_or((family, ""));
+        first.strip_prefix(begin).is_some_and(|rest| rest.ends_with(end))
     };
-    NAMES.contains(&first.as_str()) || FAMILIES.iter().any(is_of)
+    NAMES.iter().any(|names| names.split(' ').any(|name| name == first)) || FAMILIES.split(' ').any(is_of)
 }
 
 #[cfg(test)]
@@ -106,26 +57,15 @@ mod tests {
 
     #[test]
     fn names_with_a_meaning_are_known_in_any_case_and_words_are_none() {
-        for name in [
-            "ads.txt",
-            "App-Ads.TXT",
-            "security.txt",
-            "sitemap.xml",
-            "sitemap_index.xml",
-            "Sitemap-News-2.xml.gz",
-            "apple-app-site-association",
-            "apple-touch-icon-precomposed.png",
-            "apple-touch-icon-180x180.png",
-            "favicon.svg",
-            "google0123456789abcdef.html",
-            "Autodiscover",
-            "wpad.dat",
-        ] {
+        let known = "ads.txt App-Ads.TXT security.txt sitemap.xml sitemap_index.xml Sitemap-News-2.xml.gz \
+                     apple-app-site-association apple-touch-icon-precomposed.png \
+                     apple-touch-icon-180x180.png favicon.svg google0123456789abcdef.html Autodiscover \
+                     wpad.dat";
+        for name in known.split(' ') {
             assert!(is_well_known(name), "{name}");
         }
-        for name in
-            ["ads", "ads.txt2", "txt", "sitemap", "sitemap.", "sw", "google", "manifest", "security", "x.xml"]
-        {
+        let words = "ads ads.txt2 txt sitemap sitemap. sw google manifest security x.xml";
+        for name in words.split(' ') {
             assert!(!is_well_known(name), "{name}");
         }
         assert!(is_ours("Manage") && is_ours("ROBOTS.txt") && !is_ours("manager"));

@@ -14,7 +14,6 @@ pub use value::{AddressPattern, Browser, Country, Date, Device, Text, unmapped_n
 
 /// Maximum number of rules of one link.
 pub const RULES_MAX: usize = 100;
-/// Why a text is no date.
 const NO_DATE: &str =
     "not a date: write it like 2030-12-31, 2030-12-31T18:00:00+01:00 or 2030-12-31T18:00:00[Europe/Berlin]";
 /// Maximum number of conditions of one rule.
@@ -23,8 +22,7 @@ const UNKNOWN_RULE: Invalid = Invalid::because(
     "a rule has a condition or member that this release does not know: import it with a later one",
 );
 
-/// A target for visitors who meet all conditions. A link stores its rules in the order in which
-/// they are tried.
+/// A target for visitors who meet all conditions. Rules are tried in their order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Rule {
@@ -50,8 +48,7 @@ impl Rule {
         !self.others.is_empty() || self.conditions.iter().any(is_unknown)
     }
 
-    /// Parses a JSON list of rules in their stored form, as exports carry it. The long URLs are not
-    /// checked.
+    /// Parses a JSON list of rules, as exports carry it. The long URLs are not checked.
     pub fn parse_list(text: &str) -> Result<Vec<Self>, Invalid> {
         let rules: Vec<Self> = serde_json::from_str(text).map_err(|error| error.to_string())?;
         let is_short =
@@ -135,8 +132,7 @@ pub const CONDITION_TYPES: [&str; 11] = [
 ];
 
 impl Condition {
-    /// Parses Shlink's fields `type`, `matchKey` and `matchValue`. A key or value that the type
-    /// does not use is dropped.
+    /// Parses Shlink's fields `type`, `matchKey` and `matchValue`, and drops unused ones.
     pub fn parse(kind: &str, key: Option<&str>, value: Option<&str>) -> Result<Self, ConditionError> {
         let wrong = |field, reason| ConditionError { field, reason };
         let wrong_value = |expected: &str| wrong("matchValue", format!("expected {expected}"));
@@ -178,8 +174,7 @@ impl Condition {
         })
     }
 
-    /// Returns the fields `type`, `matchKey` and `matchValue`, spelled as they were parsed. Unused
-    /// ones are `None`.
+    /// Returns the fields `type`, `matchKey` and `matchValue` as written; unused ones are `None`.
     pub fn parts(&self) -> (&str, Option<&str>, Option<&str>) {
         match self {
             Self::Device(device) => (DEVICE, None, Some(device.as_str())),
@@ -201,7 +196,6 @@ impl Condition {
     }
 }
 
-/// Stored form of a known condition.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Stored<'a> {

@@ -13,13 +13,10 @@ use std::{fmt, sync::Arc};
 
 use crate::Invalid;
 
-/// Schemes that are allowed by default.
 const DEFAULT: [&str; 4] = ["http", "https", "mailto", "tel"];
-/// Schemes that are never allowed.
 const NEVER: [&str; 9] =
     ["javascript", "data", "file", "vbscript", "blob", "about", "filesystem", "view-source", "jar"];
 const SCHEMES_MAX: usize = 100;
-/// Maximum length of a scheme, in bytes.
 const MAX_LEN: usize = 64;
 
 /// The operator's list of allowed schemes, in lower case. Clones share it.
@@ -54,14 +51,12 @@ impl Schemes {
         Ok(Self(schemes.into()))
     }
 
-    /// Returns `true` if long URLs may have this scheme. `scheme` is in lower case, as in a parsed
-    /// URL.
+    /// Returns `true` if long URLs may have this scheme, which is in lower case.
     pub fn allow(&self, scheme: &str) -> bool {
         self.0.iter().any(|allowed| allowed == scheme)
     }
 }
 
-/// Refuses a scheme that runs script or shows content that no site served.
 fn never() -> Invalid {
     format!("expected none of {}: their links act in the visitor's browser", NEVER.join(", ")).into()
 }
@@ -84,8 +79,7 @@ pub(crate) fn is_scheme(name: &str) -> bool {
     name.starts_with(|first: char| first.is_ascii_alphabetic()) && name.bytes().all(rest)
 }
 
-/// Returns `true` for a scheme, in lower case, that runs script or shows content that no site
-/// served.
+/// Returns `true` if a scheme in lower case runs script or shows what no site served.
 pub(crate) fn acts_in_the_browser(scheme: &str) -> bool {
     NEVER.contains(&scheme)
 }

@@ -10,8 +10,7 @@ use std::{fmt, str::FromStr};
 use crate::Invalid;
 
 codes::named_values! {
-    /// A kind of action that an API key may be allowed, with its name on the command line and in
-    /// the database.
+    /// A kind of action that an API key may be allowed, by its name in flags and the database.
     pub enum Scope {
         /// Create links.
         Create => "create",
@@ -64,8 +63,7 @@ impl Scopes {
         self.0 & (scope.bit() | Scope::Admin.bit()) != 0
     }
 
-    /// Parses stored scopes. Those of a later release are left out: in this one the key may do
-    /// less.
+    /// Parses stored scopes. Those of a later release are left out: the key may do less here.
     pub fn from_stored(text: &str) -> Self {
         let known = text.split(',').filter_map(|name| Scope::parse(name.trim()));
         Self(known.fold(0, |bits, scope| bits | scope.bit()))

@@ -25,8 +25,7 @@ pub fn search_key(text: &str) -> Cow<'_, str> {
     Cow::Owned(nfc(&text.to_uppercase()).replace('\u{130}', "I"))
 }
 
-/// Returns a text by whose bytes texts are sorted as people expect: regardless of case, and letters
-/// with accents beside those without.
+/// Returns a text by whose bytes texts are sorted regardless of case and accents.
 pub fn sort_key(text: &str) -> Cow<'_, str> {
     if text.is_ascii() {
         return search_key(text);

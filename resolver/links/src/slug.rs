@@ -12,7 +12,6 @@ use super::{
 
 /// Last segments that are reserved for paths of the service or the API, after a code.
 const OUR_LAST: [&str; 4] = ["qr-code", "track", "visits", "redirect-rules"];
-/// Separators between the words of a slug.
 const BETWEEN_WORDS: [char; 5] = ['/', '-', '_', '.', '~'];
 /// Characters that end a path (RFC 3986, general delimiters), begin an escape, or are rewritten by
 /// browsers. The slash, which separates segments, is not among them.
@@ -126,7 +125,6 @@ impl Slug {
     }
 }
 
-/// Refuses a character that is invisible or changes the text direction.
 fn invisible(one: char) -> Invalid {
     let code = u32::from(one);
     format!("expected no character that is invisible or changes the direction of text: U+{code:04X} is one")

@@ -26,8 +26,7 @@ impl Tag {
         Self::exactly(&text.trim().to_lowercase().replace(' ', "-"))
     }
 
-    /// Parses a tag without changing its case or inner spaces. Shlink renames and deletes tags by
-    /// such exact names. It is in NFC.
+    /// Parses a tag in NFC, with its case and inner spaces: Shlink renames and deletes tags so.
     pub fn exactly(text: &str) -> Result<Self, Invalid> {
         let text = nfc(text.trim());
         let fits = (1..=Tag::MAX_LEN).contains(&text.len()) && !text.chars().any(char::is_control);

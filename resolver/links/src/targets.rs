@@ -27,7 +27,6 @@ use crate::{
     destination::{Base, hosts, name_of},
 };
 
-/// Pattern that matches every host.
 const ALL: &str = "*";
 
 /// A target rule: allows or denies the hosts of a pattern.
@@ -45,8 +44,7 @@ impl TargetRule {
     /// Maximum length of a pattern, in bytes.
     pub const MAX_LEN: usize = 255;
 
-    /// Parses a pattern. Hosts are kept as URLs name them: lower case, in Punycode, without
-    /// trailing dots.
+    /// Parses a pattern. Hosts are in lower case and Punycode, without trailing dots, as in URLs.
     pub fn parse(pattern: &str, allowed: bool) -> Result<Self, Invalid> {
         let pattern = pattern.trim();
         if pattern == ALL {
@@ -69,8 +67,7 @@ impl TargetRule {
     }
 }
 
-/// Returns a pattern other than `*` as hosts are compared with it. Returns `None` if it names no
-/// hosts.
+/// Returns a pattern other than `*` as hosts have it; `None` if it names no hosts.
 fn normal(pattern: &str) -> Option<String> {
     let (star, host) = pattern.strip_prefix("*.").map_or(("", pattern), |host| ("*.", host));
     let host = Host::parse(host).ok()?;
@@ -137,8 +134,7 @@ impl Targets {
 #[derive(Debug, Default)]
 pub struct Gate {
     targets: RwLock<Arc<Targets>>,
-    /// Twice the number of changes, plus one while there are rules. A single load shows that there
-    /// are none.
+    /// Twice the number of changes, plus one while there are rules, which one load shows.
     state: AtomicU64,
 }
 
@@ -168,7 +164,6 @@ impl Gate {
         self.current().is_none_or(|targets| targets.allow(location, Base::new(authority).as_ref()))
     }
 
-    /// Returns the rules if there are any.
     fn current(&self) -> Option<Arc<Targets>> {
         let has_rules = self.state.load(Ordering::Acquire) % 2 == 1;
         has_rules.then(|| Arc::clone(&self.targets.read().unwrap_or_else(PoisonError::into_inner)))

@@ -112,8 +112,7 @@ fn with_offset_attached(text: &str) -> Cow<'_, str> {
     })
 }
 
-/// Returns whether a text begins with a date of a year of four digits. Without dashes it has to go
-/// on with a time.
+/// Returns whether a text begins with a date; without dashes, a time has to follow.
 fn has_date(text: &str) -> bool {
     let is_date =
         |(at, byte): (usize, u8)| if matches!(at, 4 | 7) { byte == b'-' } else { byte.is_ascii_digit() };
@@ -162,22 +161,10 @@ mod tests {
 
     #[test]
     fn a_time_is_read_as_the_moment_that_it_means() {
-        let same = [
-            "2026-11-22T10:00:00+00:00",
-            "2026-11-22T12:00:00+02:00",
-            "2026-11-22T12:00:00 02:00",
-            "2026-11-22T10:00:00Z",
-            "2026-11-22t10:00:00z",
-            "2026-11-22 10:00:00Z",
-            "2026-11-22 10:00:00 UTC",
-            "2026-11-22 12:00:00 +0200",
-            "2026-11-22 12:00:00+02",
-            "2026-11-22T06:00:00.000-04:00",
-            "2026-11-22T10:00:00-00:00",
-            "2026-11-22T10:00Z",
-            "20261122T100000Z",
-            " 2026-11-22T10:00:00Z ",
-        ];
+        let same = "2026-11-22T10:00:00+00:00|2026-11-22T12:00:00+02:00|2026-11-22T12:00:00 02:00|\
+                    2026-11-22T10:00:00Z|2026-11-22t10:00:00z|2026-11-22 10:00:00Z|2026-11-22 10:00:00 UTC|\
+                    2026-11-22 12:00:00 +0200|2026-11-22 12:00:00+02|2026-11-22T06:00:00.000-04:00|\
+                    2026-11-22T10:00:00-00:00|2026-11-22T10:00Z|20261122T100000Z| 2026-11-22T10:00:00Z ";
         let others = [
             // Without an offset it is in the zone of the caller, or in its own.
             ("2030-07-01 12:00:00", "2030-07-01T10:00:00Z"),
@@ -207,7 +194,8 @@ mod tests {
             ("9999-12-31T23:59:59Z", "9999-12-30T22:00:00.999999999Z"),
             ("9999-12-31", "9999-12-30T22:00:00.999999999Z"),
         ];
-        for (text, expected) in same.map(|text| (text, "2026-11-22T10:00:00Z")).into_iter().chain(others) {
+        let same = same.split('|').map(|text| (text, "2026-11-22T10:00:00Z"));
+        for (text, expected) in same.chain(others) {
             assert_eq!(read_time(text, &berlin()), Ok(expected.parse().unwrap()), "{text:?}");
         }
     }
@@ -226,40 +214,14 @@ mod tests {
         ] {
             assert_eq!(read_time(text, &berlin()), Err(error), "{text}");
         }
-        for text in [
-            "2030-05-13T00:07:19Z[!u-ca=hebrew]",
-            "2030-05-13T00:07:19[Europe/Paris][!knort=blargel]",
-            "2016-12-31T23:59:61Z",
-            "",
-            " ",
-            "tomorrow",
-            "now",
-            "2026",
-            "2026-13-01",
-            "2026-02-30",
-            "10:00",
-            "20261122",
-            "1525132800",
-            "1525132800000",
-            "2026-11-22x10:00",
-            "2026-11-22 25:00",
-            "2026-11-22T",
-            "2026-1-1",
-            "22.11.2026",
-            "11/22/2026",
-            "0000-00-00 00:00:00",
-            "99999-01-01",
-            "+012026-01-01",
-            "-002026-01-01",
-            "２０２６-01-01",
-            "2026-11-22T10:00:00+25:00",
-            "2026-11-22T10:00:00[Europe/Berlin",
-            "2026-11-22T10:00:00[]",
-            "[Europe/Berlin]",
-            "2026-11-22T10:00:00Z junk",
-            "2026-11-22T10:00:00[Europe/Berlin]x",
-            "ä",
-        ] {
+        let wrong = "2030-05-13T00:07:19Z[!u-ca=hebrew]|2030-05-13T00:07:19[Europe/Paris][!knort=blargel]|\
+                     2016-12-31T23:59:61Z|| |tomorrow|now|2026|2026-13-01|2026-02-30|10:00|20261122|\
+                     1525132800|1525132800000|2026-11-22x10:00|2026-11-22 25:00|2026-11-22T|2026-1-1|\
+                     22.11.2026|11/22/2026|0000-00-00 00:00:00|99999-01-01|+012026-01-01|-002026-01-01|\
+                     ２０２６-01-01|2026-11-22T10:00:00+25:00|2026-11-22T10:00:00[Europe/Berlin|\
+                     2026-11-22T10:00:00[]|[Europe/Berlin]|2026-11-22T10:00:00Z junk|\
+                     2026-11-22T10:00:00[Europe/Berlin]x|ä";
+        for text in wrong.split('|') {
             assert_eq!(read_time(text, &berlin()), Err(TimeError::Form), "{text:?}");
         }
     }

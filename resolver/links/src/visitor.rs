@@ -10,8 +10,7 @@ use url::form_urlencoded;
 use self::agent::Agent;
 use super::rule::{Condition, Rule};
 
-/// Maximum number of languages that are read, from the front of the header. Browsers send no more
-/// than a few.
+/// Maximum number of languages that are read of a header. Browsers send a few.
 const LANGUAGES_MAX: usize = 100;
 
 /// Properties of a visit that conditions are evaluated on.

@@ -247,7 +247,9 @@ pub(crate) async fn find(
             Err(Refusal::new(taken_down(redirector), Visit::of(&link, Outcome::TakenDown)))
         }
         // What this release cannot read may protect the link.
-        Ok(Some(link)) if link.is_live(redirector.domain_cache.now()) && link.is_of_later_release() => {
+        Ok(Some(link))
+            if link.is_live(redirector.domain_cache.now()) && link.details().is_of_later_release() =>
+        {
             Err(unavailable(redirector).into())
         }
         Ok(Some(link)) => Ok(FoundLink { link, visited: visited.clone(), key: key.clone() }),

@@ -12,54 +12,8 @@ use serde_json::{Map, Value};
 use super::{
     item::Item,
     json::Shape,
-    row::{LeftOut, Row, RowError, Secret},
-    table::{Layout, clip},
-};
-
-/// The number of columns that are written: the first ones of [`LAYOUT`].
-pub(super) const WRITTEN: usize = 25;
-
-/// Fields that only the JSON form has.
-const JSON_ONLY: [&str; 3] = ["passwordHash", "redirectRules", "deletedAt"];
-
-/// The columns with their aliases: the names that other systems and people give them. Case, spaces,
-/// dashes and underscores do not count.
-pub(super) const LAYOUT: Layout = Layout {
-    columns: &[
-        ("shortCode", &["code", "slug", "customSlug", "keyword", "slashtag", "backHalf", "alias", "address"]),
-        ("longUrl", &["url", "target", "destination", "originalUrl", "longLink"]),
-        ("title", &[]),
-        ("description", &[]),
-        ("tags", &[]),
-        ("domain", &["domain.fullName", "domainName"]),
-        ("createdAt", &["created", "dateCreated", "timestamp"]),
-        ("validSince", &[]),
-        ("validUntil", &["expiresAt"]),
-        ("maxVisits", &[]),
-        ("crawlable", &[]),
-        ("forwardQuery", &[]),
-        ("visits", &["clicks", "hits", "visitCount", "visitsCount"]),
-        ("uses", &[]),
-        ("enabled", &[]),
-        ("redirectStatus", &[]),
-        ("minted", &[]),
-        ("createdBy", &[]),
-        ("editedAt", &[]),
-        ("editedBy", &[]),
-        ("version", &[]),
-        ("blocked", &[]),
-        ("blockedAt", &[]),
-        ("blockedBy", &[]),
-        ("leftOut", &[]),
-        ("shortUrl", &["shortLink", "bitlink"]),
-        // What other systems export in addition. It is not kept.
-        ("id", &[]),
-        ("ip", &[]),
-        ("updatedAt", &[]),
-    ],
-    needed: &["longUrl"],
-    is_closed: true,
-    unnamed: None,
+    row::{JSON_ONLY, LAYOUT, Row, RowError, Secret},
+    table::clip,
 };
 
 /// Returns the name under which exports have the column that is meant; `None` for an unknown one.
@@ -89,65 +43,22 @@ pub(super) fn of_json(item: &Item) -> Result<Row, RowError> {
         password_hash: item.text("passwordHash")?.map(Secret),
         redirect_rules: rules(&item)?,
         deleted_at: item.time("deletedAt")?,
-        ..row(&item, item.texts("tags")?, &item.texts("leftOut")?)?
+        ..Row::read(&item, item.texts("tags")?, &item.texts("leftOut")?)?
     })
 }
 
 pub(super) fn of_table(item: &Item) -> Result<Row, RowError> {
-    let read = |(name, value): (&String, &Value)| {
-        let text = value.as_str().map(|text| Value::from(revealed(text)));
-        (name.clone(), text.unwrap_or_else(|| value.clone()))
-    };
-    let fields = item.fields.iter().map(read).collect();
-    let item = Item { place: item.place, fields, zone: item.zone.clone() };
+    let mut item = item.clone();
+    for value in item.fields.values_mut() {
+        if let Value::String(text) = value {
+            *text = revealed(text).to_owned();
+        }
+    }
     let list = |name| Ok::<_, RowError>(split_tags(&item.text(name)?.unwrap_or_default()));
-    row(&item, list("tags")?, &list("leftOut")?)
+    Row::read(&item, list("tags")?, &list("leftOut")?)
 }
 
-fn row(item: &Item, tags: Vec<String>, left_out: &[String]) -> Result<Row, RowError> {
-    let (code, domain) = name(item)?;
-    // A name of a later version is never taken for harmless.
-    let known = |name: &String| LeftOut::parse(name.trim()).unwrap_or(LeftOut::Unknown);
-    Ok(Row {
-        place: item.place,
-        code,
-        domain,
-        long_url: item.needed("longUrl")?,
-        title: item.text("title")?,
-        description: item.text("description")?,
-        tags,
-        created_at: item.time("createdAt")?,
-        valid_since: item.time("validSince")?,
-        valid_until: item.time("validUntil")?,
-        max_visits: item.count("maxVisits")?,
-        crawlable: item.flag("crawlable")?,
-        forward_query: item.flag("forwardQuery")?,
-        visits: item.count("visits")?,
-        uses: item.count("uses")?,
-        enabled: item.flag("enabled")?,
-        redirect_status: item.count("redirectStatus")?,
-        minted: item.flag("minted")?,
-        created_by: item.text("createdBy")?,
-        edited_at: item.time("editedAt")?,
-        edited_by: item.text("editedBy")?,
-        version: item.count("version")?,
-        blocked: item.text("blocked")?,
-        blocked_at: item.time("blockedAt")?,
-        blocked_by: item.text("blockedBy")?,
-        left_out: left_out.iter().map(known).collect(),
-        ..Row::default()
-    })
-}
-
-/// Returns the code and the domain. What has no column of its own is taken from the short URL.
-pub(super) fn name(item: &Item) -> Result<(Option<String>, Option<String>), RowError> {
-    let (code, domain) = (item.text("shortCode")?, item.text("domain")?);
-    let Some(short) = item.short_url("shortUrl")? else { return Ok((code, domain)) };
-    Ok((code.or(short.code), domain.or(Some(short.domain))))
-}
-
-/// Returns the redirect rules as JSON text, their times with an offset. They are validated where
-/// links are stored.
+/// Returns the redirect rules as JSON text, their times with an offset, unvalidated.
 fn rules(item: &Item) -> Result<Option<String>, RowError> {
     let mut list = match item.fields.get("redirectRules") {
         None | Some(Value::Null) => return Ok(None),
@@ -224,7 +135,7 @@ pub fn split_tags(text: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Source, source::read};
+    use crate::{LeftOut, Source, source::read};
 
     #[test]
     fn columns_come_in_any_order_and_under_any_of_their_names() {

@@ -5,7 +5,6 @@ use std::io::{self, Cursor, Read};
 
 /// The bytes that decide.
 const HEAD: u64 = 4;
-/// The number of bytes that are decoded at once.
 const PIECE: usize = 8 * 1024;
 /// A byte that UTF-8 never has. It stands for half of a character, so that what contains it is
 /// refused and not changed.
@@ -33,10 +32,8 @@ pub(super) fn decoded<'a>(mut input: impl Read + 'a) -> io::Result<Box<dyn Read 
     })
 }
 
-/// A decoder of UTF-16.
 struct Utf16<R> {
     input: R,
-    /// Makes a unit of its two bytes.
     unit: Unit,
     /// Bytes that do not make a character yet.
     raw: Vec<u8>,

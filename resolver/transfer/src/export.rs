@@ -7,8 +7,9 @@ use std::io::{self, Write};
 use serde_json::{Value, json};
 
 use super::{
-    csv::{LAYOUT, WRITTEN, harmless, join_tags},
-    row::Row,
+    csv::{harmless, join_tags},
+    row::{LAYOUT, Row, WRITTEN},
+    table::first_name,
 };
 
 /// Writes the first line of a CSV table: the column names.
@@ -32,7 +33,7 @@ pub fn write_csv(row: &Row, to: impl Write) -> io::Result<()> {
 }
 
 fn columns() -> impl Iterator<Item = &'static str> {
-    LAYOUT.columns.iter().take(WRITTEN).map(|(name, _)| *name)
+    LAYOUT.columns.iter().copied().take(WRITTEN).map(first_name)
 }
 
 /// Writes a record (RFC 4180). A cell is in quotation marks if it would be read differently without

@@ -15,13 +15,10 @@ use super::{item::Item, row::RowError, table::clip};
 const FORMAT: &str = "shortmint-links";
 /// The version that is written, and the only one that is read.
 const VERSION: u64 = 1;
-/// The field that only header and trailer have.
 const FIELD: &str = "format";
 
-/// A header or trailer line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mark {
-    /// The header; links follow.
     Begin,
     /// The trailer, with the number of links before it.
     End(u64),

@@ -9,11 +9,9 @@ use url::Url;
 
 use super::row::RowError;
 
-/// A raw item: a JSON object, or a table row with its column names. Fields that are absent, null or
-/// empty read as `None`.
+/// A raw item: a JSON object or a table row. Absent, null and empty fields read as `None`.
 #[derive(Clone, Debug)]
 pub(super) struct Item {
-    /// The item's position in the input, counted from 1.
     pub(super) place: u64,
     /// The item's fields; cells of a table are strings.
     pub(super) fields: Map<String, Value>,
@@ -36,12 +34,10 @@ impl Item {
         Ok(value.filter(|value| !value.is_null() && value.as_str() != Some("")))
     }
 
-    /// Returns the error for an invalid field of this item.
     pub(super) fn wrong(&self, field: &'static str, expected: &'static str) -> RowError {
         self.broken(field, format_args!("expected {expected}"))
     }
 
-    /// Returns the error for a field of this item with this problem.
     pub(super) fn broken(&self, field: &'static str, problem: impl fmt::Display) -> RowError {
         RowError::item(self.place, format_args!("{field}: {problem}"))
     }
@@ -54,7 +50,6 @@ impl Item {
         }
     }
 
-    /// Reads a string field that must be present.
     pub(super) fn needed(&self, field: &'static str) -> Result<String, RowError> {
         self.text(field)?.ok_or_else(|| self.wrong(field, "a text that is not empty"))
     }
@@ -104,7 +99,6 @@ impl Item {
         Ok(filled.map(str::to_owned).collect())
     }
 
-    /// Reads a short URL field, split into domain and code.
     pub(super) fn short_url(&self, field: &'static str) -> Result<Option<ShortUrl>, RowError> {
         let Some(text) = self.text(field)? else { return Ok(None) };
         let expected = "an absolute URL such as https://s.example/code";
@@ -121,8 +115,7 @@ fn digit(number: Option<u64>) -> Option<bool> {
 pub(super) struct ShortUrl {
     /// The host, with its port if the URL has one.
     pub(super) domain: String,
-    /// The whole path without its first slash, percent-decoded: the code that visitors keep
-    /// requesting.
+    /// The whole path without its first slash, percent-decoded, as visitors request it.
     pub(super) code: Option<String>,
 }
 

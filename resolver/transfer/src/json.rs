@@ -62,7 +62,6 @@ pub fn each_item(
     Ok(u64::MAX)
 }
 
-/// A reader of at most so many bytes.
 struct Bounded<'a, R> {
     input: R,
     left: &'a Cell<u64>,
@@ -85,9 +84,7 @@ struct Reading<'a> {
     left: &'a Cell<u64>,
     take: &'a mut dyn FnMut(Option<Value>) -> ControlFlow<()>,
     beside: Option<&'static str>,
-    /// Whether the current document has a list.
     has_list: bool,
-    /// Whether no more items are taken.
     is_over: bool,
 }
 

@@ -13,8 +13,7 @@ use super::{
 
 pub(super) const SHAPE: Shape = Shape { path: &["data"], beside: None };
 
-/// Reads a link from an item of a response. A banned link is an error, because an import must not
-/// revive it.
+/// Reads a link. A banned one is an error, because an import must not revive it.
 pub(super) fn of_json(item: &Item) -> Result<Row, RowError> {
     if item.flag("banned")?.unwrap_or(false) {
         return Err(item.wrong("banned", "a link that was not banned"));

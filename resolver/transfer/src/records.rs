@@ -45,7 +45,6 @@ impl Record {
         self.cells().enumerate().filter(|(_, cell)| is_filled(*cell)).last().map_or(0, |(last, _)| last + 1)
     }
 
-    /// Returns the size of the cells in bytes.
     pub(super) fn len(&self) -> usize {
         self.text.len()
     }
@@ -258,8 +257,7 @@ fn separator_line(line: &[u8]) -> Option<u8> {
         .then_some(*separator)
 }
 
-/// Returns whether two names of columns are the same: case, spaces, dashes and underscores do not
-/// count.
+/// Returns whether names of columns are the same but for case, spaces, dashes and underscores.
 pub fn is_same_name(one: &str, other: &str) -> bool {
     let letters = |text: &str| -> Vec<char> {
         let letters = text.chars().filter(|letter| !letter.is_whitespace() && !matches!(letter, '-' | '_'));

@@ -1,10 +1,14 @@
-//! A link as exported by another system, and the errors of reading one.
+//! A link as exported by another system, its columns in our own formats, and the errors of reading
+//! one.
 
 use std::fmt;
 
 use jiff::Timestamp;
+use links::Details;
 use serde::{Serialize, Serializer, ser::Error as _};
-use serde_json::Value;
+use serde_json::{Value, json};
+
+use super::{item::Item, table::Layout};
 
 /// A link as exported by another system, not yet checked against the rules for links. Optional
 /// texts are never empty: an empty text is `None`. Exports have the fields under the serialized
@@ -77,6 +81,59 @@ pub struct Row {
     pub left_out: Vec<LeftOut>,
 }
 
+/// The number of columns that are written: the first ones of [`LAYOUT`].
+pub(super) const WRITTEN: usize = 25;
+
+/// Fields that only the JSON form has.
+pub(super) const JSON_ONLY: [&str; 3] = ["passwordHash", "redirectRules", "deletedAt"];
+
+/// The columns with their aliases: the names that other systems and people give them. Case, spaces,
+/// dashes and underscores do not count.
+pub(super) const LAYOUT: Layout = Layout {
+    columns: &[
+        "shortCode code slug customSlug keyword slashtag backHalf alias address",
+        "longUrl url target destination originalUrl longLink",
+        "title",
+        "description",
+        "tags",
+        "domain domain.fullName domainName",
+        "createdAt created dateCreated timestamp",
+        "validSince",
+        "validUntil expiresAt",
+        "maxVisits",
+        "crawlable",
+        "forwardQuery",
+        "visits clicks hits visitCount visitsCount",
+        "uses",
+        "enabled",
+        "redirectStatus",
+        "minted",
+        "createdBy",
+        "editedAt",
+        "editedBy",
+        "version",
+        "blocked",
+        "blockedAt",
+        "blockedBy",
+        "leftOut",
+        "shortUrl shortLink bitlink",
+        // What other systems export in addition. It is not kept.
+        "id",
+        "ip",
+        "updatedAt",
+    ],
+    needed: &["longUrl"],
+    is_closed: true,
+    unnamed: None,
+};
+
+/// Returns the code and the domain. What has no column of its own is taken from the short URL.
+fn name(item: &Item) -> Result<(Option<String>, Option<String>), RowError> {
+    let (code, domain) = (item.text("shortCode")?, item.text("domain")?);
+    let Some(short) = item.short_url("shortUrl")? else { return Ok((code, domain)) };
+    Ok((code.or(short.code), domain.or(Some(short.domain))))
+}
+
 /// Serializes rules as a list, and not as its text.
 fn as_list<S: Serializer>(rules: &Option<String>, to: S) -> Result<S::Ok, S::Error> {
     let list: Option<Value> =
@@ -95,6 +152,84 @@ impl fmt::Debug for Secret {
 }
 
 impl Row {
+    /// Takes the details that have a field of the same name in a row. The pattern names every field
+    /// of the details, so that a new field cannot be left out of exports by oversight: protection
+    /// against visitors must be exported.
+    pub fn of_details(details: Details) -> Self {
+        let Details {
+            slug: _,
+            domain: _,
+            mark: _,
+            valid_since,
+            valid_until,
+            max_visits,
+            description,
+            disabled: _,
+            status,
+            password,
+            rules,
+            deleted_at,
+            deleted_tags: _,
+            edited_at,
+            edited_by: _,
+            version,
+            origin: _,
+            others: _,
+            blocked,
+        } = details;
+        Self {
+            description,
+            valid_since,
+            valid_until,
+            max_visits,
+            redirect_status: status.map(|status| u64::from(u16::from(status))),
+            password_hash: password.map(|hash| Secret(hash.phc().to_owned())),
+            redirect_rules: (!rules.is_empty()).then(|| json!(rules).to_string()),
+            edited_at,
+            version: Some(version).filter(|version| *version > 0),
+            deleted_at,
+            blocked_at: blocked.as_ref().map(|block| block.at),
+            blocked: blocked.map(|block| block.reason),
+            ..Self::default()
+        }
+    }
+
+    /// Reads the fields that the table and the JSON form share.
+    pub(super) fn read(item: &Item, tags: Vec<String>, left_out: &[String]) -> Result<Self, RowError> {
+        let (code, domain) = name(item)?;
+        // A name of a later version is never taken for harmless.
+        let known = |name: &String| LeftOut::parse(name.trim()).unwrap_or(LeftOut::Unknown);
+        Ok(Self {
+            place: item.place,
+            code,
+            domain,
+            long_url: item.needed("longUrl")?,
+            title: item.text("title")?,
+            description: item.text("description")?,
+            tags,
+            created_at: item.time("createdAt")?,
+            valid_since: item.time("validSince")?,
+            valid_until: item.time("validUntil")?,
+            max_visits: item.count("maxVisits")?,
+            crawlable: item.flag("crawlable")?,
+            forward_query: item.flag("forwardQuery")?,
+            visits: item.count("visits")?,
+            uses: item.count("uses")?,
+            enabled: item.flag("enabled")?,
+            redirect_status: item.count("redirectStatus")?,
+            minted: item.flag("minted")?,
+            created_by: item.text("createdBy")?,
+            edited_at: item.time("editedAt")?,
+            edited_by: item.text("editedBy")?,
+            version: item.count("version")?,
+            blocked: item.text("blocked")?,
+            blocked_at: item.time("blockedAt")?,
+            blocked_by: item.text("blockedBy")?,
+            left_out: left_out.iter().map(known).collect(),
+            ..Self::default()
+        })
+    }
+
     /// Returns the approximate size of the row in bytes.
     pub fn weight(&self) -> usize {
         let texts = [&self.code, &self.domain, &self.title, &self.description, &self.redirect_rules];
@@ -103,8 +238,7 @@ impl Row {
         size_of::<Self>() + self.long_url.len() + texts.sum::<usize>() + tags.sum::<usize>()
     }
 
-    /// Returns the properties that a table does not carry, together with those in `left_out`.
-    /// Without duplicates.
+    /// Returns the properties that a table does not carry, and those in `left_out`.
     pub fn left_out_of_table(&self) -> Vec<LeftOut> {
         let mut left_out = self.left_out.clone();
         left_out.extend(self.password_hash.is_some().then_some(LeftOut::Password));
@@ -126,8 +260,7 @@ codes::named_values! {
         RedirectRules => "redirect-rules",
         /// The disabled state of the link's whole domain.
         DisabledDomain => "disabled-domain",
-        /// Limits, times and states, which the format cannot express. Whether a link had any is
-        /// unknown.
+        /// Limits, times and states that the format cannot express, if the link had any.
         Limits => "limits",
         /// A property of a later version, which may protect the link.
         Unknown => "unknown",
@@ -135,8 +268,7 @@ codes::named_values! {
 }
 
 impl LeftOut {
-    /// Returns whether the loss of the property opens the link to visitors who were kept out
-    /// before.
+    /// Returns whether its loss opens the link to visitors who were kept out.
     pub fn is_protection(self) -> bool {
         match self {
             Self::Password | Self::DisabledDomain | Self::Unknown => true,

@@ -20,18 +20,8 @@ use super::{
 
 pub(super) const SHAPE: Shape = Shape { path: &["shortUrls", "data"], beside: None };
 
-/// The columns of the web client's table.
 pub(super) const LAYOUT: Layout = Layout {
-    columns: &[
-        ("createdAt", &[]),
-        ("domain", &[]),
-        ("shortCode", &[]),
-        ("shortUrl", &[]),
-        ("longUrl", &[]),
-        ("title", &[]),
-        ("tags", &[]),
-        ("visits", &[]),
-    ],
+    columns: &["createdAt", "domain", "shortCode", "shortUrl", "longUrl", "title", "tags", "visits"],
     needed: &["longUrl"],
     is_closed: false,
     unnamed: None,

@@ -19,7 +19,7 @@ use super::{
     json::{Shape, each_item},
     kutt,
     records::RecordError,
-    row::{Row, RowError},
+    row::{LAYOUT, Row, RowError},
     shlink,
     table::{self, Layout},
     yourls,
@@ -75,7 +75,7 @@ impl Source {
             Self::Shlink => Some((shlink::LAYOUT, shlink::of_table)),
             Self::Kutt | Self::Shortmint => None,
             Self::Yourls => Some((yourls::LAYOUT, yourls::of_table)),
-            Self::Csv => Some((csv::LAYOUT, csv::of_table)),
+            Self::Csv => Some((LAYOUT, csv::of_table)),
         }
     }
 }
@@ -112,7 +112,6 @@ pub fn each_row(
     }
 }
 
-/// The reading of JSON documents.
 struct Documents {
     source: Source,
     zone: TimeZone,
@@ -121,14 +120,11 @@ struct Documents {
     count: u64,
 }
 
-/// The position in an export of our own format.
+/// The position in an export of our own format, which has a header and a trailer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Framing {
-    /// Before the header.
     Before,
-    /// Between header and trailer.
     Inside,
-    /// After the trailer.
     After,
 }
 
@@ -188,7 +184,6 @@ impl Documents {
         Err(RowError::broken(self.count, problem))
     }
 
-    /// Handles a header or trailer.
     fn pass(&mut self, mark: Mark) -> Result<(), RowError> {
         match mark {
             Mark::Begin => self.framing = Framing::Inside,
@@ -231,7 +226,6 @@ fn begin<R: Read>(reader: R) -> io::Result<(Option<u8>, BufReader<R>)> {
     }
 }
 
-/// Reads a whole input into its links and its errors.
 #[cfg(test)]
 pub(super) fn read(source: Source, input: &str) -> (Vec<Row>, Vec<String>) {
     let (mut links, mut errors) = (Vec::new(), Vec::new());

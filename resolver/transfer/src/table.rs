@@ -22,9 +22,8 @@ type Columns = Vec<Option<&'static str>>;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Layout {
-    /// The columns, each with its aliases.
-    pub(super) columns: &'static [(&'static str, &'static [&'static str])],
-    /// Columns that the first line must name.
+    /// The names of each column, the canonical one first.
+    pub(super) columns: &'static [&'static str],
     pub(super) needed: &'static [&'static str],
     /// Whether unknown columns are refused.
     pub(super) is_closed: bool,
@@ -36,25 +35,20 @@ pub(super) struct Layout {
 impl Layout {
     /// Returns the canonical name of a column; `None` if it is unknown.
     pub(super) fn column(&self, name: &str) -> Option<&'static str> {
-        let is_same = |known: &str| is_same_name(known, name);
-        let found = self
-            .columns
-            .iter()
-            .find(|(known, others)| is_same(known) || others.iter().any(|other| is_same(other)));
-        found.map(|(known, _)| *known)
+        let is_meant = |names: &&str| names.split(' ').any(|known| is_same_name(known, name));
+        self.columns.iter().copied().find(is_meant).map(first_name)
     }
 
     /// Returns the columns and their aliases as one text, for error messages.
     pub(super) fn known(&self) -> String {
-        let columns = self.columns.iter().map(|(name, others)| match others {
-            [] => (*name).to_owned(),
-            others => format!("{name} (or {})", others.join(", ")),
+        let columns = self.columns.iter().map(|names| match names.split_once(' ') {
+            None => (*names).to_owned(),
+            Some((name, others)) => format!("{name} (or {})", others.replace(' ', ", ")),
         });
         columns.collect::<Vec<_>>().join(", ")
     }
 
-    /// Says how well the cells of the first line fit as names of columns, or else as the columns of
-    /// a table without names.
+    /// Says how well the first line fits as names of columns, or else as a table without names.
     fn score(&self, line: &[&str]) -> usize {
         let named = line.iter().filter(|name| self.column(name).is_some()).count();
         let is_unnamed = self.unnamed.is_some_and(|unnamed| unnamed.len() == line.len());
@@ -77,7 +71,6 @@ impl Layout {
         }
     }
 
-    /// Returns the columns that the first line names.
     fn columns(&self, line: &[&str]) -> Result<Columns, String> {
         let mut columns = Vec::new();
         for name in line {
@@ -95,6 +88,11 @@ impl Layout {
             None => Ok(columns),
         }
     }
+}
+
+/// Returns the canonical one of the names of a column.
+pub(super) fn first_name(names: &'static str) -> &'static str {
+    names.split(' ').next().unwrap_or_default()
 }
 
 /// Returns the first 40 characters of a name, for an error message.
@@ -173,7 +171,7 @@ mod tests {
     use crate::records::RECORD_BYTES;
 
     const OPEN: Layout = Layout {
-        columns: &[("code", &["slug"]), ("url", &[])],
+        columns: &["code slug", "url"],
         needed: &["code", "url"],
         is_closed: false,
         unnamed: Some(&["code", "url", "other"]),

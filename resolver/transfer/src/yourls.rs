@@ -23,14 +23,7 @@ const NO_TIME: &str = "0000-00-00 00:00:00";
 pub(super) const SHAPE: Shape = Shape { path: &["links"], beside: Some("stats") };
 
 pub(super) const LAYOUT: Layout = Layout {
-    columns: &[
-        ("keyword", &["source"]),
-        ("url", &["target"]),
-        ("title", &[]),
-        ("timestamp", &[]),
-        ("ip", &[]),
-        ("clicks", &["hits"]),
-    ],
+    columns: &["keyword source", "url target", "title", "timestamp", "ip", "clicks hits"],
     needed: &["keyword", "url"],
     is_closed: false,
     unnamed: Some(&["keyword", "url", "title", "timestamp", "ip", "clicks"]),

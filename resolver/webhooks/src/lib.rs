@@ -5,19 +5,15 @@
 //!    connection goes to an address of that answer.
 //! 2. No redirect is followed, and no proxy of the environment is used: both would choose an
 //!    address that nothing has checked.
-//! 3. An attempt is bounded in time and bytes, whatever the receiver sends or does not read
-//!    ([`Timeouts`], [`MAX_BODY`]).
+//! 3. An attempt is bounded in time and bytes, whatever the receiver sends or does not read.
 //! 4. Every attempt of a delivery has the same message id, so that a receiver can tell an event
 //!    that it already has. Deliveries happen at least once.
 //! 5. This crate keeps nothing: webhooks, deliveries and their times are stored by the caller.
 
 mod address;
 mod connect;
-mod lookup;
 mod outcome;
 mod policy;
-mod retry_after;
-mod secret;
 mod sender;
 mod signature;
 mod webhook_url;
@@ -27,8 +23,7 @@ pub use hyper::StatusCode;
 pub use self::{
     outcome::{Attempt, Failure, Outcome},
     policy::Policy,
-    secret::{SecretError, generate_secret},
-    sender::{MAX_BODY, Roots, RootsError, Sender, Timeouts},
-    signature::{SignedHeaders, sign},
-    webhook_url::{UrlError, WebhookUrl},
+    sender::{Roots, Sender},
+    signature::{SecretError, SignedHeaders, generate_secret, sign},
+    webhook_url::{Refused, WebhookUrl},
 };

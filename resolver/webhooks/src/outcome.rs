@@ -12,15 +12,15 @@ use std::{
 
 use hyper::{HeaderMap, StatusCode, header::RETRY_AFTER};
 
-use crate::retry_after;
+/// The longest wait that a receiver may ask for.
+const MAX_WAIT: Duration = Duration::from_secs(60 * 60);
 
 /// An attempt as a delivery log shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attempt {
     /// What came of it.
     pub outcome: Outcome,
-    /// The beginning of the answer's body, at most 4 KiB of it, without control characters. Empty
-    /// if there was no answer.
+    /// The first 4 KiB of the answer's body, without control characters; empty for none.
     pub excerpt: String,
 }
 
@@ -48,7 +48,6 @@ pub struct Failure {
 }
 
 impl From<Failure> for Attempt {
-    /// Returns an attempt without an answer.
     fn from(failure: Failure) -> Self {
         Self { outcome: Outcome::Failed(failure), excerpt: String::new() }
     }
@@ -65,7 +64,6 @@ impl Failure {
         Self { retry: None, ..Self::again(error) }
     }
 
-    /// Returns the failure of a request that ended in an error.
     pub(crate) fn of_error(error: &hyper::Error) -> Self {
         if error.is_parse() {
             return Self::again(format!("the answer is not HTTP: {error}"));
@@ -78,7 +76,6 @@ impl Failure {
 }
 
 impl Outcome {
-    /// Returns the outcome that an answer tells.
     pub(crate) fn of_answer(status: StatusCode, headers: &HeaderMap, now: SystemTime) -> Self {
         let (error, asked) = match status.as_u16() {
             200..=299 => return Self::Delivered(status),
@@ -89,7 +86,7 @@ impl Outcome {
             }
             429 | 503 => {
                 let asked = headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok());
-                let wait = asked.and_then(|value| retry_after::parse(value, now));
+                let wait = asked.and_then(|value| retry_after(value, now));
                 (format!("the receiver answered {status}: it asks for fewer requests"), wait)
             }
             400..=599 => (format!("the receiver answered {status}, and not 2xx"), None),
@@ -97,6 +94,20 @@ impl Outcome {
         };
         Self::Failed(Failure { status: Some(status), error, retry: Some(asked.unwrap_or_default()) })
     }
+}
+
+/// Parses a wait in seconds or a date (RFC 9110, section 10.2.3). Returns at most [`MAX_WAIT`],
+/// zero for a date that is over, and `None` for anything else.
+fn retry_after(value: &str, now: SystemTime) -> Option<Duration> {
+    let value = value.trim();
+    let wait = if !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit()) {
+        // Only digits that are too many for the type fail to parse.
+        value.parse().map_or(MAX_WAIT, Duration::from_secs)
+    } else {
+        let date = httpdate::parse_http_date(value).ok()?;
+        date.duration_since(now).unwrap_or_default()
+    };
+    Some(wait.min(MAX_WAIT))
 }
 
 #[cfg(test)]
@@ -136,6 +147,28 @@ mod tests {
         for (number, seconds) in [(429, 3_600), (503, 3_600), (500, 0)] {
             let Outcome::Failed(failure) = answer(number, &headers) else { panic!("{number}") };
             assert_eq!(failure.retry, Some(Duration::from_secs(seconds)), "{number}");
+        }
+    }
+
+    #[test]
+    fn seconds_and_dates_are_parsed_and_limited() {
+        let now = SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_777);
+        for (value, seconds) in [
+            ("0", Some(0)),
+            (" 120 ", Some(120)),
+            ("3600", Some(3_600)),
+            ("3601", Some(3_600)),
+            ("99999999999999999999999999", Some(3_600)),
+            ("Sun, 06 Nov 1994 08:51:07 GMT", Some(90)),
+            ("Sun, 06 Nov 1994 08:49:36 GMT", Some(0)),
+            ("Mon, 07 Nov 1994 08:49:37 GMT", Some(3_600)),
+            ("", None),
+            ("-1", None),
+            ("+1", None),
+            ("1.5", None),
+            ("soon", None),
+        ] {
+            assert_eq!(retry_after(value, now), seconds.map(Duration::from_secs), "{value:?}");
         }
     }
 }

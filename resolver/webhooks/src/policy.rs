@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use ipnet::IpNet;
 
-use crate::{address::special_range, webhook_url::UrlError};
+use crate::{address::special_range, webhook_url::Refused};
 
 /// What webhooks may reach besides public addresses over TLS. The default is nothing.
 #[derive(Clone, Debug, Default)]
@@ -19,7 +19,7 @@ impl Policy {
     /// Checks that each address of a host is public or in an allowed network. One refused address
     /// refuses the host, because a name that mixes public and private addresses is an attack or a
     /// mistake.
-    pub(crate) fn check(&self, addresses: &[SocketAddr]) -> Result<(), UrlError> {
+    pub(crate) fn check(&self, addresses: &[SocketAddr]) -> Result<(), Refused> {
         let range = |address: &SocketAddr| Some((address.ip(), self.refused_range(address)?));
         let refused: Vec<(IpAddr, &str)> = addresses.iter().filter_map(range).collect();
         let Some((address, range)) = refused.first() else { return Ok(()) };
@@ -30,7 +30,7 @@ impl Policy {
                  mistake in the host's DNS records"
             ),
         };
-        Err(UrlError(format!("{address} is not a public address ({range}){hint}")))
+        Err(Refused(format!("{address} is not a public address ({range}){hint}")))
     }
 
     /// Returns the purpose of the range of an address that webhooks may not reach.

@@ -5,7 +5,6 @@
 //! 2. The lookup, the connection and the request are called here one after the other. A client with
 //!    a pool was rejected: it follows redirects, reads proxies from the environment or chooses
 //!    addresses itself, and all of that would have to be switched off.
-//! 3. Time limits hold for the attempt as a whole, from the lookup to the last byte of the excerpt.
 
 use std::{
     fmt::Display,
@@ -35,52 +34,26 @@ use tokio::{
 };
 
 use crate::{
-    connect::{dial, secure},
-    lookup::{MAX_UNDER_WAY, resolve},
+    connect::{MAX_UNDER_WAY, dial, resolve, secure},
     outcome::{Attempt, Failure, Outcome},
     policy::Policy,
     signature::SignedHeaders,
-    webhook_url::{PLAIN_TEXT, WebhookUrl},
+    webhook_url::{PLAIN_TEXT, Refused, WebhookUrl},
 };
 
 /// The largest body of a request in bytes.
-pub const MAX_BODY: usize = 256 * 1024;
+const MAX_BODY: usize = 256 * 1024;
 /// The number of bytes of an answer's body that are kept.
 const MAX_EXCERPT: usize = 4 * 1024;
 /// The largest head of an answer in bytes.
 const MAX_HEAD: usize = 16 * 1024;
-/// The longest time limit. Longer ones are cut to it.
-const MAX_TOTAL: Duration = Duration::from_secs(60);
 const USER_AGENT: &str = concat!("Shortmint-Webhooks/", env!("CARGO_PKG_VERSION"));
 
-/// The reason of an attempt whose answer did not come in time.
 const LATE: &str = "no answer came in time: the receiver may have the event";
-
-/// The time limits of an attempt.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Timeouts {
-    /// From the end of the lookup until a connection is open, TLS included.
-    pub connect: Duration,
-    /// The whole attempt: the lookup, the connection, the request, and the answer with as much of
-    /// its body as is read. At most 60 s.
-    pub total: Duration,
-}
-
-impl Default for Timeouts {
-    /// Returns 5 s for the connection and 15 s in total.
-    fn default() -> Self {
-        Self { connect: Duration::from_secs(5), total: Duration::from_secs(15) }
-    }
-}
 
 /// The certificate authorities that may sign certificates of receivers.
 #[derive(Clone, Debug)]
 pub struct Roots(RootCertStore);
-
-/// Why a bundle of certificates was refused.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("expected {0}")]
-pub struct RootsError(String);
 
 impl Roots {
     /// Returns the authorities of Mozilla's list, as it was when this program was built.
@@ -90,15 +63,15 @@ impl Roots {
 
     /// Returns exactly the authorities of a PEM bundle, without those of Mozilla's list. For an
     /// authority of one's own beside the public ones, the bundle has to have both.
-    pub fn from_pem(pem: &[u8]) -> Result<Self, RootsError> {
+    pub fn from_pem(pem: &[u8]) -> Result<Self, Refused> {
         let mut roots = RootCertStore::empty();
         for found in CertificateDer::pem_slice_iter(pem) {
-            let no_pem = |error: &dyn Display| RootsError(format!("certificates in PEM: {error}"));
+            let no_pem = |error: &dyn Display| Refused(format!("expected certificates in PEM: {error}"));
             let certificate = found.map_err(|error| no_pem(&error))?;
             roots.add(certificate).map_err(|error| no_pem(&error))?;
         }
         match roots.is_empty() {
-            true => Err(RootsError("at least one certificate in PEM, found none".to_owned())),
+            true => Err(Refused("expected at least one certificate in PEM, found none".to_owned())),
             false => Ok(Self(roots)),
         }
     }
@@ -109,6 +82,10 @@ impl Roots {
 pub struct Sender {
     /// The policy, with which URLs are to be parsed.
     pub policy: Policy,
+    /// How long the connection may take after the lookup, TLS included.
+    connect_within: Duration,
+    /// How long an attempt may take, from the lookup to what is read of the answer's body.
+    total: Duration,
     tls: Arc<ClientConfig>,
     /// Slots of lookups of hosts that are under way.
     lookups: Arc<Semaphore>,
@@ -122,23 +99,17 @@ impl Sender {
             .expect("the provider has all versions of TLS");
         let mut tls = tls.with_root_certificates(roots.0).with_no_client_auth();
         tls.resumption = Resumption::disabled();
-        Self { policy, tls: Arc::new(tls), lookups: Arc::new(Semaphore::new(MAX_UNDER_WAY)) }
+        let lookups = Arc::new(Semaphore::new(MAX_UNDER_WAY));
+        let (connect_within, total) = (Duration::from_secs(5), Duration::from_secs(15));
+        Self { policy, connect_within, total, tls: Arc::new(tls), lookups }
     }
 
-    /// Makes one attempt: sends the JSON body with the signed headers, and reads the answer, at
-    /// most for the total time limit.
-    pub async fn deliver(
-        &self,
-        url: &WebhookUrl,
-        headers: &SignedHeaders,
-        body: &[u8],
-        timeouts: Timeouts,
-    ) -> Attempt {
-        let total = timeouts.total.min(MAX_TOTAL);
-        let deadline = Instant::now() + total;
-        let connect = timeouts.connect.min(total);
+    /// Makes one attempt: sends the JSON body with the signed headers, and reads the answer, within
+    /// 15 s.
+    pub async fn deliver(&self, url: &WebhookUrl, headers: &SignedHeaders, body: &[u8]) -> Attempt {
+        let deadline = Instant::now() + self.total;
         let answered = match self.request(url, headers, body) {
-            Ok(request) => self.exchange(url, request, connect, deadline).await,
+            Ok(request) => self.exchange(url, request, deadline).await,
             Err(failure) => Err(failure),
         };
         match answered {
@@ -185,14 +156,13 @@ impl Sender {
         &self,
         url: &WebhookUrl,
         request: Request<Full<Bytes>>,
-        connect: Duration,
         deadline: Instant,
     ) -> Result<(Response<Incoming>, Connection), Failure> {
         let resolved = timeout_at(deadline, resolve(&self.lookups, &url.host, url.port)).await;
         let addresses =
             resolved.map_err(|_| Failure::again("the time was over while resolving the host"))??;
         self.policy.check(&addresses).map_err(|refused| Failure::again(refused.to_string()))?;
-        let connected_by = deadline.min(Instant::now() + connect);
+        let connected_by = deadline.min(Instant::now() + self.connect_within);
         let stream = dial(&addresses, connected_by).await?;
         if url.is_plain_text {
             return send(stream, request, deadline).await;

@@ -18,8 +18,7 @@ use crate::policy::Policy;
 /// The longest URL in bytes, as it was given and as it is sent.
 const MAX_LEN: usize = 2_048;
 
-/// A validated URL of a receiver. Its debug form hides path and query, because they often carry a
-/// token.
+/// A validated URL. Its debug form hides path and query, which often carry a token.
 #[derive(Clone, PartialEq, Eq)]
 pub struct WebhookUrl {
     text: Box<str>,
@@ -29,30 +28,29 @@ pub struct WebhookUrl {
     pub(crate) is_plain_text: bool,
 }
 
-/// Why a URL was refused, for its owner.
+/// Why a URL or a bundle of certificates was refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct UrlError(pub(crate) String);
+pub struct Refused(pub(crate) String);
 
-/// The reason of a refusal of http, which the operator has not allowed.
 pub(crate) const PLAIN_TEXT: &str =
     "this server does not allow http: use https, or start it with --webhooks http";
 
-fn malformed(reason: impl Display) -> UrlError {
-    UrlError(format!("not a URL such as https://example.com/hook: {reason}"))
+fn malformed(reason: impl Display) -> Refused {
+    Refused(format!("not a URL such as https://example.com/hook: {reason}"))
 }
 
-fn check_len(text: &str) -> Result<(), UrlError> {
+fn check_len(text: &str) -> Result<(), Refused> {
     match text.len() {
         ..=MAX_LEN => Ok(()),
-        found => Err(UrlError(format!("the URL has {found} bytes, and may have {MAX_LEN}"))),
+        found => Err(Refused(format!("the URL has {found} bytes, and may have {MAX_LEN}"))),
     }
 }
 
 impl WebhookUrl {
     /// Parses a URL and normalizes it.
-    pub fn parse(text: &str, policy: &Policy) -> Result<Self, UrlError> {
-        let refused = |reason: &str| Err(UrlError(reason.to_owned()));
+    pub fn parse(text: &str, policy: &Policy) -> Result<Self, Refused> {
+        let refused = |reason: &str| Err(Refused(reason.to_owned()));
         check_len(text)?;
         let url = Url::parse(text).map_err(malformed)?;
         let is_plain_text = match url.scheme() {
@@ -103,7 +101,7 @@ pub(crate) fn literal<S>(host: &Host<S>) -> Option<IpAddr> {
 }
 
 /// Checks that the HTTP client reads the URL in its normal form as the URL parser did.
-fn check_agreement(url: &Url) -> Result<(), UrlError> {
+fn check_agreement(url: &Url) -> Result<(), Refused> {
     let text = url.as_str();
     // Percent encoding and Punycode lengthen what was given.
     check_len(text)?;
@@ -120,7 +118,7 @@ mod tests {
 
     use super::*;
 
-    fn parse(text: &str) -> Result<WebhookUrl, UrlError> {
+    fn parse(text: &str) -> Result<WebhookUrl, Refused> {
         WebhookUrl::parse(text, &Policy::default())
     }
 
@@ -172,21 +170,9 @@ mod tests {
 
     #[test]
     fn literal_addresses_that_are_not_public_are_refused_in_every_form() {
-        for host in [
-            "127.0.0.1",
-            "127.1",
-            "0x7f.1",
-            "2130706433",
-            "0177.0.0.1",
-            "127.0.0.1.",
-            "１２７.0.0.1",
-            "0",
-            "169.254.169.254",
-            "[::1]",
-            "[::ffff:169.254.169.254]",
-            "[fd00:ec2::254]",
-            "[64:ff9b::a00:1]",
-        ] {
+        let hosts = "127.0.0.1 127.1 0x7f.1 2130706433 0177.0.0.1 127.0.0.1. １２７.0.0.1 0 \
+                     169.254.169.254 [::1] [::ffff:169.254.169.254] [fd00:ec2::254] [64:ff9b::a00:1]";
+        for host in hosts.split(' ') {
             check_refused(&format!("https://{host}/"), "is not a public address");
         }
     }

@@ -5,7 +5,7 @@ use links::webhook::Webhook;
 use store::{AfterAttempt, AttemptEnd, ClaimedDelivery, Disable};
 
 use super::schedule::{is_exhausted, next};
-use ::webhooks::{Attempt, Failure, Outcome, SecretError, Sender, SignedHeaders, Timeouts, WebhookUrl, sign};
+use ::webhooks::{Attempt, Failure, Outcome, SecretError, Sender, SignedHeaders, WebhookUrl, sign};
 
 pub(super) async fn attempt(
     sender: &Sender,
@@ -17,9 +17,7 @@ pub(super) async fn attempt(
         .map_err(|error| error.to_string())
         .and_then(|url| Ok((url, signed(webhook, delivery, now).map_err(|error| error.to_string())?)));
     match prepared {
-        Ok((url, headers)) => {
-            sender.deliver(&url, &headers, delivery.body.as_bytes(), Timeouts::default()).await
-        }
+        Ok((url, headers)) => sender.deliver(&url, &headers, delivery.body.as_bytes()).await,
         // The operator may have changed the policy by mistake, so the schedule goes on.
         Err(error) => Failure::again(format!("the request cannot be sent: {error}")).into(),
     }

@@ -5,7 +5,7 @@ use std::{collections::HashMap, sync::Arc};
 use codes::Mint;
 use links::{Authority, Details, Domain, DomainId, Link, Record, Tag, api_key::ApiKeyId};
 use store::{Exported, Store};
-use transfer::{LeftOut, Row, Secret};
+use transfer::{LeftOut, Row};
 
 use crate::Error;
 
@@ -61,50 +61,8 @@ impl Rows {
             edited_by: origin.edited_by.map(String::from).or(edited_by),
             blocked_by: origin.blocked_by.map(String::from).or(blocked_by),
             left_out: left_out(&details, domain),
-            ..fields_of(details)
+            ..Row::of_details(details)
         })
-    }
-}
-
-/// Converts the details that have a field of the same name in a row. The pattern names every field
-/// of the details, so that a new field cannot be left out of exports by oversight: protection
-/// against visitors must be exported.
-fn fields_of(details: Details) -> Row {
-    let Details {
-        slug: _,
-        domain: _,
-        mark: _,
-        valid_since,
-        valid_until,
-        max_visits,
-        description,
-        disabled: _,
-        status,
-        password,
-        rules,
-        deleted_at,
-        deleted_tags: _,
-        edited_at,
-        edited_by: _,
-        version,
-        origin: _,
-        others: _,
-        blocked,
-    } = details;
-    Row {
-        description,
-        valid_since,
-        valid_until,
-        max_visits,
-        redirect_status: status.map(|status| u64::from(u16::from(status))),
-        password_hash: password.map(|hash| Secret(hash.phc().to_owned())),
-        redirect_rules: (!rules.is_empty()).then(|| serde_json::json!(rules).to_string()),
-        edited_at,
-        version: Some(version).filter(|version| *version > 0),
-        deleted_at,
-        blocked_at: blocked.as_ref().map(|block| block.at),
-        blocked: blocked.map(|block| block.reason),
-        ..Row::default()
     }
 }
 

@@ -14,7 +14,6 @@ use crate::{Authority, Domain, DomainId, Link, Tag};
 pub(super) const SLUG: &str = "slug";
 /// Field of the link's domain number, as it is stored.
 pub(super) const DOMAIN: &str = "domain";
-/// Field with the changes of a write.
 const CHANGED: &str = "changed";
 
 /// Returns the state of a link as a log entry keeps it. It never contains the password.
@@ -41,13 +40,11 @@ pub fn change(before: &Link, after: &Link, tags: Option<(&[Tag], &[Tag])>) -> Va
     state
 }
 
-/// Adds a move between two domains to a state with changes. They are named as they are called at
-/// the time.
+/// Adds a move between two domains, by their names at the time, to a state with changes.
 pub fn note_move(state: &mut Value, from: &str, to: &str) {
     state[CHANGED][DOMAIN] = json!({ "from": from, "to": to });
 }
 
-/// Returns each field that differs, with its value before and after.
 fn differences(before: &Map<String, Value>, after: &Map<String, Value>) -> Map<String, Value> {
     let differs = |(name, to): (&String, &Value)| {
         let from = before.get(name).filter(|from| *from != to)?;
@@ -60,8 +57,7 @@ fn texts(tags: &[Tag]) -> Vec<&str> {
     tags.iter().map(Tag::as_str).collect()
 }
 
-/// Returns the fields of a link that the log keeps, named as in the API. `null` for a field that is
-/// not set.
+/// Returns the fields that the log keeps, named as in the API; `null` for one without a value.
 fn fields(link: &Link) -> Map<String, Value> {
     let details = link.details();
     named([
@@ -95,8 +91,7 @@ pub fn domain_name(domain: &Domain) -> &str {
     domain.authority.as_ref().map_or(DEFAULT, Authority::as_str)
 }
 
-/// Returns the state of a domain after an edit. `changed` has each field that the edit changed,
-/// with its value before and after.
+/// Returns the state of a domain after an edit, with the changes under `changed`.
 pub fn domain_change(before: &Domain, after: &Domain) -> Value {
     let mut state = domain_fields(after);
     let changed = differences(&domain_fields(before), &state);

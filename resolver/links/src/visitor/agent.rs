@@ -116,8 +116,7 @@ fn shipped_on(platform: Option<Ranked<Device>>, product: Browser) -> Option<Brow
 mod tests {
     use super::*;
 
-    /// Most specific device, browser and user agent of each line; a dash if there is no device or
-    /// browser.
+    /// Most specific device, browser and user agent of each line; a dash for none.
     const AGENTS: &str = "\
 windows chrome Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/138.0.0.0 Safari/537.36
 macos chrome Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/107.0.0.0 Safari/537.36

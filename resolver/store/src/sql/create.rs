@@ -265,7 +265,7 @@ pub(super) async fn insert_deleted(
         let had = lock(sql, number).await?;
         let is_picked = |(link, _): (Link, _)| link.slug() == Some(&code.slug);
         // A minted link is known by its number alone, so there is no second one of the same code.
-        if draft.slug().is_none() || !had.is_some_and(is_picked) {
+        if draft.details().slug.is_none() || !had.is_some_and(is_picked) {
             return Ok(None);
         }
     }

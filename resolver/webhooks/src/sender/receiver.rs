@@ -17,17 +17,14 @@ use rustls::{
     pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer},
 };
 
-/// The certificate of the receiver for 127.0.0.1 and localhost, and its key. It is valid until
-/// 2126.
+/// The receiver's certificate for 127.0.0.1 and localhost, valid until 2126, and its key.
 const CERTIFICATE: &[u8] = include_bytes!("../../testdata/receiver.der");
 const KEY: &[u8] = include_bytes!("../../testdata/receiver.key.der");
 
-/// A connection as the answering code of a test sees it.
 pub(super) trait Stream: Read + Write {}
 
 impl<S: Read + Write> Stream for S {}
 
-/// A request as it came over the connection.
 pub(super) struct Request {
     pub(super) head: String,
     pub(super) body: Vec<u8>,
@@ -52,7 +49,6 @@ impl Receiver {
         Self::start(|stream, seen| serve(stream, seen, answer))
     }
 
-    /// Starts a receiver that does so over TLS.
     pub(super) fn with_tls(answer: impl FnOnce(&mut dyn Stream) + Send + 'static) -> Self {
         let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(KEY));
         let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
@@ -65,7 +61,6 @@ impl Receiver {
         Self::start(|stream, seen| serve(StreamOwned::new(connection, stream), seen, answer))
     }
 
-    /// Starts a receiver that leaves everything to `handle`.
     pub(super) fn raw(handle: impl FnOnce(TcpStream) + Send + 'static) -> Self {
         Self::start(|stream, _| {
             handle(stream);
@@ -122,8 +117,7 @@ pub(super) fn sends(answer: &'static str) -> impl FnOnce(&mut dyn Stream) + Send
     }
 }
 
-/// Returns code that sends the beginning of an answer, then one byte at a time until the sender
-/// closes the connection.
+/// Sends the beginning of an answer, then one byte at a time until the sender hangs up.
 pub(super) fn drips(beginning: &'static str) -> impl FnOnce(&mut dyn Stream) + Send + 'static {
     move |stream| {
         let mut sent = stream.write_all(beginning.as_bytes());
@@ -144,7 +138,6 @@ pub(super) fn floods(beginning: &'static str) -> impl FnOnce(&mut dyn Stream) + 
     }
 }
 
-/// Waits until the sender closes the connection.
 pub(super) fn hangs(stream: &mut dyn Stream) {
     while stream.read(&mut [0; 64]).is_ok_and(|read| read > 0) {}
 }
