@@ -14,7 +14,7 @@ mod values;
 pub use clickhouse::{ClickhouseAddress, ClickhouseVisits};
 pub use error::{Result, VisitStoreError, WriteError};
 pub(crate) use port::MERGED;
-pub use port::{TokenSecret, VisitDatabase, VisitReader, VisitStore};
+pub use port::{TokenSecret, VisitReader, VisitStore};
 pub use postgres::PostgresVisits;
 pub use rows_record::RowsRecord;
 pub use sqlite::SqliteVisits;

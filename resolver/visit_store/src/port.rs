@@ -18,15 +18,8 @@ use crate::{
     sql::{changes, counters, deletion, erasures, producers, rows, secrets},
 };
 
-/// A database of visits. It runs the operations that Postgres and SQLite share (`sql/`).
-#[async_trait]
-pub trait VisitDatabase: Send + Sync + 'static {
-    /// Runs an operation. One that writes runs in a transaction, which is committed.
-    async fn run(&self, lane: Lane, operation: Operation<VisitStoreError>) -> Result<Done>;
-}
-
 async fn run<A: Send + Sync + 'static, T: Send + 'static>(
-    database: &(impl VisitDatabase + ?Sized),
+    database: &(impl VisitReader + ?Sized),
     lane: Lane,
     args: A,
     work: Work<A, T, VisitStoreError>,
@@ -36,7 +29,11 @@ async fn run<A: Send + Sync + 'static, T: Send + 'static>(
 
 /// What lists and statistics read of a store of visits.
 #[async_trait]
-pub trait VisitReader: VisitDatabase {
+pub trait VisitReader: Send + Sync + 'static {
+    /// Runs an operation that Postgres and SQLite share (`sql/`). One that writes runs in a
+    /// transaction, which is committed.
+    async fn run(&self, lane: Lane, operation: Operation<VisitStoreError>) -> Result<Done>;
+
     /// Returns the counters of a subject, a value for each day with visits, in the order of days.
     /// Columns that were not asked for are empty.
     async fn days(&self, subject: Subject, days: Days, columns: Columns) -> Result<Vec<DayCounters>> {

@@ -8,9 +8,7 @@
 
 use std::{collections::HashSet, time::Duration};
 
-use clickhouse::Row;
 use links::DomainId;
-use serde::Deserialize;
 use store::StoreError;
 use tokio::time::{Instant, sleep, timeout};
 use visits::{Day, Flags, VisitId};
@@ -39,14 +37,8 @@ const QUICK: Duration = Duration::from_secs(5);
 /// Pause between questions whether they are done.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// A row of an erasure.
-#[derive(Row, Deserialize)]
-struct Found {
-    link_id: i64,
-    id: i64,
-    domain: i32,
-    flags: i16,
-}
+/// A row of an erasure: its link, id, domain and flags.
+type Found = (i64, i64, i32, i16);
 
 /// How deletions and erasures take turns.
 #[derive(Debug, Default)]
@@ -147,12 +139,12 @@ async fn move_day(store: &ClickhouseVisits, open: &OpenErasure, day: Day) -> Res
     );
     let found = store.servers.fetch_latest::<Found>(&table, &query).await?;
     let last = found.last().filter(|_| found.len() == STEP);
-    let next = last.map_or(end, |row| VisitId::from_stored(row.id + 1));
-    let row = |row: &Found| ErasedRow {
-        link: stored_link(row.link_id),
-        id: VisitId::from_stored(row.id),
-        domain: DomainId::from_stored(row.domain.into()),
-        flags: Flags::from_stored(row.flags),
+    let next = last.map_or(end, |row| VisitId::from_stored(row.1 + 1));
+    let row = |(link, id, domain, flags): &Found| ErasedRow {
+        link: stored_link(*link),
+        id: VisitId::from_stored(*id),
+        domain: DomainId::from_stored((*domain).into()),
+        flags: Flags::from_stored(*flags),
     };
     let rows: Vec<ErasedRow> = found.iter().map(row).collect();
     store.counters.transact(async |sql| erasures::move_on(sql, open, &rows, next).await).await

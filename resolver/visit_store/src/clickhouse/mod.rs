@@ -29,8 +29,8 @@ use rows::Selection;
 use servers::Servers;
 
 use crate::{
-    Batch, DeletionStep, PostgresVisits, Producer, Result, RowQuery, RowsRecord, VisitDatabase, VisitReader,
-    VisitStore, VisitStoreError, WriteError, postgres::apart,
+    Batch, DeletionStep, PostgresVisits, Producer, Result, RowQuery, RowsRecord, VisitReader, VisitStore,
+    VisitStoreError, WriteError, postgres::apart,
 };
 
 /// A store of visits whose rows are in ClickHouse.
@@ -68,14 +68,11 @@ impl ClickhouseVisits {
 }
 
 #[async_trait]
-impl VisitDatabase for ClickhouseVisits {
+impl VisitReader for ClickhouseVisits {
     async fn run(&self, lane: Lane, operation: Operation<VisitStoreError>) -> Result<Done> {
         self.counters.run(lane, operation).await
     }
-}
 
-#[async_trait]
-impl VisitReader for ClickhouseVisits {
     async fn rows(&self, query: &RowQuery) -> Result<Vec<VisitRow>> {
         self.select(query).await?.rows(&self.servers, query.skip, query.most).await
     }

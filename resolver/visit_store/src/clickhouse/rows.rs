@@ -7,9 +7,8 @@ use clickhouse::{
     native::{Block, builder::BlockBuilder, encode::Encode},
 };
 use codes::LinkId;
-use links::DomainId;
 use serde::Deserialize;
-use visits::{BOT, Day, Flags, Language, Slot, StoredAddress, Subject, TextHash, VisitId, VisitRow};
+use visits::{BOT, Day, Slot, Subject, VisitId, VisitRow};
 
 use super::{
     schema::{TABLES, Table},
@@ -17,10 +16,7 @@ use super::{
 };
 use crate::{
     Result, RowQuery, RowsRecord, VisitStoreError,
-    sql::{
-        changes::stored_link,
-        rows::{of_kind, on},
-    },
+    sql::rows::{of_kind, on},
 };
 
 /// The columns of the tables, in the order of [`StoredRow`].
@@ -29,8 +25,8 @@ const COLUMNS: &str = VisitRow::COLUMNS;
 const FEW_LINKS: usize = 1_000;
 
 /// A row as the tables have it.
-#[derive(Debug, Row, Deserialize)]
-pub(super) struct StoredRow {
+#[derive(Row, Deserialize)]
+struct StoredRow {
     link_id: i64,
     id: i64,
     user_agent: i64,
@@ -45,23 +41,18 @@ pub(super) struct StoredRow {
     rule: i16,
 }
 
-impl From<StoredRow> for VisitRow {
-    fn from(row: StoredRow) -> Self {
-        Self {
-            link: stored_link(row.link_id),
-            id: VisitId::from_stored(row.id),
-            visitor: row.visitor,
-            user_agent: TextHash::from_stored(row.user_agent),
-            referrer: TextHash::from_stored(row.referrer),
-            urls: TextHash::from_stored(row.urls),
-            place: TextHash::from_stored(row.place),
-            address: StoredAddress::from_stored(row.address),
-            domain: DomainId::from_stored(row.domain.into()),
-            language: Language::from_stored(row.language),
-            flags: Flags::from_stored(row.flags),
-            rule: u8::try_from(row.rule).unwrap_or(u8::MAX),
-        }
-    }
+/// Returns the rows that a query on the tables selects.
+async fn fetch(servers: &Servers, rows: &str) -> Result<Vec<VisitRow>> {
+    let found = servers.fetch::<StoredRow>(&format!("SELECT {COLUMNS} FROM {rows}")).await?;
+    let row = |row: StoredRow| {
+        let StoredRow { link_id, id, user_agent, referrer, urls, place, address, .. } = row;
+        let [visitor, domain, language] = [row.visitor, row.domain, row.language].map(i64::from);
+        let [flags, rule] = [row.flags, row.rule].map(i64::from);
+        VisitRow::from_numbers([
+            link_id, id, user_agent, referrer, urls, place, address, visitor, domain, language, flags, rule,
+        ])
+    };
+    Ok(found.into_iter().map(|one| row(one).expect("a column is as wide as its number")).collect())
 }
 
 /// Stores the rows of a record, those that are there already excepted.
@@ -199,9 +190,7 @@ impl Selection {
     /// Returns rows, the latest first.
     pub(super) async fn rows(&self, servers: &Servers, skip: u64, most: usize) -> Result<Vec<VisitRow>> {
         let Self { from, condition } = self;
-        let query =
-            format!("SELECT {COLUMNS} FROM {from} WHERE {condition} ORDER BY id DESC LIMIT {skip}, {most}");
-        Ok(servers.fetch::<StoredRow>(&query).await?.into_iter().map(VisitRow::from).collect())
+        fetch(servers, &format!("{from} WHERE {condition} ORDER BY id DESC LIMIT {skip}, {most}")).await
     }
 
     /// Returns the number of rows.
@@ -219,12 +208,8 @@ pub(super) async fn latest(
     after: VisitId,
     most: usize,
 ) -> Result<Vec<VisitRow>> {
-    let query = format!(
-        "SELECT {COLUMNS} FROM {} WHERE id > {} ORDER BY id DESC LIMIT {most}",
-        Table::ByTime.of(database),
-        after.get()
-    );
-    Ok(servers.fetch::<StoredRow>(&query).await?.into_iter().map(VisitRow::from).collect())
+    let (table, after) = (Table::ByTime.of(database), after.get());
+    fetch(servers, &format!("{table} WHERE id > {after} ORDER BY id DESC LIMIT {most}")).await
 }
 
 /// SQL condition for numbers of a column. Many are one text, because the parts of a statement are

@@ -29,8 +29,7 @@ use tokio_postgres::{Client, Transaction, config::TargetSessionAttrs};
 use visits::{Day, Slot, VisitRow};
 
 use crate::{
-    Batch, DeletionStep, Producer, Result, VisitDatabase, VisitReader, VisitStore, VisitStoreError,
-    WriteError, sql,
+    Batch, DeletionStep, Producer, Result, VisitReader, VisitStore, VisitStoreError, WriteError, sql,
 };
 
 /// The chore whose position is the first day that rows are kept of.
@@ -142,7 +141,7 @@ async fn try_lock(transaction: &Transaction<'_>, key: i64) -> Result<bool> {
 }
 
 #[async_trait]
-impl VisitDatabase for PostgresVisits {
+impl VisitReader for PostgresVisits {
     async fn run(&self, lane: Lane, operation: Operation<VisitStoreError>) -> Result<Done> {
         match lane {
             Lane::Write | Lane::LongWrite => self.transact(async |sql| operation.run(sql).await).await,
@@ -152,8 +151,6 @@ impl VisitDatabase for PostgresVisits {
         }
     }
 }
-
-impl VisitReader for PostgresVisits {}
 
 #[async_trait]
 impl VisitStore for PostgresVisits {

@@ -29,8 +29,7 @@ use tokio::sync::Mutex;
 use visits::Day;
 
 use crate::{
-    Batch, DeletionStep, Producer, Result, VisitDatabase, VisitReader, VisitStore, VisitStoreError,
-    WriteError,
+    Batch, DeletionStep, Producer, Result, VisitReader, VisitStore, VisitStoreError, WriteError,
     sql::{self, months},
 };
 
@@ -75,7 +74,7 @@ struct Waiting<T> {
 }
 
 #[async_trait]
-impl VisitDatabase for SqliteVisits {
+impl VisitReader for SqliteVisits {
     async fn run(&self, lane: Lane, operation: Operation<VisitStoreError>) -> Result<Done> {
         match lane {
             Lane::Read | Lane::Authenticate => {
@@ -88,8 +87,6 @@ impl VisitDatabase for SqliteVisits {
         }
     }
 }
-
-impl VisitReader for SqliteVisits {}
 
 #[async_trait]
 impl VisitStore for SqliteVisits {
