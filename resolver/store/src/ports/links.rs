@@ -26,7 +26,9 @@ use crate::{
 #[async_trait]
 pub trait Links: Database {
     /// Returns how many concurrent inserts the store benefits from.
-    fn insert_lanes(&self) -> usize;
+    fn insert_lanes(&self) -> usize {
+        1
+    }
 
     /// Inserts at most [`BATCH_MAX`](crate::BATCH_MAX) links, and returns the outcome of each in
     /// the order of `links`. A taken id does not fail the other links.

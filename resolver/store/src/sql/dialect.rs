@@ -82,6 +82,11 @@ impl Dialect {
         )
     }
 
+    /// SQL condition that a text contains another one whose search key is `key`.
+    pub(crate) fn contains(self, text: &str, key: &str) -> String {
+        format!("{}(search_key({text}), {key}) > 0", self.pick("strpos", "instr"))
+    }
+
     /// SQL term that orders texts by their bytes, whatever the server's locale.
     pub(crate) fn by_bytes(self, text: &str) -> String {
         format!("{text} COLLATE {}", self.pick("\"C\"", "BINARY"))

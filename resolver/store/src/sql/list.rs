@@ -11,7 +11,6 @@ use links::{
 use super::{
     Dialect, Row, Sql, Value,
     details::{DELETED_AT, DOMAIN, IS_ON_DEFAULT_DOMAIN, MAX_VISITS, SLUG, VALID_UNTIL},
-    like::pattern,
     long_urls::candidates,
     tags::{stored_names, with_tags},
     visits::{LAST_VISIT, NON_BOT_VISITS, VISITS},
@@ -194,12 +193,12 @@ impl Wanted {
     }
 
     fn search(&mut self, text: &str, code: Option<LinkId>, domains: &[DomainId]) {
-        let like = self.value(Value::Text(pattern(&search_key(text))));
-        let mut ways: Vec<String> = ["link.long_url", "link.title", SLUG]
-            .map(|column| format!("search_key({column}) LIKE {like} ESCAPE '\\'"))
-            .into();
+        let key = self.value(Value::Text(search_key(text).into_owned()));
+        let contains = |column| self.dialect.contains(column, &key);
+        let mut ways = Vec::from(["link.long_url", "link.title", SLUG].map(contains));
         ways.push(format!(
-            "link.id IN (SELECT link_tag.link_id FROM link_tag JOIN tag ON tag.id = link_tag.tag_id WHERE search_key(tag.name) LIKE {like} ESCAPE '\\')"
+            "link.id IN (SELECT link_tag.link_id FROM link_tag JOIN tag ON tag.id = link_tag.tag_id WHERE {})",
+            self.dialect.contains("tag.name", &key)
         ));
         for domain in domains {
             let is_there = self.on_domain(*domain);

@@ -24,7 +24,6 @@ mod idempotency;
 pub(super) mod import;
 pub(super) mod keys;
 pub(super) mod keyspaces;
-mod like;
 pub(super) mod list;
 pub(super) mod long_urls;
 pub(super) mod reservations;

@@ -15,11 +15,6 @@ use crate::{
 
 #[async_trait]
 impl Links for SqliteStore {
-    /// One lane: SQLite has one writer.
-    fn insert_lanes(&self) -> usize {
-        1
-    }
-
     async fn insert(&self, history: &StoreEpoch, links: &[NewLink]) -> Result<Vec<Inserted>, InsertError> {
         insert(self, Some(history), links.to_vec(), |sql, links| {
             Box::pin(async move {

@@ -20,7 +20,6 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use numbers::{Mark, StoreEpoch};
 use rusqlite::{Connection, OptionalExtension as _};
-use tokio::sync::watch;
 use transaction::insert_error;
 
 use super::{
@@ -114,10 +113,6 @@ impl Register for SqliteStore {
 
     async fn begin_after_restore(&self) -> Result<Option<Timestamp>> {
         self.writer.write(backup::begin_after_restore).await
-    }
-
-    fn server_start(&self) -> Option<watch::Receiver<Option<Timestamp>>> {
-        None
     }
 }
 
