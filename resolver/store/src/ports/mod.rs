@@ -31,9 +31,9 @@ use crate::{Result, Schema, StoreError, postgres::PoolCount};
 /// A database with all its ports.
 ///
 /// On Postgres every attempt at a statement or transaction has a deadline of at most 3 seconds, or
-/// of 60 seconds for imports, sweeps and steps of the long URL index. [`migrate`](Self::migrate)
-/// and [`send_changes`](Links::send_changes) have none. On SQLite a call waits for its turn on the
-/// store's thread, and up to 3 seconds for a lock of another process.
+/// of 60 seconds for imports, sweeps and steps of the long URL index; COMMIT has as much again.
+/// [`migrate`](Self::migrate) and [`send_changes`](Links::send_changes) have none. On SQLite a call
+/// waits for its turn on the store's thread, and up to 3 seconds for a lock of another process.
 ///
 /// # Errors
 /// Methods of all ports return `StoreError` if the database cannot be reached, does not answer in
