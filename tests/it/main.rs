@@ -97,6 +97,7 @@ mod slow_database;
 mod slugs;
 mod sqlite_backup;
 mod store_conformance;
+mod store_sqlite;
 mod sweep;
 mod tag_deletion;
 mod takedowns;
