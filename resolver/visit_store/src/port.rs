@@ -10,7 +10,7 @@ use store::{
     Operation, VisitTotals, Work,
     postgres::PoolCount,
 };
-use visits::{AddressSecret, Day, DaySecret, Slot, Subject, TextKey, VisitId, VisitRow};
+use visits::{AddressSecret, Day, DaySecret, Subject, TextKey, VisitId, VisitRow};
 
 use crate::{
     Batch, Changes, Columns, DayCounters, Days, DeletionStep, Erased, Erasure, ErasureId, Producer, Result,
@@ -240,19 +240,7 @@ pub trait VisitStore: VisitReader {
 /// The secret that tokens for live visits are signed with: one for a deployment, so that every
 /// resolver takes the tokens of the others.
 #[derive(Clone, PartialEq, Eq)]
-pub struct TokenSecret([u8; 32]);
-
-impl TokenSecret {
-    /// Wraps 32 random bytes.
-    pub fn new(bytes: [u8; 32]) -> Self {
-        Self(bytes)
-    }
-
-    /// Returns the bytes.
-    pub fn as_bytes(&self) -> &[u8; 32] {
-        &self.0
-    }
-}
+pub struct TokenSecret(pub [u8; 32]);
 
 impl std::fmt::Debug for TokenSecret {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -262,8 +250,3 @@ impl std::fmt::Debug for TokenSecret {
 
 /// A slot that has no producer belongs to merged counters.
 pub(crate) const MERGED: i16 = -1;
-
-/// Returns the slot as it is stored with counters.
-pub(crate) fn stored_slot(slot: Slot) -> i16 {
-    i16::from(slot.get())
-}

@@ -40,16 +40,8 @@ pub struct SqliteStore {
     reader: Worker,
     /// A reader of its own for lists: they may take long, and no redirect waits for one.
     lister: Worker,
-    /// The witness file, if the operator keeps one.
-    witness: Option<Arc<Witness>>,
-}
-
-impl SqliteStore {
-    /// Adds a witness file, which outlasts the database file.
-    #[must_use]
-    pub fn witnessed_by(self, witness: Arc<Witness>) -> Self {
-        Self { witness: Some(witness), ..self }
-    }
+    /// The witness file, which outlasts the database file, if the operator keeps one.
+    pub witness: Option<Arc<Witness>>,
 }
 
 #[async_trait]

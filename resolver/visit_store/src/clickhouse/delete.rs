@@ -88,8 +88,8 @@ pub(super) async fn step(store: &ClickhouseVisits) -> Result<DeletionStep> {
     }
     let parts: Vec<String> = cuts.iter().map(of_cut).collect();
     let condition = parts.join(" OR ");
-    let count = format!("SELECT count() FROM {} WHERE {condition}", Table::ByLink.of(store.database()));
-    let deleted = store.servers.fetch::<u64>(&count).await?.first().copied().unwrap_or(0);
+    let rows = format!("{} WHERE {condition}", Table::ByLink.of(store.database()));
+    let deleted = store.servers.count(&rows).await?;
     delete(store, &condition).await?;
     turns.under_way = Some(UnderWay::Cuts(cuts));
     Ok(DeletionStep { deleted, has_more: true })
@@ -189,8 +189,7 @@ async fn delete(store: &ClickhouseVisits, condition: &str) -> Result<()> {
 async fn is_done(store: &ClickhouseVisits) -> Result<bool> {
     let (unfinished, until) = (unfinished(store.database()), Instant::now() + WAIT);
     loop {
-        let at_work = store.servers.fetch::<u64>(&unfinished).await?;
-        if at_work.first().is_none_or(|count| *count == 0) {
+        if store.servers.count(&unfinished).await? == 0 {
             return Ok(true);
         }
         if Instant::now() >= until {

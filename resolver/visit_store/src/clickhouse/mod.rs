@@ -25,7 +25,7 @@ use tokio::sync::Mutex;
 use visits::{Day, Subject, VisitId, VisitRow};
 
 pub use address::ClickhouseAddress;
-use rows::Selection;
+use schema::Table;
 use servers::Servers;
 
 use crate::{
@@ -56,14 +56,15 @@ impl ClickhouseVisits {
         &self.address.database
     }
 
-    async fn select(&self, query: &RowQuery) -> Result<Selection> {
+    /// Returns SQL for the rows of a query.
+    async fn selected(&self, query: &RowQuery) -> Result<String> {
         let links = match query.subject {
             Subject::Tag(tag, _) => {
                 self.counters.with(async |client| apart::links_of_tag(client, tag).await).await?
             }
             _ => Vec::new(),
         };
-        Ok(Selection::new(self.database(), query, &links))
+        Ok(rows::selected(self.database(), query, &links))
     }
 }
 
@@ -74,11 +75,13 @@ impl VisitReader for ClickhouseVisits {
     }
 
     async fn rows(&self, query: &RowQuery) -> Result<Vec<VisitRow>> {
-        self.select(query).await?.rows(&self.servers, query.skip, query.most).await
+        let RowQuery { skip, most, .. } = query;
+        let selected = self.selected(query).await?;
+        rows::fetch(&self.servers, &format!("{selected} ORDER BY id DESC LIMIT {skip}, {most}")).await
     }
 
     async fn count_rows(&self, query: &RowQuery) -> Result<u64> {
-        self.select(query).await?.count(&self.servers).await
+        self.servers.count(&self.selected(query).await?).await
     }
 }
 
@@ -141,6 +144,7 @@ impl VisitStore for ClickhouseVisits {
     }
 
     async fn latest(&self, after: VisitId, most: usize) -> Result<Vec<VisitRow>> {
-        rows::latest(&self.servers, self.database(), after, most).await
+        let (table, after) = (Table::ByTime.of(self.database()), after.get());
+        rows::fetch(&self.servers, &format!("{table} WHERE id > {after} ORDER BY id DESC LIMIT {most}")).await
     }
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use clickhouse::{
     Row,
-    native::{Block, builder::BlockBuilder, encode::Encode},
+    native::{Block, builder::BlockBuilder},
 };
 use codes::LinkId;
 use serde::Deserialize;
@@ -41,8 +41,8 @@ struct StoredRow {
     rule: i16,
 }
 
-/// Returns the rows that a query on the tables selects.
-async fn fetch(servers: &Servers, rows: &str) -> Result<Vec<VisitRow>> {
+/// Returns rows of a table, told by what stands after FROM.
+pub(super) async fn fetch(servers: &Servers, rows: &str) -> Result<Vec<VisitRow>> {
     let found = servers.fetch::<StoredRow>(&format!("SELECT {COLUMNS} FROM {rows}")).await?;
     let row = |row: StoredRow| {
         let StoredRow { link_id, id, user_agent, referrer, urls, place, address, .. } = row;
@@ -131,85 +131,44 @@ async fn insert(servers: &Servers, database: &str, table: Table, rows: &[VisitRo
 
 /// Makes the block of some rows.
 fn block(rows: &[VisitRow]) -> Result<Block, Box<dyn std::error::Error + Send + Sync>> {
-    fn add<T: Encode>(
-        block: &mut BlockBuilder,
-        name: &str,
-        rows: &[VisitRow],
-        value: fn(&VisitRow) -> T,
-    ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
-        block.upsert_column::<T>(name)?.add_all(rows.iter().map(value))?;
-        Ok(())
-    }
     let mut block = BlockBuilder::new();
-    add(&mut block, "link_id", rows, |row| row.link.map_or(0, LinkId::get))?;
-    add(&mut block, "id", rows, |row| row.id.get())?;
-    add(&mut block, "user_agent", rows, |row| row.user_agent.get())?;
-    add(&mut block, "referrer", rows, |row| row.referrer.get())?;
-    add(&mut block, "urls", rows, |row| row.urls.get())?;
-    add(&mut block, "place", rows, |row| row.place.get())?;
-    add(&mut block, "address", rows, |row| row.address.get())?;
-    add(&mut block, "visitor", rows, |row| row.visitor)?;
-    // Domains are numbered from 0, and there are at most some thousands.
-    add(&mut block, "domain", rows, |row| i32::try_from(row.domain.get()).unwrap_or(0))?;
-    add(&mut block, "language", rows, |row| row.language.get())?;
-    add(&mut block, "flags", rows, |row| row.flags.get())?;
-    add(&mut block, "rule", rows, |row| i16::from(row.rule))?;
+    for (column, name) in COLUMNS.split(", ").enumerate() {
+        let numbers = rows.iter().map(|row| row.numbers()[column]);
+        // Domains are numbered from 0, and there are at most some thousands.
+        match name {
+            "visitor" | "domain" | "language" => {
+                let numbers = numbers.map(|number| i32::try_from(number).unwrap_or(0));
+                block.upsert_column::<i32>(name)?.add_all(numbers)?;
+            }
+            "flags" | "rule" => {
+                let numbers = numbers.map(|number| i16::try_from(number).unwrap_or(0));
+                block.upsert_column::<i16>(name)?.add_all(numbers)?;
+            }
+            _ => {
+                block.upsert_column::<i64>(name)?.add_all(numbers)?;
+            }
+        }
+    }
     Ok(block.build()?)
 }
 
-/// The rows of a query: a table, and a condition.
-pub(super) struct Selection {
-    from: String,
-    condition: String,
-}
-
-impl Selection {
-    /// Selects the rows of a query. `links` are those of its tag.
-    pub(super) fn new(database: &str, query: &RowQuery, links: &[i64]) -> Self {
-        let of_kind = |kind| of_kind(kind, "bitShiftRight(flags, 1)");
-        let (table, of_subject) = match query.subject {
-            Subject::Link(link) => (Table::ByLink, format!("link_id = {}", link.get())),
-            Subject::All(domain) => (Table::ByTime, format!("link_id != 0{}", on(domain))),
-            Subject::Tag(_, domain) => {
-                let table = if links.len() <= FEW_LINKS { Table::ByLink } else { Table::ByTime };
-                (table, format!("{}{}", any_of("link_id", links), on(domain)))
-            }
-            Subject::Orphans(kind, domain) => (
-                Table::ByLink,
-                format!("link_id = 0{}{}", kind.map_or_else(String::new, of_kind), on(domain)),
-            ),
-        };
-        let people = if query.people_only { format!(" AND bitAnd(flags, {BOT}) = 0") } else { String::new() };
-        let (from, before) = (query.from.get(), query.before.get());
-        Self {
-            from: table.of(database),
-            condition: format!("{of_subject} AND id >= {from} AND id < {before}{people}"),
+/// SQL for the rows of a query: a table, and a condition. `links` are those of its tag.
+pub(super) fn selected(database: &str, query: &RowQuery, links: &[i64]) -> String {
+    let of_kind = |kind| of_kind(kind, "bitShiftRight(flags, 1)");
+    let (table, of_subject) = match query.subject {
+        Subject::Link(link) => (Table::ByLink, format!("link_id = {}", link.get())),
+        Subject::All(domain) => (Table::ByTime, format!("link_id != 0{}", on(domain))),
+        Subject::Tag(_, domain) => {
+            let table = if links.len() <= FEW_LINKS { Table::ByLink } else { Table::ByTime };
+            (table, format!("{}{}", any_of("link_id", links), on(domain)))
         }
-    }
-
-    /// Returns rows, the latest first.
-    pub(super) async fn rows(&self, servers: &Servers, skip: u64, most: usize) -> Result<Vec<VisitRow>> {
-        let Self { from, condition } = self;
-        fetch(servers, &format!("{from} WHERE {condition} ORDER BY id DESC LIMIT {skip}, {most}")).await
-    }
-
-    /// Returns the number of rows.
-    pub(super) async fn count(&self, servers: &Servers) -> Result<u64> {
-        let Self { from, condition } = self;
-        let counts = servers.fetch::<u64>(&format!("SELECT count() FROM {from} WHERE {condition}")).await?;
-        Ok(counts.first().copied().unwrap_or(0))
-    }
-}
-
-/// Returns the latest rows after an id.
-pub(super) async fn latest(
-    servers: &Servers,
-    database: &str,
-    after: VisitId,
-    most: usize,
-) -> Result<Vec<VisitRow>> {
-    let (table, after) = (Table::ByTime.of(database), after.get());
-    fetch(servers, &format!("{table} WHERE id > {after} ORDER BY id DESC LIMIT {most}")).await
+        Subject::Orphans(kind, domain) => {
+            (Table::ByLink, format!("link_id = 0{}{}", kind.map_or_else(String::new, of_kind), on(domain)))
+        }
+    };
+    let people = if query.people_only { format!(" AND bitAnd(flags, {BOT}) = 0") } else { String::new() };
+    let (table, from, before) = (table.of(database), query.from.get(), query.before.get());
+    format!("{table} WHERE {of_subject} AND id >= {from} AND id < {before}{people}")
 }
 
 /// SQL condition for numbers of a column. Many are one text, because the parts of a statement are

@@ -124,12 +124,11 @@ pub(super) async fn drop_old(servers: &Servers, database: &str, rows_from: Day) 
     Ok(())
 }
 
-/// Returns SQL that counts the deletions of rows that are still at work.
+/// SQL for the deletions of rows that are still at work.
 pub(super) fn unfinished(database: &str) -> String {
     let [by_link, by_time] = TABLES.map(Table::name);
     format!(
-        "SELECT count() FROM system.mutations
-         WHERE database = '{database}' AND table IN ('{by_link}', '{by_time}') AND is_done = 0"
+        "system.mutations WHERE database = '{database}' AND table IN ('{by_link}', '{by_time}') AND is_done = 0"
     )
 }
 

@@ -151,6 +151,11 @@ impl Servers {
         self.call(|client| async move { client.query_raw(query).fetch_all::<T>().await }).await
     }
 
+    /// Returns the number of rows, told by what stands after FROM.
+    pub(super) async fn count(&self, rows: &str) -> Result<u64> {
+        Ok(self.fetch::<u64>(&format!("SELECT count() FROM {rows}")).await?.first().copied().unwrap_or(0))
+    }
+
     /// Returns whether the servers have release 18.
     pub(super) async fn are_old(&self) -> Result<bool> {
         self.call_one(ATTEMPT, async |server| Ok(server.is_old)).await

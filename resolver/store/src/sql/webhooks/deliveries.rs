@@ -6,7 +6,9 @@ use links::webhook::{Delivery, DeliveryId, DeliveryState, OPEN_MAX, PING, Webhoo
 
 use super::super::{Dialect, Row, Sql, Value, insert_rows};
 use super::{disable, end_with_keys, gone, select, webhook, webhook_in};
-use crate::{AfterAttempt, AttemptEnd, Backlog, ClaimedDelivery, FanOut, FannedOut, Result, StoreError};
+use crate::{
+    AfterAttempt, AttemptEnd, Backlog, ClaimedDelivery, Disable, FanOut, FannedOut, Result, StoreError,
+};
 
 /// Columns and tables of a delivery, for [`delivery_in`].
 const SELECT_DELIVERY: &str =
@@ -222,7 +224,10 @@ pub(crate) async fn end_attempt(sql: &mut dyn Sql, end: &AttemptEnd) -> Result<b
     };
     sql.query(&health, &own).await?;
     match end.disable {
-        Some(why) => disable(sql, end.webhook, why).await,
+        Some(why @ Disable::Gone) => disable(sql, end.webhook, why.reason(), "").await,
+        Some(why @ Disable::Failing) => {
+            disable(sql, end.webhook, why.reason(), " AND failing_since IS NOT NULL").await
+        }
         None => Ok(false),
     }
 }
