@@ -52,7 +52,7 @@ async fn create_partition(client: &mut Client, day: Day) -> Result<()> {
 async fn locked(client: &mut Client, statements: &str) -> Result<()> {
     let transaction = client.transaction().await?;
     transaction.batch_execute("SET LOCAL lock_timeout = '2s'").await?;
-    if try_lock(&transaction, LOCK).await? {
+    if try_lock(&mut PostgresSql(&transaction), LOCK).await? {
         transaction.batch_execute(statements).await?;
     }
     transaction.commit().await?;

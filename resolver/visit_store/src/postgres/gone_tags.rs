@@ -6,7 +6,7 @@
 use store::{Sql as _, postgres::PostgresSql};
 use tokio_postgres::Client;
 
-use super::{LOCK, tags::take_turn};
+use super::{LIMITS, LOCK, tags::FOLLOWER, try_lock};
 use crate::{
     Result,
     sql::{
@@ -16,14 +16,15 @@ use crate::{
 };
 
 /// Removes some rows of a deleted tag. Returns whether there may be more.
-pub(super) async fn remove(client: &mut Client, chore: i64) -> Result<bool> {
+pub(super) async fn remove(client: &mut Client) -> Result<bool> {
     let oldest = "SELECT tag_id FROM tag_gone ORDER BY tag_id LIMIT 1";
     let Some(tag) = PostgresSql(&*client).number(oldest, &[]).await? else { return Ok(false) };
     let transaction = client.transaction().await?;
-    if !take_turn(&transaction, chore).await? {
+    transaction.batch_execute(LIMITS).await?;
+    let sql = &mut PostgresSql(&transaction);
+    if !try_lock(sql, FOLLOWER).await? {
         return Ok(false);
     }
-    let sql = &mut PostgresSql(&transaction);
     let has_links = remove_gone_links(sql, &["visit_tag", "link_tag"], tag).await?;
     if !has_links {
         // Batches that found a link of the tag end before this lock is given, and no later one
