@@ -8,7 +8,6 @@
 //! flush.
 
 mod backup;
-mod links;
 mod migrations;
 mod open;
 mod transaction;
@@ -23,10 +22,8 @@ use rusqlite::{Connection, OptionalExtension as _};
 use transaction::insert_error;
 
 use super::{
-    Database, Done, InsertError, Lane, Operation, Register, Result, Schema, Settings, SettingsPoll,
-    SettingsVersion, Store, StoreError, Witness,
-    operation::run,
-    sql::{domains, history::raise},
+    Database, Done, InsertError, Lane, Links, Operation, Register, Result, Schema, Settings, Store,
+    StoreError, Witness, sql::history::raise,
 };
 
 pub use backup::Snapshot;
@@ -108,16 +105,9 @@ impl Register for SqliteStore {
     }
 }
 
-#[async_trait]
-impl Settings for SqliteStore {
-    async fn poll_settings(&self, known: Option<&SettingsVersion>) -> Result<SettingsPoll> {
-        let settings = run(self, Lane::Read, known.cloned(), |sql, known| {
-            Box::pin(domains::shared_settings(sql, known.as_ref()))
-        });
-        // SQLite's clock is this machine's.
-        Ok(SettingsPoll { now: Timestamp::now(), settings: settings.await? })
-    }
-}
+impl Links for SqliteStore {}
+
+impl Settings for SqliteStore {}
 
 #[async_trait]
 impl Store for SqliteStore {
