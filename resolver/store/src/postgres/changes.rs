@@ -31,7 +31,6 @@ const ASKED_EVERY: Duration = Duration::from_millis(100);
 const ANSWERED_WITHIN: Duration = Duration::from_millis(500);
 /// Maximum time for a notification to come back to its sender.
 const HEARD_WITHIN: Duration = Duration::from_secs(2);
-/// Deadline of a connection attempt.
 const CONNECTED_WITHIN: Duration = Duration::from_secs(3);
 /// Maximum number of queued notifications. With more, the connection is given up as if they had
 /// been lost.

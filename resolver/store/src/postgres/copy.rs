@@ -14,7 +14,6 @@ use links::NewLink;
 /// saves.
 pub(super) const LINKS_MIN: usize = 500;
 
-/// Number of columns in a row.
 const COLUMNS: i16 = 8;
 /// Start of the binary format: signature, no flags, no header extension.
 const HEADER: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";

@@ -7,7 +7,6 @@ use tokio_postgres::{Config, config::Host};
 
 use crate::{Result, StoreError};
 
-/// Maximum size of a file, in bytes.
 const FILE_MAX: u64 = 64 * 1024;
 /// The port without one in the URL.
 const PORT: u16 = 5432;

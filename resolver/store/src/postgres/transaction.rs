@@ -54,7 +54,6 @@ pub(super) async fn within<T>(call: impl Future<Output = Result<T>>) -> Result<T
     timeout(DEADLINE, call).await.unwrap_or(Err(StoreError::TimedOut))
 }
 
-/// Begins a transaction with [`LIMITS`].
 async fn begin(client: &mut Client) -> Result<Transaction<'_>> {
     let transaction = client.transaction().await?;
     transaction.batch_execute(LIMITS).await?;
@@ -227,7 +226,6 @@ impl ToSql for Value {
     to_sql_checked!();
 }
 
-/// Reads all columns of a row.
 pub(super) fn row(row: &tokio_postgres::Row) -> Result<Row> {
     let int = |value: Option<i64>| value.map_or(Cell::Null, Cell::Int);
     let cell = |index: usize| {

@@ -234,7 +234,7 @@ pub(super) async fn continue_versions(sql: &mut dyn Sql, link: &mut Link, name: 
 /// Checks that no keyspace was added whose codes this resolver takes for slugs: that the database
 /// has `known` of them. Keeps others from adding one before the transaction ends.
 pub(super) async fn same_keyspaces(sql: &mut dyn Sql, known: usize) -> Result<()> {
-    sql.query(sql.dialect().keep_keyspaces(), &[]).await?;
+    sql.query(&sql.dialect().lock_table("keyspace", "SHARE"), &[]).await?;
     let counted = sql.number("SELECT count(*) FROM keyspace", &[]).await?;
     if counted == i64::try_from(known).ok() {
         return Ok(());

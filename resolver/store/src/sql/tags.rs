@@ -15,7 +15,6 @@ const NOTE_CHANGE: &str = "INSERT INTO tag_change (link_id) VALUES ($1)";
 /// Links of a deleted tag that are removed in one step.
 const GONE_LINKS: i64 = 2_000;
 
-/// Replaces all tags of a link.
 pub(super) async fn set_tags(sql: &mut dyn Sql, id: LinkId, tags: &[Tag]) -> Result<()> {
     sql.query("DELETE FROM link_tag WHERE link_id = $1", &[Value::Int(id.get())]).await?;
     if tags.is_empty() {
@@ -103,7 +102,6 @@ pub(super) async fn tags_of(sql: &mut dyn Sql, ids: &[LinkId]) -> Result<HashMap
     Ok(found)
 }
 
-/// Returns links with their tags.
 pub(super) async fn with_tags(sql: &mut dyn Sql, links: Vec<Link>) -> Result<Vec<Record>> {
     let ids: Vec<LinkId> = links.iter().map(|link| link.id).collect();
     let mut tags = tags_of(sql, &ids).await?;
@@ -111,7 +109,6 @@ pub(super) async fn with_tags(sql: &mut dyn Sql, links: Vec<Link>) -> Result<Vec
     Ok(links.into_iter().map(record).collect())
 }
 
-/// Returns the tags of a link, sorted.
 pub(crate) async fn tags_of_link(sql: &mut dyn Sql, id: LinkId) -> Result<Vec<Tag>> {
     Ok(tags_of(sql, &[id]).await?.remove(&id).unwrap_or_default())
 }

@@ -12,7 +12,6 @@ use crate::{LinkVisits, Result, StoreError, TagChange, Visible, VisitTotals};
 /// The chore whose position is that of the last visits that were added.
 const CHORE: &str = "add visits to links";
 
-/// SQL expression for the visits of a link.
 pub(super) const VISITS: &str = "coalesce((SELECT link_seen.total + link_seen.imported FROM link_seen WHERE link_seen.link_id = link.id), 0)";
 /// SQL expression for the visits of a link without those of bots.
 pub(super) const NON_BOT_VISITS: &str = "coalesce((SELECT link_seen.total + link_seen.imported - link_seen.bots FROM link_seen WHERE link_seen.link_id = link.id), 0)";

@@ -52,9 +52,7 @@ pub(super) struct Turns {
 /// What the servers delete.
 #[derive(Debug)]
 enum UnderWay {
-    /// The rows of some deletions.
     Cuts(Vec<OpenCut>),
-    /// The rows of erased visits.
     Erased(ErasedIds),
 }
 

@@ -56,7 +56,6 @@ impl ClickhouseVisits {
         &self.address.database
     }
 
-    /// Returns SQL for the rows of a query.
     async fn selected(&self, query: &RowQuery) -> Result<String> {
         let links = match query.subject {
             Subject::Tag(tag, _) => {

@@ -129,7 +129,6 @@ async fn insert(servers: &Servers, database: &str, table: Table, rows: &[VisitRo
         .await
 }
 
-/// Makes the block of some rows.
 fn block(rows: &[VisitRow]) -> Result<Block, Box<dyn std::error::Error + Send + Sync>> {
     let mut block = BlockBuilder::new();
     for (column, name) in COLUMNS.split(", ").enumerate() {

@@ -27,7 +27,6 @@ const STATEMENT_MAX: usize = 64 << 20;
 /// ends them, which takes longer than a call may). Release 18 knows neither setting, and does both.
 const SETTINGS: [(&str, &str); 2] = [("async_insert", "0"), ("mutations_sync", "0")];
 
-/// A server.
 struct Server {
     address: Client,
     /// What is known of it, once it was asked.
@@ -74,10 +73,8 @@ fn reason(error: &Error) -> &'static str {
     }
 }
 
-/// The servers.
 pub(super) struct Servers {
     servers: Vec<Server>,
-    /// Whether they are replicas.
     are_replicas: bool,
     /// The one that answered last.
     current: AtomicUsize,
@@ -143,7 +140,6 @@ impl Servers {
         self.call(|client| async move { client.query_raw(statement).execute().await }).await
     }
 
-    /// Returns the rows of a query.
     pub(super) async fn fetch<T>(&self, query: &str) -> Result<Vec<T>>
     where
         T: clickhouse::RowOwned + clickhouse::RowRead + Send,
