@@ -19,7 +19,6 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use numbers::{Mark, StoreEpoch};
 use rusqlite::{Connection, OptionalExtension as _};
-use transaction::insert_error;
 
 use super::{
     Database, Done, InsertError, Lane, Links, Operation, Register, Result, Schema, Settings, Store,
@@ -83,7 +82,12 @@ impl Database for SqliteStore {
                 Ok(done)
             })
             .await
-            .map_err(insert_error)
+            // After any error of SQLite the transaction was rolled back; only a thread that ended
+            // leaves the outcome unknown.
+            .map_err(|error: StoreError| match error {
+                StoreError::Stopped => InsertError::Unknown(error),
+                error => InsertError::Failed(error),
+            })
     }
 }
 
