@@ -1,5 +1,5 @@
-//! What only SQLite's store has, and what is done with rows that no port writes: files and their
-//! copies, long links, other resolvers' requests.
+//! What only SQLite's store has, files and their copies, and what is done with rows that a test
+//! writes itself, because no port does: the size of links, visits, rules of a later release.
 
 use std::time::Duration;
 

@@ -19,6 +19,6 @@ pub use postgres::PostgresVisits;
 pub use rows_record::RowsRecord;
 pub use sqlite::SqliteVisits;
 pub use values::{
-    Batch, Changes, Columns, Cut, DayCounters, DayDelta, Days, DeletionStep, Erased, Erasure, ErasureId,
-    LinkVisits, Producer, RowQuery, SILENT, SpoolId, Standing, StoredText, TextRef,
+    Batch, Changes, Columns, Cut, DayCounters, DayDelta, Days, Erased, Erasure, ErasureId, LinkVisits,
+    Producer, RowQuery, SILENT, SpoolId, Standing, StoredText, TextRef,
 };

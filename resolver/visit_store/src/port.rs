@@ -13,8 +13,8 @@ use store::{
 use visits::{AddressSecret, Day, DaySecret, Subject, TextKey, VisitId, VisitRow};
 
 use crate::{
-    Batch, Changes, Columns, DayCounters, Days, DeletionStep, Erased, Erasure, ErasureId, Producer, Result,
-    RowQuery, RowsRecord, SpoolId, Standing, StoredText, TextRef, VisitStoreError, WriteError,
+    Batch, Changes, Columns, DayCounters, Days, Erased, Erasure, ErasureId, Producer, Result, RowQuery,
+    RowsRecord, SpoolId, Standing, StoredText, TextRef, VisitStoreError, WriteError,
     sql::{changes, counters, deletion, erasures, producers, rows, secrets},
 };
 
@@ -202,8 +202,9 @@ pub trait VisitStore: VisitReader {
         run(self, Read, id, |sql, id| Box::pin(erasures::erased(sql, *id))).await
     }
 
-    /// Deletes some of the rows that cuts and erasures have left over.
-    async fn delete_rows(&self) -> Result<DeletionStep>;
+    /// Deletes some of the rows that cuts and erasures have left over. Returns their number, and
+    /// `None` once there are no more.
+    async fn delete_rows(&self) -> Result<Option<u64>>;
 
     /// Prepares the days around today, removes rows and texts of days before `rows_from`, forgets
     /// erasures of visits that would have no rows, and erases secrets that are due.

@@ -19,7 +19,7 @@ use super::{
     schema::{TABLES, Table, unfinished},
 };
 use crate::{
-    DeletionStep, Erasure, Result, VisitStore as _,
+    Erasure, Result, VisitStore as _,
     erased_rows::{ErasedRow, STEP},
     postgres::apart::{
         self, OpenCut,
@@ -60,11 +60,10 @@ enum UnderWay {
 ///
 /// What this process has asked for is awaited before anything else, however long it takes, and is
 /// not asked for again.
-pub(super) async fn step(store: &ClickhouseVisits) -> Result<DeletionStep> {
+pub(super) async fn step(store: &ClickhouseVisits) -> Result<Option<u64>> {
     let mut turns = store.turns.lock().await;
-    let [done, waiting] = [false, true].map(|has_more| DeletionStep { deleted: 0, has_more });
     if !is_done(store).await? {
-        return Ok(waiting);
+        return Ok(Some(0));
     }
     match turns.under_way.take() {
         Some(UnderWay::Cuts(cuts)) => {
@@ -77,12 +76,12 @@ pub(super) async fn step(store: &ClickhouseVisits) -> Result<DeletionStep> {
     }
     let erasure_first = turns.erasure_first;
     turns.erasure_first = !erasure_first;
-    if erasure_first && erase(store, &mut turns.under_way).await?.has_more {
-        return Ok(waiting);
+    if erasure_first && erase(store, &mut turns.under_way).await?.is_some() {
+        return Ok(Some(0));
     }
     let cuts = store.counters.with(async |client| apart::open_cuts(client, CUTS).await).await?;
     if cuts.is_empty() {
-        return if erasure_first { Ok(done) } else { erase(store, &mut turns.under_way).await };
+        return if erasure_first { Ok(None) } else { erase(store, &mut turns.under_way).await };
     }
     let parts: Vec<String> = cuts.iter().map(of_cut).collect();
     let condition = parts.join(" OR ");
@@ -90,7 +89,7 @@ pub(super) async fn step(store: &ClickhouseVisits) -> Result<DeletionStep> {
     let deleted = store.servers.count(&rows).await?;
     delete(store, &condition).await?;
     turns.under_way = Some(UnderWay::Cuts(cuts));
-    Ok(DeletionStep { deleted, has_more: true })
+    Ok(Some(deleted))
 }
 
 fn of_cut(cut: &OpenCut) -> String {
@@ -99,9 +98,9 @@ fn of_cut(cut: &OpenCut) -> String {
 
 /// Moves the visits of the oldest erasure's rows of a day. Once enough or all are moved, deletes
 /// these rows, and once they are deleted, ends the erasure.
-async fn erase(store: &ClickhouseVisits, under_way: &mut Option<UnderWay>) -> Result<DeletionStep> {
+async fn erase(store: &ClickhouseVisits, under_way: &mut Option<UnderWay>) -> Result<Option<u64>> {
     let Some((open, day)) = store.counters.with(async |client| erasures::open(client).await).await? else {
-        return Ok(DeletionStep { deleted: 0, has_more: false });
+        return Ok(None);
     };
     let erased = store.counters.with(async |client| erasures::with_rows(client, STEP).await).await?;
     match day {
@@ -122,7 +121,7 @@ async fn erase(store: &ClickhouseVisits, under_way: &mut Option<UnderWay>) -> Re
             *under_way = Some(UnderWay::Erased(erased));
         }
     }
-    Ok(DeletionStep { deleted: 0, has_more: true })
+    Ok(Some(0))
 }
 
 async fn move_day(store: &ClickhouseVisits, open: &OpenErasure, day: Day) -> Result<()> {

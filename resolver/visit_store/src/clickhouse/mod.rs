@@ -29,8 +29,8 @@ use schema::Table;
 use servers::Servers;
 
 use crate::{
-    Batch, DeletionStep, PostgresVisits, Producer, Result, RowQuery, RowsRecord, VisitReader, VisitStore,
-    VisitStoreError, WriteError, postgres::apart,
+    Batch, PostgresVisits, Producer, Result, RowQuery, RowsRecord, VisitReader, VisitStore, VisitStoreError,
+    WriteError, postgres::apart,
 };
 
 /// A store of visits whose rows are in ClickHouse.
@@ -121,7 +121,7 @@ impl VisitStore for ClickhouseVisits {
         counters.and(rows)
     }
 
-    async fn delete_rows(&self) -> Result<DeletionStep> {
+    async fn delete_rows(&self) -> Result<Option<u64>> {
         delete::step(self).await
     }
 

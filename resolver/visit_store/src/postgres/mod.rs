@@ -28,7 +28,7 @@ use tokio_postgres::{Client, Transaction, config::TargetSessionAttrs};
 use visits::{Day, Slot, VisitRow};
 
 use crate::{
-    Batch, DeletionStep, Producer, Result, VisitReader, VisitStore, VisitStoreError, WriteError,
+    Batch, Producer, Result, VisitReader, VisitStore, VisitStoreError, WriteError,
     sql::{self, months},
 };
 
@@ -175,9 +175,9 @@ impl VisitStore for PostgresVisits {
         self.write(producer, batch, known, &batch.rows).await
     }
 
-    async fn delete_rows(&self) -> Result<DeletionStep> {
+    async fn delete_rows(&self) -> Result<Option<u64>> {
         match self.with(async |client| sql::deletion::delete_rows(&mut PostgresSql(&*client)).await).await? {
-            Some(step) => Ok(step),
+            deleted @ Some(_) => Ok(deleted),
             None => self.transact(async |sql| sql::erasures::delete_rows(sql).await).await,
         }
     }

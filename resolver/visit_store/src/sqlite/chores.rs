@@ -5,7 +5,7 @@ use store::sqlite::write;
 use visits::Day;
 
 use crate::{
-    DeletionStep, Result,
+    Result,
     sql::{deletion, erasures},
 };
 
@@ -31,10 +31,10 @@ pub(super) fn erase_secrets(connection: &mut Connection) -> Result<()> {
 }
 
 /// Deletes some of the rows that deletions and erasures have left, and overwrites them.
-pub(super) fn delete_securely(connection: &mut Connection) -> Result<DeletionStep> {
+pub(super) fn delete_securely(connection: &mut Connection) -> Result<Option<u64>> {
     connection.pragma_update(None, "secure_delete", true)?;
     let deleted = write(connection, async |sql| match deletion::delete_rows(sql).await? {
-        Some(step) => Ok(step),
+        deleted @ Some(_) => Ok(deleted),
         None => erasures::delete_rows(sql).await,
     });
     connection.pragma_update(None, "secure_delete", false)?;

@@ -28,7 +28,7 @@ use tokio::sync::Mutex;
 use visits::Day;
 
 use crate::{
-    Batch, DeletionStep, Producer, Result, VisitReader, VisitStore, VisitStoreError, WriteError,
+    Batch, Producer, Result, VisitReader, VisitStore, VisitStoreError, WriteError,
     sql::{
         self, months,
         tags::{remove_gone_counters, remove_gone_links},
@@ -105,7 +105,7 @@ impl VisitStore for SqliteVisits {
         self.writer.run(write).await.map_err(WriteError::Unknown)?
     }
 
-    async fn delete_rows(&self) -> Result<DeletionStep> {
+    async fn delete_rows(&self) -> Result<Option<u64>> {
         self.writer.run(chores::delete_securely).await
     }
 
