@@ -97,6 +97,7 @@ mod slow_database;
 mod slugs;
 mod sqlite_backup;
 mod store_conformance;
+mod store_sqlite;
 mod sweep;
 mod tag_deletion;
 mod takedowns;
@@ -106,13 +107,11 @@ mod tracing;
 mod transfer;
 mod unknown_names;
 mod visit_backlog;
-// The suite of stores of visits belongs to their port.
-#[expect(dead_code, reason = "some of its parts are for what only SQLite has")]
-#[path = "../../resolver/visit_store/tests/conformance/mod.rs"]
 mod visit_conformance;
 mod visit_faults;
 mod visit_lists;
 mod visit_store_postgres;
+mod visit_store_sqlite;
 mod visits;
 mod visits_clickhouse;
 mod web_client;

@@ -1,4 +1,4 @@
-//! The conformance suite of stores of visits, on Postgres. The crate itself runs it on SQLite.
+//! The conformance suite of stores of visits, on Postgres.
 
 use harness::{Postgres, Scratch};
 use store::{Store as _, postgres::PostgresStore};

@@ -213,12 +213,12 @@ async fn rows_that_come_after_their_deletion_are_deleted(databases: &mut Databas
         let link = Subject::Link(LinkId::from_stored(link));
         assert_eq!(store.delete(link, VisitId::floor(noon(0) + 400)).await.unwrap(), 100);
     }
-    while store.delete_rows().await.unwrap().has_more {}
+    while store.delete_rows().await.unwrap().is_some() {}
     let known = store.changes(0).await.unwrap().version;
     store.store_rows(&record).await.unwrap();
     assert_eq!((counts(&store, 7).await, counts(&store, 9).await), ((100, 100), (100, 100)));
     assert!(store.changes(0).await.unwrap().version > known, "batches made before are refused");
-    while store.delete_rows().await.unwrap().has_more {}
+    while store.delete_rows().await.unwrap().is_some() {}
     assert_eq!((counts(&store, 7).await, counts(&store, 9).await), ((0, 0), (0, 0)));
     assert_eq!(counts(&store, 8).await, (100, 100));
 }

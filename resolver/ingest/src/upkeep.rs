@@ -41,7 +41,7 @@ pub async fn run(
         repeat("add visits to links", || store.fold_link_visits()).await;
         repeat("tell webhooks of visits", || store.pass_on_events()).await;
         repeat("count visits for changed tags", || store.follow_tags()).await;
-        repeat("delete visits", || async { Ok(store.delete_rows().await?.has_more) }).await;
+        repeat("delete visits", || async { Ok(store.delete_rows().await?.is_some()) }).await;
         sleep(FOLD).await;
     }
 }

@@ -2,7 +2,6 @@
 
 use tokio_postgres::error::SqlState;
 
-/// The result of a call to a store.
 pub(crate) type Result<T, E = StoreError> = std::result::Result<T, E>;
 
 /// Error of an insert. It separates a definite failure from an unknown outcome (I4).

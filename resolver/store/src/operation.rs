@@ -106,7 +106,6 @@ impl Done {
     }
 }
 
-/// Runs an operation in a transaction of a database and commits it.
 pub(crate) async fn run<A: Send + Sync + 'static, T: Send + 'static>(
     database: &(impl Database + ?Sized),
     lane: Lane,
@@ -116,7 +115,6 @@ pub(crate) async fn run<A: Send + Sync + 'static, T: Send + 'static>(
     Ok(database.run(lane, Operation::new(args, work)).await?.take())
 }
 
-/// Runs an operation that stores links ([`Database::run_insert`]).
 pub(crate) async fn insert<A: Send + Sync + 'static, T: Send + 'static>(
     database: &(impl Database + ?Sized),
     history: Option<&StoreEpoch>,

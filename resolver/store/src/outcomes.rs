@@ -126,17 +126,6 @@ pub struct Schema {
     pub needed: i64,
 }
 
-impl Schema {
-    /// Checks that the version found is recent enough.
-    ///
-    /// # Errors
-    /// Returns [`StoreError::SchemaBehind`] if it is older.
-    pub fn check(self) -> Result<(), crate::StoreError> {
-        let Self { found, needed } = self;
-        if found < needed { Err(crate::StoreError::SchemaBehind { found, needed }) } else { Ok(()) }
-    }
-}
-
 /// The outcome of an edit of a domain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DomainEdited {

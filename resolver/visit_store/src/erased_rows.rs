@@ -24,7 +24,6 @@ use crate::{DayDelta, Erasure, sql::literal};
 /// Maximum number of rows deleted in one step.
 pub(crate) const STEP: usize = 20_000;
 
-/// A deleted row.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ErasedRow {
     /// The link; `None` for an orphan visit.

@@ -14,11 +14,11 @@ mod values;
 pub use clickhouse::{ClickhouseAddress, ClickhouseVisits};
 pub use error::{Result, VisitStoreError, WriteError};
 pub(crate) use port::MERGED;
-pub use port::{TokenSecret, VisitDatabase, VisitReader, VisitStore};
+pub use port::{TokenSecret, VisitReader, VisitStore};
 pub use postgres::PostgresVisits;
 pub use rows_record::RowsRecord;
 pub use sqlite::SqliteVisits;
 pub use values::{
-    Batch, Changes, Columns, Cut, DayCounters, DayDelta, Days, DeletionStep, Erased, Erasure, ErasureId,
-    LinkVisits, Producer, RowQuery, SILENT, SpoolId, Standing, StoredText, TextRef,
+    Batch, Changes, Columns, Cut, DayCounters, DayDelta, Days, Erased, Erasure, ErasureId, LinkVisits,
+    Producer, RowQuery, SILENT, SpoolId, Standing, StoredText, TextRef,
 };

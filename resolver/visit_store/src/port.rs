@@ -10,23 +10,16 @@ use store::{
     Operation, VisitTotals, Work,
     postgres::PoolCount,
 };
-use visits::{AddressSecret, Day, DaySecret, Slot, Subject, TextKey, VisitId, VisitRow};
+use visits::{AddressSecret, Day, DaySecret, Subject, TextKey, VisitId, VisitRow};
 
 use crate::{
-    Batch, Changes, Columns, DayCounters, Days, DeletionStep, Erased, Erasure, ErasureId, Producer, Result,
-    RowQuery, RowsRecord, SpoolId, Standing, StoredText, TextRef, VisitStoreError, WriteError,
+    Batch, Changes, Columns, DayCounters, Days, Erased, Erasure, ErasureId, Producer, Result, RowQuery,
+    RowsRecord, SpoolId, Standing, StoredText, TextRef, VisitStoreError, WriteError,
     sql::{changes, counters, deletion, erasures, producers, rows, secrets},
 };
 
-/// A database of visits. It runs the operations that Postgres and SQLite share (`sql/`).
-#[async_trait]
-pub trait VisitDatabase: Send + Sync + 'static {
-    /// Runs an operation. One that writes runs in a transaction, which is committed.
-    async fn run(&self, lane: Lane, operation: Operation<VisitStoreError>) -> Result<Done>;
-}
-
 async fn run<A: Send + Sync + 'static, T: Send + 'static>(
-    database: &(impl VisitDatabase + ?Sized),
+    database: &(impl VisitReader + ?Sized),
     lane: Lane,
     args: A,
     work: Work<A, T, VisitStoreError>,
@@ -36,7 +29,11 @@ async fn run<A: Send + Sync + 'static, T: Send + 'static>(
 
 /// What lists and statistics read of a store of visits.
 #[async_trait]
-pub trait VisitReader: VisitDatabase {
+pub trait VisitReader: Send + Sync + 'static {
+    /// Runs an operation that Postgres and SQLite share (`sql/`). One that writes runs in a
+    /// transaction, which is committed.
+    async fn run(&self, lane: Lane, operation: Operation<VisitStoreError>) -> Result<Done>;
+
     /// Returns the counters of a subject, a value for each day with visits, in the order of days.
     /// Columns that were not asked for are empty.
     async fn days(&self, subject: Subject, days: Days, columns: Columns) -> Result<Vec<DayCounters>> {
@@ -205,8 +202,9 @@ pub trait VisitStore: VisitReader {
         run(self, Read, id, |sql, id| Box::pin(erasures::erased(sql, *id))).await
     }
 
-    /// Deletes some of the rows that cuts and erasures have left over.
-    async fn delete_rows(&self) -> Result<DeletionStep>;
+    /// Deletes some of the rows that cuts and erasures have left over. Returns their number, and
+    /// `None` once there are no more.
+    async fn delete_rows(&self) -> Result<Option<u64>>;
 
     /// Prepares the days around today, removes rows and texts of days before `rows_from`, forgets
     /// erasures of visits that would have no rows, and erases secrets that are due.
@@ -243,19 +241,7 @@ pub trait VisitStore: VisitReader {
 /// The secret that tokens for live visits are signed with: one for a deployment, so that every
 /// resolver takes the tokens of the others.
 #[derive(Clone, PartialEq, Eq)]
-pub struct TokenSecret([u8; 32]);
-
-impl TokenSecret {
-    /// Wraps 32 random bytes.
-    pub fn new(bytes: [u8; 32]) -> Self {
-        Self(bytes)
-    }
-
-    /// Returns the bytes.
-    pub fn as_bytes(&self) -> &[u8; 32] {
-        &self.0
-    }
-}
+pub struct TokenSecret(pub [u8; 32]);
 
 impl std::fmt::Debug for TokenSecret {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -265,8 +251,3 @@ impl std::fmt::Debug for TokenSecret {
 
 /// A slot that has no producer belongs to merged counters.
 pub(crate) const MERGED: i16 = -1;
-
-/// Returns the slot as it is stored with counters.
-pub(crate) fn stored_slot(slot: Slot) -> i16 {
-    i16::from(slot.get())
-}

@@ -207,12 +207,3 @@ pub struct Erased {
     /// Whether there are no more.
     pub is_done: bool,
 }
-
-/// Result of a step that deletes rows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DeletionStep {
-    /// The number of deleted rows.
-    pub deleted: u64,
-    /// Whether there are more.
-    pub has_more: bool,
-}

@@ -177,14 +177,18 @@ pub(super) async fn a_tag_is_known_by_its_whole_name_where_a_link_with_it_is_vis
         (&tag, Visible { domain: Some(DomainId::DEFAULT), created_by: Some(ApiKeyId(7)) }, true),
         (&tag, Visible { domain: Some(DomainId::DEFAULT), created_by: Some(ApiKeyId(8)) }, false),
     ] {
-        assert_eq!(store.has_tag(tag, &of).await.unwrap(), is_known, "{tag}: {of:?}");
+        assert_eq!(store.tag_id(tag, &of).await.unwrap().is_some(), is_known, "{tag}: {of:?}");
         let names = store.tag_names(10_000, &of).await.unwrap();
         assert_eq!(names.contains(tag), is_known, "{tag}: {of:?}");
         assert!(names.is_sorted_by_key(Tag::as_str) && store.tag_names(0, &of).await.unwrap().is_empty());
     }
+    // A searched text means itself.
+    for (text, count) in [("0%-ä", 1), ("5_%", 0), ("5\\0%", 0), ("%-ÄB%", 0)] {
+        assert_eq!(store.tags(Some(text), 10, &all).await.unwrap().len(), count, "{text}");
+    }
     tagged(Vec::new()).await;
-    assert!(store.has_tag(&tag, &all).await.unwrap(), "a tag outlives its links");
-    assert!(!store.has_tag(&tag, &of_key(7)).await.unwrap());
+    assert!(store.tag_id(&tag, &all).await.unwrap().is_some(), "a tag outlives its links");
+    assert!(store.tag_id(&tag, &of_key(7)).await.unwrap().is_none());
     store.delete_tags(std::slice::from_ref(&tag), ApiKeyId(1)).await.unwrap();
-    assert!(!store.has_tag(&tag, &all).await.unwrap());
+    assert!(store.tag_id(&tag, &all).await.unwrap().is_none());
 }

@@ -170,10 +170,7 @@ async fn record(store: &dyn Store, count: usize) -> Vec<WebhookEvent> {
 
 fn end(claimed: &ClaimedDelivery, next: AfterAttempt, disable: Option<Disable>) -> AttemptEnd {
     AttemptEnd {
-        delivery: claimed.id,
-        webhook: claimed.webhook,
-        attempts: claimed.attempts,
-        due_at: claimed.due_at,
+        delivery: claimed.clone(),
         status: Some(500),
         error: Some("expected 2xx".to_owned()),
         excerpt: "oops".to_owned(),

@@ -68,7 +68,7 @@ impl LinkService {
         let missing = || AppError::NoTag(name.to_owned());
         let tag = Tag::exactly(name).map_err(|_| missing())?;
         let _turn = self.turns.query(by.id).await?;
-        if self.store.has_tag(&tag, &visible(by)).await? { Ok(()) } else { Err(missing()) }
+        self.store.tag_id(&tag, &visible(by)).await?.map(drop).ok_or_else(missing)
     }
 
     /// Renames a tag on all links.

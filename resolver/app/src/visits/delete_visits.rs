@@ -119,8 +119,8 @@ impl LinkService {
                 return Ok(erased);
             }
             match self.visits.delete_rows().await {
-                Ok(step) if step.deleted == 0 && !step.has_more => sleep(PAUSE).await,
-                Ok(_) => {}
+                Ok(None) => sleep(PAUSE).await,
+                Ok(Some(_)) => {}
                 Err(error) => {
                     tracing::warn!(error = &error as &dyn std::error::Error, "erase visits");
                     return Ok(erased);

@@ -13,7 +13,7 @@ use links::{
     scope::Scopes,
 };
 use store::{Done, Lane, Operation};
-use visit_store::{Columns, DayCounters, Days, RowQuery, VisitDatabase, VisitReader, VisitStoreError};
+use visit_store::{Columns, DayCounters, Days, RowQuery, VisitReader, VisitStoreError};
 use visits::{
     DAY, Day, Flags, Language, Outcome, Slot, StoredAddress, Subject, TextHash, Thread, VisitId, VisitRow,
     tally::{Counted, Counters, Dimension, Quarter, Tally, Values},
@@ -132,14 +132,11 @@ fn is_of(row: &VisitRow, subject: Subject) -> bool {
 }
 
 #[async_trait]
-impl VisitDatabase for MemoryStore {
+impl VisitReader for MemoryStore {
     async fn run(&self, _: Lane, _: Operation<VisitStoreError>) -> Result<Done, VisitStoreError> {
         unreachable!("every read is below")
     }
-}
 
-#[async_trait]
-impl VisitReader for MemoryStore {
     async fn days(
         &self,
         subject: Subject,

@@ -11,6 +11,7 @@
 
 use codes::LinkId;
 use links::{DomainId, Filter, OrderBy, OrderField, Tag, api_key::Grant};
+use store::Visible;
 use visits::{OrphanKind, Subject};
 
 use crate::{AppError, LinkService, find_link::LinkName};
@@ -116,7 +117,7 @@ impl LinkService {
     async fn tag_id(&self, tag: &str, by: &Grant) -> Result<Option<i64>, AppError> {
         let Ok(tag) = Tag::exactly(tag) else { return Ok(None) };
         let _turn = self.turns.query(by.id).await?;
-        Ok(self.store.tag_id(&tag).await?)
+        Ok(self.store.tag_id(&tag, &Visible::default()).await?)
     }
 }
 

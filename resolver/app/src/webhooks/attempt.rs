@@ -54,17 +54,7 @@ pub(super) fn end_of(
             (status.map(|status| status.as_u16()), Some(error), is_over.then_some(Disable::Failing))
         }
     };
-    AttemptEnd {
-        delivery: delivery.id,
-        webhook: webhook.id,
-        attempts: delivery.attempts,
-        due_at: delivery.due_at,
-        status,
-        error,
-        excerpt,
-        next,
-        disable,
-    }
+    AttemptEnd { delivery: delivery.clone(), status, error, excerpt, next, disable }
 }
 
 #[cfg(test)]

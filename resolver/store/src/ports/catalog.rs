@@ -73,15 +73,10 @@ pub trait Catalog: Database {
         run(self, List, (most, *of), |sql, (most, of)| Box::pin(tags::tag_names(sql, *most, of))).await
     }
 
-    /// Returns whether there is a tag with exactly this name that a visible link has. If all links
+    /// Returns the number of the tag with exactly this name, if a visible link has it. If all links
     /// are visible, a tag without a link counts too.
-    async fn has_tag(&self, tag: &Tag, of: &Visible) -> Result<bool> {
-        run(self, List, (tag.clone(), *of), |sql, (tag, of)| Box::pin(tags::has_tag(sql, tag, of))).await
-    }
-
-    /// Returns the number of a tag with exactly this name, if there is one.
-    async fn tag_id(&self, tag: &Tag) -> Result<Option<i64>> {
-        run(self, List, tag.clone(), |sql, tag| Box::pin(tags::tag_id(sql, tag))).await
+    async fn tag_id(&self, tag: &Tag, of: &Visible) -> Result<Option<i64>> {
+        run(self, List, (tag.clone(), *of), |sql, (tag, of)| Box::pin(tags::tag_id(sql, tag, of))).await
     }
 
     /// Returns how often links were visited, at most [`BATCH_MAX`](crate::BATCH_MAX) of them, in

@@ -103,8 +103,10 @@ pub trait Keys: Database {
     /// Adds an entry to the audit log about a change that is not part of this database. Every other
     /// change adds its own.
     async fn add_audit_entry(&self, by: ApiKeyId, entry: &NewEntry) -> Result<()> {
-        let args = (by, entry.clone());
-        run(self, Write, args, |sql, (by, entry)| Box::pin(audit::add_audit_entry(sql, *by, entry))).await
+        run(self, Write, (by, entry.clone()), |sql, (by, NewEntry { action, subject, details })| {
+            Box::pin(audit::note(sql, *by, *action, subject, Some(details.clone())))
+        })
+        .await
     }
 
     /// Returns the latest wanted entries of the audit log, at most `most`.

@@ -6,14 +6,14 @@ use links::{
     DomainId, Edit, Idempotency, Link, NewLink, Precondition, Record, Refusal, Slug, Tag, api_key::ApiKeyId,
 };
 use numbers::StoreEpoch;
-use tokio::sync::mpsc;
+use tokio::{sync::mpsc, time::Instant};
 
 use crate::{
     Change, Database, FullLink, InsertError, Inserted, InsertedLink,
     Lane::{List, Read, Write},
     NamedLink, Reading, Result, Source,
     operation::{insert, run},
-    sql::{create, edits, restore, slugs, uses},
+    sql::{create, edits, list, restore, slugs, uses},
 };
 
 /// Creates, reads and changes links.
@@ -26,7 +26,9 @@ use crate::{
 #[async_trait]
 pub trait Links: Database {
     /// Returns how many concurrent inserts the store benefits from.
-    fn insert_lanes(&self) -> usize;
+    fn insert_lanes(&self) -> usize {
+        1
+    }
 
     /// Inserts at most [`BATCH_MAX`](crate::BATCH_MAX) links, and returns the outcome of each in
     /// the order of `links`. A taken id does not fail the other links.
@@ -34,7 +36,10 @@ pub trait Links: Database {
     /// # Errors
     /// Returns `StoreError::AnotherHistory` within the error if the database's history is not
     /// `history`. Nothing is stored then.
-    async fn insert(&self, history: &StoreEpoch, links: &[NewLink]) -> Result<Vec<Inserted>, InsertError>;
+    async fn insert(&self, history: &StoreEpoch, links: &[NewLink]) -> Result<Vec<Inserted>, InsertError> {
+        insert(self, Some(history), links.to_vec(), |sql, links| Box::pin(create::insert_links(sql, links)))
+            .await
+    }
 
     /// Inserts a link with its tags under a claimed number, unless `idempotency` matches an earlier
     /// create. The history counts as for [`insert`](Self::insert).
@@ -67,7 +72,10 @@ pub trait Links: Database {
     }
 
     /// Returns the links with these ids, at most [`BATCH_MAX`](crate::BATCH_MAX), in any order.
-    async fn read(&self, ids: &[LinkId], source: Source) -> Result<Reading>;
+    async fn read(&self, ids: &[LinkId], _source: Source) -> Result<Reading> {
+        let links = run(self, Read, ids.to_vec(), |sql, ids| Box::pin(list::find_links(sql, ids))).await?;
+        Ok(Reading { links, copied: None, complete: true })
+    }
 
     /// Returns the id of the link that a slug leads to, in the best of its spellings. On the
     /// default domain only slugs that cannot be minted are stored; on other domains, all codes.
@@ -95,7 +103,9 @@ pub trait Links: Database {
 
     /// Sends changes made by other processes to `changes`, until its receiver is dropped. A store
     /// that is not shared sends [`Change::Listening`] and returns.
-    async fn send_changes(&self, changes: mpsc::Sender<Change>);
+    async fn send_changes(&self, changes: mpsc::Sender<Change>) {
+        let _ = changes.send(Change::Listening(Instant::now())).await;
+    }
 
     /// Edits a link. Returns it as it is then.
     async fn edit(&self, id: LinkId, edit: &Edit, by: ApiKeyId) -> Result<Result<Record, Refusal>> {

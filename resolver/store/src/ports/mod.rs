@@ -26,14 +26,14 @@ pub use self::{
     settings::Settings,
     webhooks::{AfterAttempt, AttemptEnd, Backlog, ClaimedDelivery, Disable, FanOut, FannedOut, Webhooks},
 };
-use crate::{Result, Schema, postgres::PoolCount};
+use crate::{Result, Schema, StoreError, postgres::PoolCount};
 
 /// A database with all its ports.
 ///
 /// On Postgres every attempt at a statement or transaction has a deadline of at most 3 seconds, or
-/// of 60 seconds for imports, sweeps and steps of the long URL index. [`migrate`](Self::migrate)
-/// and [`send_changes`](Links::send_changes) have none. On SQLite a call waits for its turn on the
-/// store's thread, and up to 3 seconds for a lock of another process.
+/// of 60 seconds for imports, sweeps and steps of the long URL index; COMMIT has as much again.
+/// [`migrate`](Self::migrate) and [`send_changes`](Links::send_changes) have none. On SQLite a call
+/// waits for its turn on the store's thread, and up to 3 seconds for a lock of another process.
 ///
 /// # Errors
 /// Methods of all ports return `StoreError` if the database cannot be reached, does not answer in
@@ -70,7 +70,8 @@ pub trait Store: Links + Catalog + Register + Settings + Keys + Webhooks {
     /// # Errors
     /// Returns `StoreError::SchemaBehind` if a migration is missing.
     async fn check(&self) -> Result<()> {
-        self.schema().await?.check()
+        let Schema { found, needed } = self.schema().await?;
+        if found < needed { Err(StoreError::SchemaBehind { found, needed }) } else { Ok(()) }
     }
 
     /// Checkpoints the write-ahead log into the main database file, so that a copy of that file is

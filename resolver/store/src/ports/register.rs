@@ -132,7 +132,9 @@ pub trait Register: Database {
 
     /// Watches the start time of the database server, as last seen. Returns `None` for a store
     /// without a server.
-    fn server_start(&self) -> Option<watch::Receiver<Option<Timestamp>>>;
+    fn server_start(&self) -> Option<watch::Receiver<Option<Timestamp>>> {
+        None
+    }
 
     /// Adopts the ledger that numbers come from if none is stored, and returns the stored one.
     async fn adopt_ledger(&self, mine: &str) -> Result<String> {

@@ -3,6 +3,7 @@
 
 use async_trait::async_trait;
 use codes::{Keyspace, KeyspaceIndex};
+use jiff::Timestamp;
 use links::{Authority, DomainEdit, DomainId, api_key::ApiKeyId, targets::TargetRule};
 
 use crate::{
@@ -17,7 +18,13 @@ use crate::{
 #[async_trait]
 pub trait Settings: Database {
     /// Returns the database's time, and the shared settings unless their version is `known`.
-    async fn poll_settings(&self, known: Option<&SettingsVersion>) -> Result<SettingsPoll>;
+    async fn poll_settings(&self, known: Option<&SettingsVersion>) -> Result<SettingsPoll> {
+        let settings = run(self, Read, known.cloned(), |sql, known| {
+            Box::pin(domains::shared_settings(sql, known.as_ref()))
+        });
+        // SQLite's clock is this machine's.
+        Ok(SettingsPoll { now: Timestamp::now(), settings: settings.await? })
+    }
 
     /// Adds new keyspaces and returns all keyspaces ever adopted, with their indexes.
     ///

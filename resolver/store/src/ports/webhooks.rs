@@ -61,14 +61,8 @@ pub struct ClaimedDelivery {
 /// The end of an attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AttemptEnd {
-    /// The delivery.
-    pub delivery: DeliveryId,
-    /// Its webhook.
-    pub webhook: WebhookId,
-    /// Number of attempts, as it was claimed with.
-    pub attempts: u32,
-    /// When the attempt was due, as it was claimed with.
-    pub due_at: Timestamp,
+    /// The delivery, as it was claimed.
+    pub delivery: ClaimedDelivery,
     /// Status of the answer.
     pub status: Option<u16>,
     /// What went wrong.

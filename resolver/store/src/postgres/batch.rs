@@ -34,10 +34,10 @@ impl PostgresStore {
         let details: Vec<Option<String>> = details.collect::<Result<_, _>>().map_err(InsertError::Failed)?;
         let writer = self.writer();
         if order.len() >= copy::LINKS_MIN {
-            match copy::copy(writer, history, &order, &details).await {
-                Ok(Some(at)) => return Ok(vec![Inserted::Stored(at); order.len()]),
+            match writer.copy_in(history, DEADLINE, |now| copy::rows(&order, &details, now)).await {
+                Ok(at) => return Ok(vec![Inserted::Stored(at); order.len()]),
                 // Some id is taken and nothing is stored. The INSERT below tells which id.
-                Ok(None) => {}
+                Err(InsertError::Failed(error)) if error.is_conflict() => {}
                 Err(error) => return Err(error),
             }
         }

@@ -94,10 +94,7 @@ pub trait DatabaseObserver: Send + Sync + 'static {
 }
 
 /// No-op observer.
-#[derive(Clone, Copy, Debug)]
-pub struct Unobserved;
-
-impl DatabaseObserver for Unobserved {}
+impl DatabaseObserver for () {}
 
 /// How a process connects.
 #[derive(Clone)]
@@ -110,7 +107,7 @@ pub struct ConnectOptions {
 
 impl Default for ConnectOptions {
     fn default() -> Self {
-        Self { budget: ConnectionBudget::of(ConnectionBudget::DEFAULT), observer: Arc::new(Unobserved) }
+        Self { budget: ConnectionBudget::of(ConnectionBudget::DEFAULT), observer: Arc::new(()) }
     }
 }
 

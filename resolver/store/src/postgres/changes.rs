@@ -17,7 +17,10 @@ use tokio_postgres::{
 };
 use tokio_util::task::AbortOnDropHandle;
 
-use super::connect::Address;
+use super::{
+    connect::Address,
+    transaction::{DEADLINE, within},
+};
 use crate::{Change, Result, StoreError};
 
 /// Subscribes to the channel. A payload is a comma-separated list of ids in decimal, or a plus sign
@@ -31,8 +34,6 @@ const ASKED_EVERY: Duration = Duration::from_millis(100);
 const ANSWERED_WITHIN: Duration = Duration::from_millis(500);
 /// Maximum time for a notification to come back to its sender.
 const HEARD_WITHIN: Duration = Duration::from_secs(2);
-/// Deadline of a connection attempt.
-const CONNECTED_WITHIN: Duration = Duration::from_secs(3);
 /// Maximum number of queued notifications. With more, the connection is given up as if they had
 /// been lost.
 const WAITING_MAX: usize = 4_096;
@@ -46,7 +47,7 @@ pub(super) async fn tell(address: &Address, changes: &mpsc::Sender<Change>) {
         let begun = Instant::now();
         let Err(error) = tell_until_broken(address, changes).await;
         // An unavailable database is logged once, and not twice a second.
-        failures = if begun.elapsed() > 2 * CONNECTED_WITHIN { 1 } else { failures + 1 };
+        failures = if begun.elapsed() > 2 * DEADLINE { 1 } else { failures + 1 };
         if failures == 1 {
             tracing::warn!(error = &error as &dyn std::error::Error, "listen for changed links");
         }
@@ -59,8 +60,7 @@ pub(super) async fn tell(address: &Address, changes: &mpsc::Sender<Change>) {
 
 /// Opens a connection that listens. The task that drives it ends with its handle.
 async fn listen(address: &Address) -> Result<(Client, AbortOnDropHandle<()>, mpsc::Receiver<String>)> {
-    let connected = timeout(CONNECTED_WITHIN, address.connect()).await;
-    let (client, mut connection) = connected.map_err(|_| StoreError::TimedOut)??;
+    let (client, mut connection) = within(address.connect()).await?;
     let (heard, notifications) = mpsc::channel(WAITING_MAX);
     let driver = AbortOnDropHandle::new(tokio::spawn(async move {
         while let Some(Ok(message)) = poll_fn(|cx| connection.poll_message(cx)).await {
@@ -123,8 +123,7 @@ async fn prove(
     listening: &Client,
     notifications: &mut mpsc::Receiver<String>,
 ) -> Result<()> {
-    let connected = timeout(CONNECTED_WITHIN, address.connect()).await;
-    let (client, connection) = connected.map_err(|_| StoreError::TimedOut)??;
+    let (client, connection) = within(address.connect()).await?;
     let _driver = AbortOnDropHandle::new(tokio::spawn(connection));
     let mark = getrandom::u64().map_err(|error| StoreError::Unreachable(Box::new(error)))?;
     let mark = format!("?{mark:016x}");

@@ -22,7 +22,7 @@ use tokio_postgres::{
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::{
-    budget::{DatabaseObserver, PoolCount, Server, Unobserved},
+    budget::{DatabaseObserver, PoolCount, Server},
     passfile::Passfile,
     transaction::DEADLINE,
     url::Url,
@@ -97,7 +97,7 @@ impl Address {
             LoadBalanceHosts::Random => getrandom::u32().unwrap_or_default() as usize,
             _ => 0,
         };
-        let (observer, first) = (Arc::new(Unobserved), Arc::new(AtomicUsize::new(first)));
+        let (observer, first) = (Arc::new(()), Arc::new(AtomicUsize::new(first)));
         Ok(Self { config, tls, passfile, server: Server::Database, observer, first })
     }
 

@@ -9,16 +9,11 @@
 use bytes::Bytes;
 use jiff::Timestamp;
 use links::NewLink;
-use numbers::StoreEpoch;
-
-use super::{line::Line, transaction::DEADLINE};
-use crate::InsertError;
 
 /// Minimum number of links in a COPY batch. With fewer, the second round trip costs more than COPY
 /// saves.
 pub(super) const LINKS_MIN: usize = 500;
 
-/// Number of columns in a row.
 const COLUMNS: i16 = 8;
 /// Start of the binary format: signature, no flags, no header extension.
 const HEADER: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
@@ -31,24 +26,9 @@ const JSONB_VERSION: u8 = 1;
 /// Postgres' epoch, 2000-01-01, in microseconds since 1970.
 const POSTGRES_EPOCH: i64 = 946_684_800_000_000;
 
-/// Copies links, which must be in the order of their ids, with their serialized details. Returns
-/// their creation time, or `None` if an id is taken and nothing was stored.
-pub(super) async fn copy(
-    line: &Line,
-    history: &StoreEpoch,
-    links: &[&NewLink],
-    details: &[Option<String>],
-) -> Result<Option<Timestamp>, InsertError> {
-    let rows = |now: Timestamp| rows(links, details, now);
-    match line.copy_in(history, DEADLINE, rows).await {
-        Ok(at) => Ok(Some(at)),
-        Err(InsertError::Failed(error)) if error.is_conflict() => Ok(None),
-        Err(error) => Err(error),
-    }
-}
-
-/// Encodes all rows in COPY's binary format, as described in Postgres' manual.
-fn rows(links: &[&NewLink], details: &[Option<String>], now: Timestamp) -> Bytes {
+/// Encodes links with their serialized details, and this time as that of their creation, in COPY's
+/// binary format, as described in Postgres' manual.
+pub(super) fn rows(links: &[&NewLink], details: &[Option<String>], now: Timestamp) -> Bytes {
     let texts: usize = links.iter().map(|link| link.draft.long_url.as_str().len()).sum();
     let mut out = Vec::with_capacity(HEADER.len() + texts + 96 * links.len());
     out.extend_from_slice(HEADER);

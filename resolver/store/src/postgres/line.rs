@@ -61,7 +61,6 @@ struct Open {
     _connection: AbortOnDropHandle<()>,
 }
 
-/// The prepared statements for COPY.
 #[derive(Clone)]
 struct Copying {
     now: Statement,
@@ -74,17 +73,14 @@ impl Line {
         Self { address, sql, writes: true, open: Mutex::new(None) }
     }
 
-    /// Creates a connection for a read-only statement.
     pub(super) fn reader(address: Address, sql: &'static str) -> Self {
         Self { address, sql, writes: false, open: Mutex::new(None) }
     }
 
-    /// Returns whether no statement runs on the connection.
     pub(super) fn is_free(&self) -> bool {
         self.open.try_lock().is_ok()
     }
 
-    /// Counts the connections of some lines.
     pub(super) fn count(pool: &'static str, lines: &[Self]) -> PoolCount {
         let mut count = PoolCount { pool, busy: 0, idle: 0, max: 0 };
         for line in lines {

@@ -49,10 +49,8 @@ impl Links for PostgresStore {
             // Its statement records no events, so that it stays as fast as it is.
             return self.insert_batch(history, links).await;
         }
-        insert(self, Some(history), links.to_vec(), |sql, links| {
-            Box::pin(create::insert_links(sql, links, true))
-        })
-        .await
+        insert(self, Some(history), links.to_vec(), |sql, links| Box::pin(create::insert_links(sql, links)))
+            .await
     }
 
     async fn read(&self, ids: &[LinkId], source: Source) -> Result<Reading> {

@@ -41,9 +41,7 @@ use super::{
     sql::{domains, slugs},
 };
 
-pub use budget::{
-    ConnectOptions, ConnectionBudget, DatabaseObserver, PoolCount, ReplicaRead, Server, Unobserved,
-};
+pub use budget::{ConnectOptions, ConnectionBudget, DatabaseObserver, PoolCount, ReplicaRead, Server};
 pub use connect::{Address, Connection, Connections, check_out, hosts_in_plaintext, pool};
 pub use line::rolled_back;
 pub use roles::{ServingRoles, grant};
@@ -70,8 +68,8 @@ pub struct PostgresStore {
     replica: Option<Line>,
     /// When the server was started by its own clock, as last seen.
     server_start: watch::Sender<Option<Timestamp>>,
-    /// The witness file, if the operator keeps one.
-    witness: Option<Arc<Witness>>,
+    /// The witness file, which outlasts the database, if the operator keeps one.
+    pub witness: Option<Arc<Witness>>,
     /// Back-off: until this instant the replica is not asked, because its last read ended like
     /// this.
     replica_shunned: Mutex<Option<(Instant, ReplicaRead)>>,
@@ -128,12 +126,6 @@ impl PostgresStore {
             keys: pool("keys", &address, budget.keys),
             address,
         })
-    }
-
-    /// Adds a witness file, which outlasts the database.
-    #[must_use]
-    pub fn witnessed_by(self, witness: Arc<Witness>) -> Self {
-        Self { witness: Some(witness), ..self }
     }
 
     /// Applies the deadline of calls, and counts a failure.

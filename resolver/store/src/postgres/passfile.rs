@@ -7,7 +7,6 @@ use tokio_postgres::{Config, config::Host};
 
 use crate::{Result, StoreError};
 
-/// Maximum size of a file, in bytes.
 const FILE_MAX: u64 = 64 * 1024;
 /// The port without one in the URL.
 const PORT: u16 = 5432;
@@ -16,13 +15,12 @@ const PORT: u16 = 5432;
 pub(super) struct Passfile(pub(super) PathBuf);
 
 impl Passfile {
-    /// Returns the password of the first line that fits the servers. The file is read each
-    /// time, because passwords change.
+    /// Returns the password of the first line that fits a server. The file is read each time,
+    /// because passwords change.
     ///
     /// # Errors
-    /// Returns [`StoreError::Unreachable`] if the file cannot be read, or has different passwords
-    /// for the servers.
-    pub(super) async fn password(&self, config: &Config) -> Result<Option<String>> {
+    /// Returns [`StoreError::Unreachable`] if the file cannot be read.
+    pub(super) async fn password(&self, server: &Config) -> Result<Option<String>> {
         let unreadable = |error: std::io::Error| {
             let error = format!("password file {}: {error}", self.0.display());
             StoreError::Unreachable(error.into())
@@ -33,33 +31,21 @@ impl Passfile {
         if length as u64 > FILE_MAX {
             return Err(unreadable(std::io::Error::other("expected at most 64 KiB")));
         }
-        find(&text, config).map_err(|error| unreadable(std::io::Error::other(error)))
+        Ok(find(&text, server))
     }
 }
 
-/// Returns the password for all servers of a configuration, of which each connection has one.
-fn find(text: &str, config: &Config) -> Result<Option<String>, &'static str> {
-    let user = config.get_user().unwrap_or_default();
-    let database = config.get_dbname().unwrap_or(user);
-    let names = config.get_hosts().iter().map(|host| match host {
-        Host::Tcp(name) => name.clone(),
-        Host::Unix(_) => "localhost".to_owned(),
-    });
-    let mut names: Vec<String> = names.collect();
-    if names.is_empty() {
-        names.extend(config.get_hostaddrs().iter().map(ToString::to_string));
-    }
-    let ports = config.get_ports();
-    let mut passwords = names.iter().enumerate().map(|(index, name)| {
-        // One port counts for all hosts.
-        let port = ports.get(index).or(ports.first()).copied().unwrap_or(PORT);
-        of_server(text, [name, &port.to_string(), database, user])
-    });
-    let first = passwords.next().flatten();
-    if passwords.any(|password| password != first) {
-        return Err("expected the same password for all hosts of the URL");
-    }
-    Ok(first)
+/// Returns the password for the one server of a configuration.
+fn find(text: &str, server: &Config) -> Option<String> {
+    let user = server.get_user().unwrap_or_default();
+    let database = server.get_dbname().unwrap_or(user);
+    let name = match server.get_hosts().first() {
+        Some(Host::Tcp(name)) => name.clone(),
+        Some(Host::Unix(_)) => "localhost".to_owned(),
+        None => server.get_hostaddrs().first()?.to_string(),
+    };
+    let port = server.get_ports().first().copied().unwrap_or(PORT);
+    of_server(text, [&name, &port.to_string(), database, user])
 }
 
 /// Returns the password of the first line that fits a server, a database and a user.
@@ -103,16 +89,14 @@ mod tests {
             ("postgres://me@db-1:5433/links", Some("one")),
             ("postgres://you@db-1/links", Some("two")),
             ("postgres://me@db-1/links", Some("any")),
-            ("postgres://me@db-0,db-2:5432,5432/links", Some("any")),
+            ("postgres://me@db-0:5432/links", Some("any")),
             ("postgres:///links?user=me&hostaddr=192.0.2.1&port=5432", Some("any")),
             ("postgres://me@%2Frun%2Fpg:1/links", Some("socket")),
             ("postgres://me@db%3A2:1/links", Some("a:b\\c")),
             ("postgres://me@db-1/other", None),
             ("postgres://other@db-1/links", None),
         ] {
-            assert_eq!(find(FILE, &url.parse().unwrap()).unwrap().as_deref(), password, "{url}");
+            assert_eq!(find(FILE, &url.parse().unwrap()).as_deref(), password, "{url}");
         }
-        let two = "postgres://me@db-1,db-2:5433,5432/links".parse().unwrap();
-        assert!(find(FILE, &two).unwrap_err().contains("same password"));
     }
 }

@@ -32,7 +32,6 @@ pub(super) const COPY: &str = "
     COPY link (id, long_url, title, crawlable, forward_query, created_by, details, created_at)
     FROM STDIN (FORMAT binary)";
 
-/// Reads links by their ids.
 pub(super) const READ: &str = "
     SELECT id, long_url, title, crawlable, forward_query, created_at, created_by, details::text
     FROM link WHERE id = ANY($1::bigint[])";

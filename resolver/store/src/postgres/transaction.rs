@@ -11,6 +11,7 @@ use async_trait::async_trait;
 use bytes::BytesMut;
 use jiff::Timestamp;
 use numbers::StoreEpoch;
+use tokio::time::timeout;
 use tokio_postgres::{
     Client, GenericClient, Transaction,
     error::SqlState,
@@ -50,10 +51,9 @@ const TRIES: usize = 3;
 
 /// Applies [`DEADLINE`] to a call.
 pub(super) async fn within<T>(call: impl Future<Output = Result<T>>) -> Result<T> {
-    tokio::time::timeout(DEADLINE, call).await.unwrap_or(Err(StoreError::TimedOut))
+    timeout(DEADLINE, call).await.unwrap_or(Err(StoreError::TimedOut))
 }
 
-/// Begins a transaction with [`LIMITS`].
 async fn begin(client: &mut Client) -> Result<Transaction<'_>> {
     let transaction = client.transaction().await?;
     transaction.batch_execute(LIMITS).await?;
@@ -84,34 +84,17 @@ impl Database for PostgresStore {
             Lane::List => (&self.lists, DEADLINE),
             Lane::Authenticate => (&self.keys, DEADLINE),
         };
-        match self.run_for(pool, deadline, &operation).await {
+        match self.transact(pool, deadline, None, &operation).await.map_err(StoreError::from) {
             // The connection may lead to a server that has restarted since.
             Err(StoreError::Postgres(_)) if lane == Lane::Authenticate => {
-                self.run_for(pool, deadline, &operation).await
+                Ok(self.transact(pool, deadline, None, &operation).await?)
             }
             end => end,
         }
     }
 
-    /// The outcome is known, unless COMMIT was sent and not answered. An operation that stored
-    /// nothing is committed as well, without effect.
     async fn run_insert(&self, history: Option<&StoreEpoch>, insert: Operation) -> Result<Done, InsertError> {
-        let mut connection = self.connection().await.map_err(InsertError::Failed)?;
-        let mut tries = 0;
-        loop {
-            tries += 1;
-            match insert_once(&mut connection, history, &insert).await {
-                Err(InsertError::Failed(error)) if tries < TRIES && is_to_be_repeated(&error) => {
-                    self.address.note_error(&error);
-                }
-                end => {
-                    if let Err(InsertError::Failed(error) | InsertError::Unknown(error)) = &end {
-                        self.address.note_error(error);
-                    }
-                    return end;
-                }
-            }
-        }
+        self.transact(&self.pool, DEADLINE, history, &insert).await
     }
 
     fn announces_creates(&self) -> bool {
@@ -120,32 +103,44 @@ impl Database for PostgresStore {
 }
 
 impl PostgresStore {
-    async fn run_for(&self, pool: &Connections, deadline: Duration, operation: &Operation) -> Result<Done> {
-        let note = |error: &StoreError| self.address.note_error(error);
-        let mut connection = check_out(pool).await.inspect_err(note)?;
+    /// Runs an operation in a transaction, under numbers of a history if that is given. `deadline`
+    /// applies to what is before COMMIT, and to COMMIT.
+    ///
+    /// The outcome is known, unless COMMIT was sent and not answered. An operation that stored
+    /// nothing is committed as well, without effect.
+    async fn transact(
+        &self,
+        pool: &Connections,
+        deadline: Duration,
+        history: Option<&StoreEpoch>,
+        operation: &Operation,
+    ) -> Result<Done, InsertError> {
+        let note = |error: &InsertError| {
+            let (InsertError::Failed(error) | InsertError::Unknown(error)) = error;
+            self.address.note_error(error);
+        };
+        let connection = check_out(pool).await.map_err(InsertError::Failed);
+        let mut connection = connection.inspect_err(note)?;
         let mut tries = 0;
         loop {
-            let run = async {
-                let transaction = begin(&mut connection).await?;
-                let done = operation.run(&mut PostgresSql(&transaction)).await?;
-                transaction.commit().await?;
-                Ok(done)
-            };
             tries += 1;
-            match tokio::time::timeout(deadline, run).await.unwrap_or(Err(StoreError::TimedOut)) {
-                Err(error) if tries < TRIES && is_to_be_repeated(&error) => note(&error),
+            match transact_once(&mut connection, deadline, history, operation).await {
+                Err(InsertError::Failed(error)) if tries < TRIES && is_to_be_repeated(&error) => {
+                    self.address.note_error(&error);
+                }
                 end => return end.inspect_err(note),
             }
         }
     }
 }
 
-async fn insert_once(
+async fn transact_once(
     client: &mut Client,
+    deadline: Duration,
     history: Option<&StoreEpoch>,
-    insert: &Operation,
+    operation: &Operation,
 ) -> Result<Done, InsertError> {
-    let prepared = within(async {
+    let prepare = async {
         let transaction = begin(client).await?;
         // In the transaction that writes: a pooler may serve each from another server.
         if let Some(history) = history
@@ -153,11 +148,12 @@ async fn insert_once(
         {
             return Err(StoreError::AnotherHistory);
         }
-        let done = insert.run(&mut PostgresSql(&transaction)).await?;
+        let done = operation.run(&mut PostgresSql(&transaction)).await?;
         Ok((transaction, done))
-    });
-    let (transaction, done) = prepared.await.map_err(InsertError::Failed)?;
-    match tokio::time::timeout(DEADLINE, transaction.commit()).await {
+    };
+    let prepared = timeout(deadline, prepare).await.unwrap_or(Err(StoreError::TimedOut));
+    let (transaction, done) = prepared.map_err(InsertError::Failed)?;
+    match timeout(deadline, transaction.commit()).await {
         Ok(Ok(())) => Ok(done),
         Ok(Err(error)) if rolled_back(&error) => Err(InsertError::Failed(error.into())),
         Ok(Err(error)) => Err(InsertError::Unknown(error.into())),
@@ -230,7 +226,6 @@ impl ToSql for Value {
     to_sql_checked!();
 }
 
-/// Reads all columns of a row.
 pub(super) fn row(row: &tokio_postgres::Row) -> Result<Row> {
     let int = |value: Option<i64>| value.map_or(Cell::Null, Cell::Int);
     let cell = |index: usize| {

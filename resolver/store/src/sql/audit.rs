@@ -9,7 +9,7 @@
 use links::{
     Link, Tag,
     api_key::ApiKeyId,
-    audit::{Action, Entry, EntryFilter, NewEntry, Object},
+    audit::{Action, Entry, EntryFilter, Object},
     webhook::EventKind,
 };
 use serde_json::{Value as Json, json};
@@ -18,7 +18,7 @@ use super::{Sql, Value, places, webhooks::record_link};
 use crate::{Result, StoreError};
 
 /// Adds an entry for a change.
-pub(super) async fn note(
+pub(crate) async fn note(
     sql: &mut dyn Sql,
     by: ApiKeyId,
     action: Action,
@@ -36,10 +36,6 @@ pub(super) async fn note(
         Value::OptText(details.map(|details| details.to_string())),
     ];
     sql.query(&insert, &values).await.map(drop)
-}
-
-pub(crate) async fn add_audit_entry(sql: &mut dyn Sql, by: ApiKeyId, entry: &NewEntry) -> Result<()> {
-    note(sql, by, entry.action, &entry.subject, Some(entry.details.clone())).await
 }
 
 /// Adds an entry for a change of a link, and records its event for webhooks. `tags` are those after

@@ -13,7 +13,6 @@ use super::{
 };
 use crate::{BlockEntry, Registration, Result, StoreError};
 
-/// Ids in a page of links.
 pub(crate) const LINKS_PAGE: usize = 10_000;
 
 /// Maximum number of a predecessor's commits that one take-over waits for. Each start of a holder
@@ -99,17 +98,15 @@ pub(super) async fn enter(sql: &mut dyn Sql, block: &BlockEntry, spans: &[Span])
         signed(block.incarnation)?,
         Value::Text(block.instance.clone()),
     ];
-    let mut entered = 0;
+    let (mut entered, (ids, range)) = (0, dialect.block_ids());
     for spans in spans.chunks(ROWS_AT_ONCE) {
         let rows: Vec<String> =
             (0..spans.len()).map(|row| format!("(${}, ${})", 2 * row + 5, 2 * row + 6)).collect();
         let insert = format!(
-            "INSERT INTO block ({}, generation, holder, incarnation, instance)
-             SELECT {}, $1, $2, $3, $4 FROM (VALUES {}) AS span
+            "INSERT INTO block ({ids}, generation, holder, incarnation, instance)
+             SELECT {range}, $1, $2, $3, $4 FROM (VALUES {}) AS span
              WHERE NOT EXISTS (SELECT 1 FROM block WHERE {})
              ON CONFLICT DO NOTHING RETURNING generation",
-            dialect.block_ids(),
-            dialect.block_range("column1", "column2"),
             rows.join(", "),
             dialect.block_overlaps("column1", "column2"),
         );

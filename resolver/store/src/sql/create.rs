@@ -17,17 +17,13 @@ use super::{
     places,
     slugs::{free_slug, keep_domain, take_slug},
     tags::set_tags,
-    webhooks::{record_create, record_creates},
+    webhooks::{record_create, record_creates, wants_creates},
 };
 use crate::{FullLink, Inserted, InsertedLink, NamedLink, Result, StoreError};
 
-/// Inserts links without tags, and returns the outcome of each in the order of `links`. With
-/// `is_announced`, records an event for each that is stored.
-pub(crate) async fn insert_links(
-    sql: &mut dyn Sql,
-    links: &[NewLink],
-    is_announced: bool,
-) -> Result<Vec<Inserted>> {
+/// Inserts links without tags, and returns the outcome of each in the order of `links`. If a webhook
+/// is called for new links, records an event for each that is stored.
+pub(crate) async fn insert_links(sql: &mut dyn Sql, links: &[NewLink]) -> Result<Vec<Inserted>> {
     // In the order of their ids, so that concurrent inserts cannot deadlock.
     let mut order: Vec<&NewLink> = links.iter().collect();
     // Of two with one id, the first one is stored.
@@ -46,7 +42,7 @@ pub(crate) async fn insert_links(
     }
     let outcome = |link: &NewLink| stored.remove(&link.id).map_or(Inserted::Taken, Inserted::Stored);
     let outcomes: Vec<Inserted> = links.iter().map(outcome).collect();
-    if is_announced {
+    if wants_creates(sql).await? {
         let created = |(new, outcome): (&NewLink, &Inserted)| match outcome {
             Inserted::Stored(at) => Some(Link::stored(new.id, new.draft.clone(), *at)),
             Inserted::Taken => None,
@@ -238,7 +234,7 @@ pub(super) async fn continue_versions(sql: &mut dyn Sql, link: &mut Link, name: 
 /// Checks that no keyspace was added whose codes this resolver takes for slugs: that the database
 /// has `known` of them. Keeps others from adding one before the transaction ends.
 pub(super) async fn same_keyspaces(sql: &mut dyn Sql, known: usize) -> Result<()> {
-    sql.query(sql.dialect().keep_keyspaces(), &[]).await?;
+    sql.query(&sql.dialect().lock_table("keyspace", "SHARE"), &[]).await?;
     let counted = sql.number("SELECT count(*) FROM keyspace", &[]).await?;
     if counted == i64::try_from(known).ok() {
         return Ok(());

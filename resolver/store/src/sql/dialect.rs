@@ -82,6 +82,11 @@ impl Dialect {
         )
     }
 
+    /// SQL condition that a text contains another one whose search key is `key`.
+    pub(crate) fn contains(self, text: &str, key: &str) -> String {
+        format!("{}(search_key({text}), {key}) > 0", self.pick("strpos", "instr"))
+    }
+
     /// SQL term that orders texts by their bytes, whatever the server's locale.
     pub(crate) fn by_bytes(self, text: &str) -> String {
         format!("{text} COLLATE {}", self.pick("\"C\"", "BINARY"))
@@ -138,14 +143,10 @@ impl Dialect {
         )
     }
 
-    /// The columns of a block's ids, for an insert of [`block_range`](Self::block_range).
-    pub(crate) fn block_ids(self) -> &'static str {
-        self.pick("ids", "first_id, end_id")
-    }
-
-    /// SQL expressions for a block's ids from the first to the end, exclusive.
-    pub(crate) fn block_range(self, first: &str, end: &str) -> String {
-        self.pick(format!("int8range({first}, {end})"), format!("{first}, {end}"))
+    /// The columns of a block's ids, and SQL expressions for an insert of them: from the first, in
+    /// `column1`, to the end in `column2`, exclusive.
+    pub(crate) fn block_ids(self) -> (&'static str, &'static str) {
+        self.pick(("ids", "int8range(column1, column2)"), ("first_id, end_id", "column1, column2"))
     }
 
     /// SQL expressions for the first id of a block and the end of its ids, exclusive.
@@ -179,16 +180,10 @@ impl Dialect {
         )
     }
 
-    /// SQL statement that lets no other transaction write to a table, or lock it like this, until
-    /// the transaction ends. SQLite has one writer.
-    pub(crate) fn lock_table(self, table: &str) -> String {
-        self.pick(format!("LOCK TABLE {table} IN EXCLUSIVE MODE"), "SELECT 1".to_owned())
-    }
-
-    /// SQL statement that keeps keyspaces unchanged until the transaction ends. SQLite has one
-    /// writer.
-    pub(crate) fn keep_keyspaces(self) -> &'static str {
-        self.pick("LOCK TABLE keyspace IN SHARE MODE", "SELECT 1")
+    /// SQL statement that lets no other transaction write to a table until the transaction ends,
+    /// nor lock it `EXCLUSIVE` like this; those that `SHARE` it go on. SQLite has one writer.
+    pub(crate) fn lock_table(self, table: &str, mode: &str) -> String {
+        self.pick(format!("LOCK TABLE {table} IN {mode} MODE"), "SELECT 1".to_owned())
     }
 
     /// Suffix of a SELECT that skips rows locked by other transactions. SQLite has one writer.

@@ -119,7 +119,6 @@ pub(crate) async fn domains_with_links(sql: &mut dyn Sql, of: Option<ApiKeyId>) 
     rows.iter().map(|row| Ok(DomainId::from_stored(row.int(0)?))).collect()
 }
 
-/// Returns a domain; `None` if there is none with this number.
 pub(super) async fn find_domain(sql: &mut dyn Sql, id: DomainId) -> Result<Option<Domain>> {
     let select = format!("SELECT {} FROM domain WHERE id = $1", columns(sql.dialect()));
     sql.first(&select, &[Value::Int(id.get())]).await?.as_ref().map(domain).transpose()

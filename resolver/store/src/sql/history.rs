@@ -114,7 +114,6 @@ pub(crate) async fn raise(sql: &mut dyn Sql) -> Result<Mark> {
     mark_of(sql.number(RAISE, &[]).await?.unwrap_or(0))
 }
 
-/// Converts a stored mark.
 fn mark_of(stored: i64) -> Result<Mark> {
     u64::try_from(stored)
         .map(Mark)

@@ -39,7 +39,7 @@ pub(crate) async fn add_api_key(
 
 /// The table is locked, so that only one of several first starts adds the key.
 pub(crate) async fn add_first_api_key(sql: &mut dyn Sql, name: &str, hash: &KeyHash) -> Result<bool> {
-    sql.query(&sql.dialect().lock_table("api_key"), &[]).await?;
+    sql.query(&sql.dialect().lock_table("api_key", "EXCLUSIVE"), &[]).await?;
     let add = "INSERT INTO api_key (name, hash)
                SELECT $1, $2 WHERE NOT EXISTS (SELECT 1 FROM api_key) RETURNING id";
     let values = [Value::Text(name.to_owned()), Value::Bytes(hash.as_bytes().to_vec())];

@@ -19,7 +19,6 @@ pub(crate) fn ids_of(keyspace: KeyspaceIndex) -> (i64, i64) {
     LinkId::range(keyspace, all)
 }
 
-/// Returns all keyspaces.
 pub(super) async fn keyspaces(sql: &mut dyn Sql) -> Result<Vec<(KeyspaceIndex, Keyspace)>> {
     let rows = sql.query("SELECT \"index\", definition FROM keyspace ORDER BY \"index\"", &[]).await?;
     let parse = |row: &Row| {
@@ -34,7 +33,7 @@ pub(crate) async fn adopt_keyspaces(
     sql: &mut dyn Sql,
     mine: &[Keyspace],
 ) -> Result<Vec<(KeyspaceIndex, Keyspace)>> {
-    sql.query(&sql.dialect().lock_table("keyspace"), &[]).await?;
+    sql.query(&sql.dialect().lock_table("keyspace", "EXCLUSIVE"), &[]).await?;
     let mut known = keyspaces(sql).await?;
     let refused = |error: Invalid| StoreError::Keyspace(error.to_string());
     let new = plan_adoption(&known, mine).map_err(refused)?;

@@ -11,7 +11,6 @@ use links::{
 use super::{
     Dialect, Row, Sql, Value,
     details::{DELETED_AT, DOMAIN, IS_ON_DEFAULT_DOMAIN, MAX_VISITS, SLUG, VALID_UNTIL},
-    like::pattern,
     long_urls::candidates,
     tags::{stored_names, with_tags},
     visits::{LAST_VISIT, NON_BOT_VISITS, VISITS},
@@ -194,12 +193,12 @@ impl Wanted {
     }
 
     fn search(&mut self, text: &str, code: Option<LinkId>, domains: &[DomainId]) {
-        let like = self.value(Value::Text(pattern(&search_key(text))));
-        let mut ways: Vec<String> = ["link.long_url", "link.title", SLUG]
-            .map(|column| format!("search_key({column}) LIKE {like} ESCAPE '\\'"))
-            .into();
+        let key = self.value(Value::Text(search_key(text).into_owned()));
+        let contains = |column| self.dialect.contains(column, &key);
+        let mut ways = Vec::from(["link.long_url", "link.title", SLUG].map(contains));
         ways.push(format!(
-            "link.id IN (SELECT link_tag.link_id FROM link_tag JOIN tag ON tag.id = link_tag.tag_id WHERE search_key(tag.name) LIKE {like} ESCAPE '\\')"
+            "link.id IN (SELECT link_tag.link_id FROM link_tag JOIN tag ON tag.id = link_tag.tag_id WHERE {})",
+            self.dialect.contains("tag.name", &key)
         ));
         for domain in domains {
             let is_there = self.on_domain(*domain);
@@ -235,98 +234,5 @@ impl Wanted {
             "link.id IN (SELECT link_tag.link_id FROM link_tag JOIN tag ON tag.id = link_tag.tag_id WHERE tag.name IN ({}))",
             names.join(", ")
         )
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::{Arc, Mutex};
-
-    use rusqlite::Connection;
-
-    use super::*;
-    use crate::{Catalog as _, sqlite::SqliteStore};
-
-    /// Creates a store with links 1 to `count`; the first one has a hundred long tags.
-    async fn store(count: i64) -> (Arc<Mutex<Connection>>, SqliteStore) {
-        let fill = format!(
-            "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {count})
-             INSERT INTO link (id, long_url, crawlable, forward_query, created_by)
-               SELECT i, 'https://example.com/' || i, 0, 0, 1 FROM n;
-             WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100)
-             INSERT INTO tag (id, name) SELECT i, printf('%0250d', i) FROM n;
-             INSERT INTO link_tag (tag_id, link_id) SELECT id, 1 FROM tag;"
-        );
-        SqliteStore::in_memory(&fill).await
-    }
-
-    #[tokio::test]
-    async fn a_link_weighs_what_its_tags_do_and_is_weighed_as_it_is_now() {
-        let (connection, store) = store(3).await;
-        let filter = Filter {
-            order: links::OrderBy { field: OrderField::Id, descending: true },
-            per_page: Some(2),
-            page: 2,
-            ..Filter::default()
-        };
-        let outline = store.outline(&filter, None).await.unwrap();
-        let ids: Vec<i64> = outline.entries.iter().map(|entry| entry.id.get()).collect();
-        assert_eq!((outline.total, &ids[..]), (3, &[1][..]));
-        assert!((25_000..30_000).contains(&outline.entries[0].bytes), "{outline:?}");
-
-        let ids = [3, 9, 1, 2].map(LinkId::from_stored);
-        let bytes = async || {
-            let weighed = store.outlines_of(&ids).await.unwrap();
-            weighed.iter().map(|entry| (entry.id.get(), entry.bytes)).collect::<Vec<_>>()
-        };
-        assert_eq!(bytes().await, [(3, 21), (1, outline.entries[0].bytes), (2, 21)]);
-        let tag = "INSERT INTO link_tag (tag_id, link_id) VALUES (7, 3)";
-        connection.lock().unwrap().execute(tag, []).unwrap();
-        assert_eq!(bytes().await[0], (3, 21 + 250 + TAG_BYTES));
-        assert!(store.outlines_of(&[]).await.unwrap().is_empty());
-    }
-
-    #[tokio::test]
-    async fn links_are_ordered_by_visits_and_those_without_come_as_zero() {
-        let (connection, store) = store(4).await;
-        let seen = "INSERT INTO link_seen (link_id, seen_at, total, bots) VALUES (2, 10, 9, 7), (4, 20, 5, 0), (3, 30, 0, 0)";
-        connection.lock().unwrap().execute(seen, []).unwrap();
-        for (field, descending, expected) in [
-            (OrderField::Visits, true, [2, 4, 1, 3]),
-            (OrderField::Visits, false, [1, 3, 4, 2]),
-            (OrderField::NonBotVisits, true, [4, 2, 1, 3]),
-            (OrderField::NonBotVisits, false, [1, 3, 2, 4]),
-            (OrderField::LastVisit, true, [4, 2, 1, 3]),
-            (OrderField::LastVisit, false, [1, 3, 2, 4]),
-        ] {
-            let mut ids = Vec::new();
-            for page in 1..=2 {
-                let order = links::OrderBy { field, descending };
-                let filter = Filter { order, per_page: Some(2), page, ..Filter::default() };
-                let outline = store.outline(&filter, None).await.unwrap();
-                ids.extend(outline.entries.iter().map(|entry| entry.id.get()));
-            }
-            assert_eq!(ids, expected, "{field:?}, descending: {descending}");
-        }
-    }
-
-    #[tokio::test]
-    async fn an_export_reads_few_links_at_a_time_where_they_are_long() {
-        let (connection, store) = store(1_000).await;
-        let exported = async |after: i64| {
-            let page = store.export(Some(LinkId::from_stored(after)), 500).await.unwrap();
-            page.iter().map(|exported| exported.record.link.id.get()).collect::<Vec<_>>()
-        };
-        assert_eq!(exported(0).await, (1..=500).collect::<Vec<_>>());
-        // About 28 KB each; a page of an export ends at 8 MiB.
-        let tags = "INSERT OR IGNORE INTO link_tag (tag_id, link_id) SELECT tag.id, link.id FROM tag, link";
-        connection.lock().unwrap().execute(tags, []).unwrap();
-        let first = exported(0).await;
-        assert!((250..350).contains(&first.len()), "{}", first.len());
-        let last = *first.last().unwrap();
-        assert_eq!(exported(last).await[0], last + 1, "the next page follows");
-        let long = "UPDATE link SET title = printf('%09000000d', 1) WHERE id > 900";
-        connection.lock().unwrap().execute(long, []).unwrap();
-        assert_eq!(exported(900).await, [901], "one that is too long is by itself");
     }
 }

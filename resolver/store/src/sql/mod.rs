@@ -24,7 +24,6 @@ mod idempotency;
 pub(super) mod import;
 pub(super) mod keys;
 pub(super) mod keyspaces;
-mod like;
 pub(super) mod list;
 pub(super) mod long_urls;
 pub(super) mod reservations;
@@ -49,7 +48,6 @@ pub use transaction::{Notice, Row, Sql, Value};
 pub use visits::{add_to_links, tag_changes};
 pub use webhooks::add_webhook_events;
 
-/// Maximum number of rows in one statement.
 const ROWS_AT_ONCE: usize = 500;
 
 impl Row {
@@ -73,7 +71,6 @@ async fn note_change(sql: &mut dyn Sql) -> Result<()> {
     sql.query("UPDATE settings_version SET version = version + 1", &[]).await.map(drop)
 }
 
-/// Serializes details for storage.
 pub(super) fn details_text(details: Option<&Details>) -> Result<Option<String>> {
     let write =
         |details| serde_json::to_string(details).map_err(|error| StoreError::Corrupt(error.to_string()));

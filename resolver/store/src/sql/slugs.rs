@@ -57,7 +57,7 @@ pub(super) async fn take_slug(sql: &mut dyn Sql, domain: DomainId, slug: &str, i
 /// adopted, and that link cannot be restored, before the transaction ends.
 pub(super) async fn may_have_entry(sql: &mut dyn Sql, domain: DomainId, slug: &Slug) -> Result<bool> {
     let Some(code) = slug.code_on(domain) else { return Ok(true) };
-    sql.query(sql.dialect().keep_keyspaces(), &[]).await?;
+    sql.query(&sql.dialect().lock_table("keyspace", "SHARE"), &[]).await?;
     if !keyspaces(sql).await?.iter().any(|(_, keyspace)| keyspace.contains(&code)) {
         return Ok(true);
     }
@@ -87,7 +87,6 @@ pub(super) async fn keep_domain(sql: &mut dyn Sql, domain: DomainId) -> Result<b
     Ok(!sql.query(&keep, &[Value::Int(domain.get())]).await?.is_empty())
 }
 
-/// Releases a code on a domain.
 pub(super) async fn free_slug(sql: &mut dyn Sql, domain: DomainId, slug: &str, id: LinkId) -> Result<()> {
     let free = "DELETE FROM slug WHERE domain_id = $1 AND slug = $2 AND link_id = $3";
     let values = [Value::Int(domain.get()), Value::Text(slug.to_owned()), Value::Int(id.get())];

@@ -6,7 +6,7 @@ use codes::LinkId;
 use links::{Link, Record, Tag, api_key::ApiKeyId, audit::Action, nfc, search_key, tag_spellings};
 use serde_json::json;
 
-use super::{Row, Sql, Value, audit::note, details::DOMAIN_OR_DEFAULT, insert_rows, like::pattern, places};
+use super::{Row, Sql, Value, audit::note, details::DOMAIN_OR_DEFAULT, insert_rows, places};
 use crate::{Renamed, Result, TagCount, Visible};
 
 /// Notes that the tags of a link have changed. The counters of visits follow later.
@@ -15,7 +15,6 @@ const NOTE_CHANGE: &str = "INSERT INTO tag_change (link_id) VALUES ($1)";
 /// Links of a deleted tag that are removed in one step.
 const GONE_LINKS: i64 = 2_000;
 
-/// Replaces all tags of a link.
 pub(super) async fn set_tags(sql: &mut dyn Sql, id: LinkId, tags: &[Tag]) -> Result<()> {
     sql.query("DELETE FROM link_tag WHERE link_id = $1", &[Value::Int(id.get())]).await?;
     if tags.is_empty() {
@@ -69,19 +68,21 @@ pub(super) fn stored_names<'a>(tags: impl IntoIterator<Item = &'a Tag>) -> Vec<V
     names.map(|name| Value::Text(name.into_owned())).collect()
 }
 
-/// Returns the number of a tag, and the name under which it is stored.
-async fn find_tag(sql: &mut dyn Sql, tag: &Tag) -> Result<Option<(i64, String)>> {
+/// Returns the number of a tag that a visible link has, and the name under which it is stored.
+async fn find_tag(sql: &mut dyn Sql, tag: &Tag, of: &Visible) -> Result<Option<(i64, String)>> {
     for name in tag_spellings(tag.as_str()) {
-        let id = sql.number("SELECT id FROM tag WHERE name = $1", &[Value::Text(name.to_string())]).await?;
-        if let Some(id) = id {
+        let mut values = vec![Value::Text(name.to_string())];
+        let (links, conditions) = visible_only(of, &mut values);
+        let select = format!("SELECT tag.id FROM tag {links} WHERE tag.name = $1{conditions} LIMIT 1");
+        if let Some(id) = sql.number(&select, &values).await? {
             return Ok(Some((id, name.into_owned())));
         }
     }
     Ok(None)
 }
 
-pub(crate) async fn tag_id(sql: &mut dyn Sql, tag: &Tag) -> Result<Option<i64>> {
-    Ok(find_tag(sql, tag).await?.map(|(id, _)| id))
+pub(crate) async fn tag_id(sql: &mut dyn Sql, tag: &Tag, of: &Visible) -> Result<Option<i64>> {
+    Ok(find_tag(sql, tag, of).await?.map(|(id, _)| id))
 }
 
 /// Returns the tags of links, each link's tags sorted.
@@ -101,7 +102,6 @@ pub(super) async fn tags_of(sql: &mut dyn Sql, ids: &[LinkId]) -> Result<HashMap
     Ok(found)
 }
 
-/// Returns links with their tags.
 pub(super) async fn with_tags(sql: &mut dyn Sql, links: Vec<Link>) -> Result<Vec<Record>> {
     let ids: Vec<LinkId> = links.iter().map(|link| link.id).collect();
     let mut tags = tags_of(sql, &ids).await?;
@@ -109,7 +109,6 @@ pub(super) async fn with_tags(sql: &mut dyn Sql, links: Vec<Link>) -> Result<Vec
     Ok(links.into_iter().map(record).collect())
 }
 
-/// Returns the tags of a link, sorted.
 pub(crate) async fn tags_of_link(sql: &mut dyn Sql, id: LinkId) -> Result<Vec<Tag>> {
     Ok(tags_of(sql, &[id]).await?.remove(&id).unwrap_or_default())
 }
@@ -120,12 +119,13 @@ pub(crate) async fn tags(
     most: usize,
     of: &Visible,
 ) -> Result<Vec<TagCount>> {
-    let mut values = vec![Value::Text(pattern(&search_key(search.unwrap_or(""))))];
+    let mut values = vec![Value::Text(search_key(search.unwrap_or("")).into_owned())];
     let (links, conditions) = visible_only(of, &mut values);
     values.push(Value::count(most));
     let select = format!(
         "SELECT tag.name, count(link_tag.link_id) FROM tag {links}
-         WHERE search_key(tag.name) LIKE $1 ESCAPE '\\'{conditions} GROUP BY tag.name ORDER BY {} LIMIT ${}",
+         WHERE {}{conditions} GROUP BY tag.name ORDER BY {} LIMIT ${}",
+        sql.dialect().contains("tag.name", "$1"),
         sql.dialect().sorted("tag.name"),
         values.len()
     );
@@ -151,14 +151,6 @@ pub(crate) async fn tag_names(sql: &mut dyn Sql, most: usize, of: &Visible) -> R
     let select = format!("SELECT tag.name FROM tag {has_link} ORDER BY tag.name LIMIT ${}", values.len());
     let rows = sql.query(&select, &values).await?;
     rows.iter().map(|row| Ok(Tag::from_stored(row.text(0)?))).collect()
-}
-
-pub(crate) async fn has_tag(sql: &mut dyn Sql, tag: &Tag, of: &Visible) -> Result<bool> {
-    let mut values = stored_names([tag]);
-    let names = places(1, values.len());
-    let (links, conditions) = visible_only(of, &mut values);
-    let select = format!("SELECT tag.id FROM tag {links} WHERE tag.name IN ({names}){conditions} LIMIT 1");
-    Ok(!sql.query(&select, &values).await?.is_empty())
 }
 
 /// Returns the conditions that keep visible links, each after an AND. Adds their parameters to
@@ -188,8 +180,9 @@ pub(super) fn visible_only(of: &Visible, values: &mut Vec<Value>) -> (&'static s
 }
 
 pub(crate) async fn rename_tag(sql: &mut dyn Sql, old: &Tag, new: &Tag, by: ApiKeyId) -> Result<Renamed> {
-    let Some((_, stored)) = find_tag(sql, old).await? else { return Ok(Renamed::Absent) };
-    if old != new && find_tag(sql, new).await?.is_some() {
+    let all = Visible::default();
+    let Some((_, stored)) = find_tag(sql, old, &all).await? else { return Ok(Renamed::Absent) };
+    if old != new && find_tag(sql, new, &all).await?.is_some() {
         return Ok(Renamed::Taken);
     }
     let rename = "UPDATE tag SET name = $1 WHERE name = $2";

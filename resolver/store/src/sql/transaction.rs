@@ -93,7 +93,6 @@ impl Value {
         Self::numbers(ids.iter().map(|id| id.get()))
     }
 
-    /// Converts a duration to milliseconds.
     pub(super) fn milliseconds(span: Duration) -> Self {
         Self::count(span.as_millis())
     }
@@ -125,7 +124,6 @@ impl Row {
         }
     }
 
-    /// Returns a number or `None` for NULL.
     pub(crate) fn opt_int(&self, column: usize) -> Result<Option<i64>> {
         if self.is_null(column) { Ok(None) } else { self.int(column).map(Some) }
     }
@@ -173,7 +171,6 @@ impl Row {
         }
     }
 
-    /// Returns a time.
     pub(crate) fn time(&self, column: usize) -> Result<Timestamp> {
         match &self.0[column] {
             Cell::Time(time) => Ok(*time),
@@ -183,7 +180,6 @@ impl Row {
         }
     }
 
-    /// Returns a time or `None` for NULL.
     pub(crate) fn opt_time(&self, column: usize) -> Result<Option<Timestamp>> {
         if self.is_null(column) { Ok(None) } else { self.time(column).map(Some) }
     }

@@ -12,7 +12,6 @@ use crate::{LinkVisits, Result, StoreError, TagChange, Visible, VisitTotals};
 /// The chore whose position is that of the last visits that were added.
 const CHORE: &str = "add visits to links";
 
-/// SQL expression for the visits of a link.
 pub(super) const VISITS: &str = "coalesce((SELECT link_seen.total + link_seen.imported FROM link_seen WHERE link_seen.link_id = link.id), 0)";
 /// SQL expression for the visits of a link without those of bots.
 pub(super) const NON_BOT_VISITS: &str = "coalesce((SELECT link_seen.total + link_seen.imported - link_seen.bots FROM link_seen WHERE link_seen.link_id = link.id), 0)";
@@ -135,68 +134,4 @@ pub async fn tag_changes(sql: &mut dyn Sql, most: usize) -> Result<Vec<TagChange
 
 pub(crate) async fn forget_tag_changes(sql: &mut dyn Sql, up_to: i64) -> Result<()> {
     sql.query("DELETE FROM tag_change WHERE number <= $1", &[Value::Int(up_to)]).await.map(drop)
-}
-
-#[cfg(test)]
-mod tests {
-    use links::{DomainId, api_key::ApiKeyId};
-
-    use super::*;
-    use crate::{Catalog as _, sqlite::SqliteStore};
-
-    fn visits(link: i64, total: i64, bots: i64, last: i64) -> LinkVisits {
-        LinkVisits { link: LinkId::from_stored(link), total, bots, last }
-    }
-
-    fn totals(link: i64, total: u64, bots: u64, last: Option<i64>) -> (LinkId, VisitTotals) {
-        let last = last.map(|last| Timestamp::from_microsecond(last).unwrap());
-        (LinkId::from_stored(link), VisitTotals { total, bots, last })
-    }
-
-    #[tokio::test]
-    async fn visits_are_added_once_and_the_last_one_stays_the_last() {
-        let (_, store) = SqliteStore::in_memory("").await;
-        let ids: Vec<LinkId> = (1..=1_200).map(LinkId::from_stored).collect();
-        let first: Vec<LinkVisits> = (1..=1_100).map(|link| visits(link, 3, 1, 5_000_000)).collect();
-        let stored = async || {
-            let mut stored = store.visit_totals(&ids).await.unwrap();
-            stored.sort_by_key(|(link, _)| *link);
-            stored
-        };
-        for _ in 0..2 {
-            store.add_visits(40, &first).await.unwrap();
-            let expected: Vec<_> = (1..=1_100).map(|link| totals(link, 3, 1, Some(5_000_000))).collect();
-            assert_eq!(stored().await, expected);
-        }
-        let second = [visits(1, 4, 0, 9_000_999), visits(2, -3, -1, 0), visits(3, 2, 2, 1_000_000)];
-        store.add_visits(39, &second).await.unwrap();
-        assert_eq!(stored().await[0], totals(1, 3, 1, Some(5_000_000)), "39 is before 40");
-        store.add_visits(41, &second).await.unwrap();
-        let expected =
-            [totals(1, 7, 1, Some(9_000_000)), totals(2, 0, 0, None), totals(3, 5, 3, Some(5_000_000))];
-        assert_eq!(stored().await[..3], expected);
-    }
-
-    #[tokio::test]
-    async fn the_visits_of_a_tag_are_those_of_its_visible_links() {
-        let fill = r#"INSERT INTO link (id, long_url, crawlable, forward_query, created_by, details) VALUES
-                (1, 'a', 0, 0, 1, NULL), (2, 'b', 0, 0, 2, '{"domain":7}'), (3, 'c', 0, 0, 1, '{"domain":7}');
-             INSERT INTO tag (id, name) VALUES (1, 'one'), (2, 'two'), (3, 'none');
-             INSERT INTO link_tag (tag_id, link_id) VALUES (1, 1), (1, 2), (2, 2), (2, 3)"#;
-        let (_, store) = SqliteStore::in_memory(fill).await;
-        store.add_visits(1, &[visits(1, 1, 0, 0), visits(2, 20, 10, 0)]).await.unwrap();
-        let tags = ["one", "two", "none", "absent"].map(Tag::from_stored);
-        let of = async |of: Visible| {
-            let mut found = store.tag_visit_totals(&tags, &of).await.unwrap();
-            found.sort_by(|one, other| one.0.cmp(&other.0));
-            let numbers =
-                |(tag, totals): (Tag, VisitTotals)| format!("{tag} {} {}", totals.total, totals.bots);
-            found.into_iter().map(numbers).collect::<Vec<_>>()
-        };
-        assert_eq!(of(Visible::default()).await, ["none 0 0", "one 21 10", "two 20 10"]);
-        let domain = Visible { domain: Some(DomainId::from_stored(7)), created_by: None };
-        assert_eq!(of(domain).await, ["one 20 10", "two 20 10"]);
-        let own = Visible { domain: None, created_by: Some(ApiKeyId(1)) };
-        assert_eq!(of(own).await, ["one 1 0", "two 0 0"]);
-    }
 }

@@ -18,7 +18,7 @@ use links::{
 use serde_json::{Value as Json, json};
 
 use super::{Dialect, Row, Sql, Value, audit::note, keys::is_valid, note_change};
-use crate::{Disable, Result, StoreError};
+use crate::{Result, StoreError};
 use codes::LinkId;
 
 pub(crate) use deliveries::{
@@ -177,27 +177,18 @@ pub(crate) async fn remove_webhook(sql: &mut dyn Sql, id: WebhookId, by: ApiKeyI
     Ok(true)
 }
 
-/// Disables a webhook after an attempt. Returns whether it was enabled.
-async fn disable(sql: &mut dyn Sql, id: WebhookId, why: Disable) -> Result<bool> {
-    let only = match why {
-        Disable::Gone => "",
-        Disable::Failing => " AND failing_since IS NOT NULL",
-    };
-    disable_for(sql, id, why.reason(), only).await
-}
-
 /// Records that webhooks have ended with their API keys.
 async fn end_with_keys(sql: &mut dyn Sql) -> Result<()> {
     for webhook in webhooks(sql).await? {
         if webhook.disabled.is_some_and(|disabled| disabled.reason == WITH_KEY) {
-            disable_for(sql, webhook.id, WITH_KEY, "").await?;
+            disable(sql, webhook.id, WITH_KEY, "").await?;
         }
     }
     Ok(())
 }
 
 /// Disables a webhook for a reason, on a further condition. Returns whether it was enabled.
-async fn disable_for(sql: &mut dyn Sql, id: WebhookId, reason: &str, only: &str) -> Result<bool> {
+async fn disable(sql: &mut dyn Sql, id: WebhookId, reason: &str, only: &str) -> Result<bool> {
     let disable = format!(
         "UPDATE webhook SET disabled_at = {}, disabled_because = $1
          WHERE id = $2 AND disabled_at IS NULL{only} RETURNING id",

@@ -8,7 +8,6 @@ mod files {
     refinery::embed_migrations!("../../schema/sqlite");
 }
 
-/// Runs all pending migrations.
 pub(super) fn run(connection: &mut Connection) -> Result<()> {
     let report = files::migrations::runner().run(connection).map_err(Box::new)?;
     for migration in report.applied_migrations() {
@@ -17,7 +16,6 @@ pub(super) fn run(connection: &mut Connection) -> Result<()> {
     Ok(())
 }
 
-/// Returns the newest migration that has run, and the newest that this version has.
 pub(super) fn schema(connection: &mut Connection) -> Result<Schema> {
     let runner = files::migrations::runner();
     let needed =

@@ -8,7 +8,6 @@
 //! flush.
 
 mod backup;
-mod links;
 mod migrations;
 mod open;
 mod transaction;
@@ -20,14 +19,10 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use numbers::{Mark, StoreEpoch};
 use rusqlite::{Connection, OptionalExtension as _};
-use tokio::sync::watch;
-use transaction::insert_error;
 
 use super::{
-    Database, Done, InsertError, Lane, Operation, Register, Result, Schema, Settings, SettingsPoll,
-    SettingsVersion, Store, StoreError, Witness,
-    operation::run,
-    sql::{domains, history::raise},
+    Database, Done, InsertError, Lane, Links, Operation, Register, Result, Schema, Settings, Store,
+    StoreError, Witness, sql::history::raise,
 };
 
 pub use backup::Snapshot;
@@ -41,16 +36,8 @@ pub struct SqliteStore {
     reader: Worker,
     /// A reader of its own for lists: they may take long, and no redirect waits for one.
     lister: Worker,
-    /// The witness file, if the operator keeps one.
-    witness: Option<Arc<Witness>>,
-}
-
-impl SqliteStore {
-    /// Adds a witness file, which outlasts the database file.
-    #[must_use]
-    pub fn witnessed_by(self, witness: Arc<Witness>) -> Self {
-        Self { witness: Some(witness), ..self }
-    }
+    /// The witness file, which outlasts the database file, if the operator keeps one.
+    pub witness: Option<Arc<Witness>>,
 }
 
 #[async_trait]
@@ -95,7 +82,12 @@ impl Database for SqliteStore {
                 Ok(done)
             })
             .await
-            .map_err(insert_error)
+            // After any error of SQLite the transaction was rolled back; only a thread that ended
+            // leaves the outcome unknown.
+            .map_err(|error: StoreError| match error {
+                StoreError::Stopped => InsertError::Unknown(error),
+                error => InsertError::Failed(error),
+            })
     }
 }
 
@@ -115,22 +107,11 @@ impl Register for SqliteStore {
     async fn begin_after_restore(&self) -> Result<Option<Timestamp>> {
         self.writer.write(backup::begin_after_restore).await
     }
-
-    fn server_start(&self) -> Option<watch::Receiver<Option<Timestamp>>> {
-        None
-    }
 }
 
-#[async_trait]
-impl Settings for SqliteStore {
-    async fn poll_settings(&self, known: Option<&SettingsVersion>) -> Result<SettingsPoll> {
-        let settings = run(self, Lane::Read, known.cloned(), |sql, known| {
-            Box::pin(domains::shared_settings(sql, known.as_ref()))
-        });
-        // SQLite's clock is this machine's.
-        Ok(SettingsPoll { now: Timestamp::now(), settings: settings.await? })
-    }
-}
+impl Links for SqliteStore {}
+
+impl Settings for SqliteStore {}
 
 #[async_trait]
 impl Store for SqliteStore {

@@ -36,21 +36,6 @@ impl SqliteStore {
     }
 }
 
-#[cfg(test)]
-impl SqliteStore {
-    /// Creates a store in memory, with the connection that it uses. `fill` are statements that run
-    /// once it is migrated.
-    pub(crate) async fn in_memory(fill: &str) -> (std::sync::Arc<std::sync::Mutex<Connection>>, Self) {
-        use crate::Store as _;
-        let connection = Connection::open_in_memory().expect("a database in memory");
-        let connection = std::sync::Arc::new(std::sync::Mutex::new(connection));
-        let store = Self::here(&connection);
-        store.migrate().await.expect("migrations for an empty database");
-        connection.lock().expect("a lock of this test").execute_batch(fill).expect("valid statements");
-        (connection, store)
-    }
-}
-
 #[cfg(any(test, feature = "inline"))]
 impl SqliteStore {
     /// Creates a store that runs each call in place, on a connection that it shares with a test.
@@ -135,25 +120,4 @@ fn add_function(
 
 fn absolute(path: &Path) -> Result<std::path::PathBuf> {
     std::path::absolute(path).map_err(|error| StoreError::Unreachable(Box::new(error)))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_attached_file_is_read_and_neither_written_nor_created() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("50% of #1?mode=rwc.db");
-        let writer = open_writer(&path).unwrap();
-        writer.execute_batch("CREATE TABLE one (number INTEGER); INSERT INTO one VALUES (7)").unwrap();
-        let other = open_writer(&folder.path().join("other.db")).unwrap();
-        attach(&other, "links", &path).unwrap();
-        let number: i64 = other.query_row("SELECT number FROM links.one", [], |row| row.get(0)).unwrap();
-        assert_eq!(number, 7);
-        other.execute("INSERT INTO links.one VALUES (8)", []).unwrap_err();
-        let absent = folder.path().join("absent.db");
-        attach(&other, "absent", &absent).unwrap_err();
-        assert!(!absent.exists());
-    }
 }

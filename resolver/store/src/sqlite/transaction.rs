@@ -10,7 +10,7 @@ use rusqlite::{
 };
 
 use crate::{
-    InsertError, Result, StoreError,
+    Result, StoreError,
     sql::{Cell, Dialect, Notice, Row, Sql, Value},
 };
 
@@ -47,15 +47,6 @@ pub(super) fn run<T, E: From<StoreError>>(
     end
 }
 
-/// Classifies the error of an insert. After any error of SQLite the transaction was rolled back;
-/// only a writer thread that ended leaves the outcome unknown.
-pub(super) fn insert_error(error: StoreError) -> InsertError {
-    match error {
-        StoreError::Stopped => InsertError::Unknown(error),
-        error => InsertError::Failed(error),
-    }
-}
-
 #[async_trait]
 impl Sql for SqliteSql<'_> {
     fn dialect(&self) -> Dialect {
@@ -63,7 +54,15 @@ impl Sql for SqliteSql<'_> {
     }
 
     async fn query(&mut self, sql: &str, values: &[Value]) -> Result<Vec<Row>> {
-        query(self.0, sql, values)
+        let mut statement = self.0.prepare_cached(sql)?;
+        let columns = statement.column_count();
+        let mut rows = statement.query(params_from_iter(values))?;
+        let mut found = Vec::new();
+        while let Some(row) = rows.next()? {
+            let cells = (0..columns).map(|column| cell(row.get_ref(column)?)).collect::<Result<_>>()?;
+            found.push(Row(cells));
+        }
+        Ok(found)
     }
 
     async fn execute(&mut self, sql: &str, values: &[Value]) -> Result<u64> {
@@ -74,18 +73,6 @@ impl Sql for SqliteSql<'_> {
     async fn notify(&mut self, _notice: Notice<'_>) -> Result<()> {
         Ok(())
     }
-}
-
-fn query(connection: &Connection, sql: &str, values: &[Value]) -> Result<Vec<Row>> {
-    let mut statement = connection.prepare_cached(sql)?;
-    let columns = statement.column_count();
-    let mut rows = statement.query(params_from_iter(values))?;
-    let mut found = Vec::new();
-    while let Some(row) = rows.next()? {
-        let cells = (0..columns).map(|column| cell(row.get_ref(column)?)).collect::<Result<_>>()?;
-        found.push(Row(cells));
-    }
-    Ok(found)
 }
 
 impl ToSql for Value {

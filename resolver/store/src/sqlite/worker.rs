@@ -56,7 +56,15 @@ impl Worker {
         call: impl FnOnce(&mut Connection) -> Result<T, E> + Send + 'static,
     ) -> Result<T, E> {
         match &self.0 {
-            Queue::Thread(jobs) => send(jobs, call).await,
+            Queue::Thread(jobs) => {
+                let (answer, answered) = oneshot::channel();
+                let job: Job = Box::new(move |connection| {
+                    // The caller may have given up; the job is done either way.
+                    let _ = answer.send(call(connection));
+                });
+                jobs.send(job).await.map_err(|_| StoreError::Stopped)?;
+                answered.await.unwrap_or_else(|_| Err(StoreError::Stopped.into()))
+            }
             #[cfg(any(test, feature = "inline"))]
             Queue::Here(connection) => {
                 call(&mut connection.lock().expect("no code panics while it holds this lock"))
@@ -96,18 +104,4 @@ impl Worker {
     ) -> Result<T, E> {
         self.run(move |connection| transaction::run(connection, "BEGIN", operation)).await
     }
-}
-
-/// Sends a job to a thread, and waits for its result.
-async fn send<T: Send + 'static, E: From<StoreError> + Send + 'static>(
-    jobs: &mpsc::Sender<Job>,
-    call: impl FnOnce(&mut Connection) -> Result<T, E> + Send + 'static,
-) -> Result<T, E> {
-    let (answer, answered) = oneshot::channel();
-    let job: Job = Box::new(move |connection| {
-        // The caller may have given up; the job is done either way.
-        let _ = answer.send(call(connection));
-    });
-    jobs.send(job).await.map_err(|_| StoreError::Stopped)?;
-    answered.await.unwrap_or_else(|_| Err(StoreError::Stopped.into()))
 }

@@ -4,11 +4,9 @@ use std::{fmt, str::FromStr};
 
 use percent_encoding::percent_decode_str;
 
-/// The scheme.
 const SCHEME: &str = "clickhouse+http://";
 /// The port for HTTP where an address has none.
 const PORT: u16 = 8_123;
-/// Maximum number of servers.
 const SERVERS_MAX: usize = 16;
 
 /// The address of a database, on one server or on the replicas of a cluster.

@@ -8,9 +8,7 @@
 
 use std::{collections::HashSet, time::Duration};
 
-use clickhouse::Row;
 use links::DomainId;
-use serde::Deserialize;
 use store::StoreError;
 use tokio::time::{Instant, sleep, timeout};
 use visits::{Day, Flags, VisitId};
@@ -21,7 +19,7 @@ use super::{
     schema::{TABLES, Table, unfinished},
 };
 use crate::{
-    DeletionStep, Erasure, Result, VisitStore as _,
+    Erasure, Result, VisitStore as _,
     erased_rows::{ErasedRow, STEP},
     postgres::apart::{
         self, OpenCut,
@@ -39,14 +37,8 @@ const QUICK: Duration = Duration::from_secs(5);
 /// Pause between questions whether they are done.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// A row of an erasure.
-#[derive(Row, Deserialize)]
-struct Found {
-    link_id: i64,
-    id: i64,
-    domain: i32,
-    flags: i16,
-}
+/// A row of an erasure: its link, id, domain and flags.
+type Found = (i64, i64, i32, i16);
 
 /// How deletions and erasures take turns.
 #[derive(Debug, Default)]
@@ -60,9 +52,7 @@ pub(super) struct Turns {
 /// What the servers delete.
 #[derive(Debug)]
 enum UnderWay {
-    /// The rows of some deletions.
     Cuts(Vec<OpenCut>),
-    /// The rows of erased visits.
     Erased(ErasedIds),
 }
 
@@ -70,11 +60,10 @@ enum UnderWay {
 ///
 /// What this process has asked for is awaited before anything else, however long it takes, and is
 /// not asked for again.
-pub(super) async fn step(store: &ClickhouseVisits) -> Result<DeletionStep> {
+pub(super) async fn step(store: &ClickhouseVisits) -> Result<Option<u64>> {
     let mut turns = store.turns.lock().await;
-    let [done, waiting] = [false, true].map(|has_more| DeletionStep { deleted: 0, has_more });
     if !is_done(store).await? {
-        return Ok(waiting);
+        return Ok(Some(0));
     }
     match turns.under_way.take() {
         Some(UnderWay::Cuts(cuts)) => {
@@ -87,20 +76,20 @@ pub(super) async fn step(store: &ClickhouseVisits) -> Result<DeletionStep> {
     }
     let erasure_first = turns.erasure_first;
     turns.erasure_first = !erasure_first;
-    if erasure_first && erase(store, &mut turns.under_way).await?.has_more {
-        return Ok(waiting);
+    if erasure_first && erase(store, &mut turns.under_way).await?.is_some() {
+        return Ok(Some(0));
     }
     let cuts = store.counters.with(async |client| apart::open_cuts(client, CUTS).await).await?;
     if cuts.is_empty() {
-        return if erasure_first { Ok(done) } else { erase(store, &mut turns.under_way).await };
+        return if erasure_first { Ok(None) } else { erase(store, &mut turns.under_way).await };
     }
     let parts: Vec<String> = cuts.iter().map(of_cut).collect();
     let condition = parts.join(" OR ");
-    let count = format!("SELECT count() FROM {} WHERE {condition}", Table::ByLink.of(store.database()));
-    let deleted = store.servers.fetch::<u64>(&count).await?.first().copied().unwrap_or(0);
+    let rows = format!("{} WHERE {condition}", Table::ByLink.of(store.database()));
+    let deleted = store.servers.count(&rows).await?;
     delete(store, &condition).await?;
     turns.under_way = Some(UnderWay::Cuts(cuts));
-    Ok(DeletionStep { deleted, has_more: true })
+    Ok(Some(deleted))
 }
 
 fn of_cut(cut: &OpenCut) -> String {
@@ -109,9 +98,9 @@ fn of_cut(cut: &OpenCut) -> String {
 
 /// Moves the visits of the oldest erasure's rows of a day. Once enough or all are moved, deletes
 /// these rows, and once they are deleted, ends the erasure.
-async fn erase(store: &ClickhouseVisits, under_way: &mut Option<UnderWay>) -> Result<DeletionStep> {
+async fn erase(store: &ClickhouseVisits, under_way: &mut Option<UnderWay>) -> Result<Option<u64>> {
     let Some((open, day)) = store.counters.with(async |client| erasures::open(client).await).await? else {
-        return Ok(DeletionStep { deleted: 0, has_more: false });
+        return Ok(None);
     };
     let erased = store.counters.with(async |client| erasures::with_rows(client, STEP).await).await?;
     match day {
@@ -132,7 +121,7 @@ async fn erase(store: &ClickhouseVisits, under_way: &mut Option<UnderWay>) -> Re
             *under_way = Some(UnderWay::Erased(erased));
         }
     }
-    Ok(DeletionStep { deleted: 0, has_more: true })
+    Ok(Some(0))
 }
 
 async fn move_day(store: &ClickhouseVisits, open: &OpenErasure, day: Day) -> Result<()> {
@@ -147,12 +136,12 @@ async fn move_day(store: &ClickhouseVisits, open: &OpenErasure, day: Day) -> Res
     );
     let found = store.servers.fetch_latest::<Found>(&table, &query).await?;
     let last = found.last().filter(|_| found.len() == STEP);
-    let next = last.map_or(end, |row| VisitId::from_stored(row.id + 1));
-    let row = |row: &Found| ErasedRow {
-        link: stored_link(row.link_id),
-        id: VisitId::from_stored(row.id),
-        domain: DomainId::from_stored(row.domain.into()),
-        flags: Flags::from_stored(row.flags),
+    let next = last.map_or(end, |row| VisitId::from_stored(row.1 + 1));
+    let row = |(link, id, domain, flags): &Found| ErasedRow {
+        link: stored_link(*link),
+        id: VisitId::from_stored(*id),
+        domain: DomainId::from_stored((*domain).into()),
+        flags: Flags::from_stored(*flags),
     };
     let rows: Vec<ErasedRow> = found.iter().map(row).collect();
     store.counters.transact(async |sql| erasures::move_on(sql, open, &rows, next).await).await
@@ -197,8 +186,7 @@ async fn delete(store: &ClickhouseVisits, condition: &str) -> Result<()> {
 async fn is_done(store: &ClickhouseVisits) -> Result<bool> {
     let (unfinished, until) = (unfinished(store.database()), Instant::now() + WAIT);
     loop {
-        let at_work = store.servers.fetch::<u64>(&unfinished).await?;
-        if at_work.first().is_none_or(|count| *count == 0) {
+        if store.servers.count(&unfinished).await? == 0 {
             return Ok(true);
         }
         if Instant::now() >= until {

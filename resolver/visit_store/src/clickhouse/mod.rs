@@ -25,12 +25,12 @@ use tokio::sync::Mutex;
 use visits::{Day, Subject, VisitId, VisitRow};
 
 pub use address::ClickhouseAddress;
-use rows::Selection;
+use schema::Table;
 use servers::Servers;
 
 use crate::{
-    Batch, DeletionStep, PostgresVisits, Producer, Result, RowQuery, RowsRecord, VisitDatabase, VisitReader,
-    VisitStore, VisitStoreError, WriteError, postgres::apart,
+    Batch, PostgresVisits, Producer, Result, RowQuery, RowsRecord, VisitReader, VisitStore, VisitStoreError,
+    WriteError, postgres::apart,
 };
 
 /// A store of visits whose rows are in ClickHouse.
@@ -56,32 +56,31 @@ impl ClickhouseVisits {
         &self.address.database
     }
 
-    async fn select(&self, query: &RowQuery) -> Result<Selection> {
+    async fn selected(&self, query: &RowQuery) -> Result<String> {
         let links = match query.subject {
             Subject::Tag(tag, _) => {
                 self.counters.with(async |client| apart::links_of_tag(client, tag).await).await?
             }
             _ => Vec::new(),
         };
-        Ok(Selection::new(self.database(), query, &links))
-    }
-}
-
-#[async_trait]
-impl VisitDatabase for ClickhouseVisits {
-    async fn run(&self, lane: Lane, operation: Operation<VisitStoreError>) -> Result<Done> {
-        self.counters.run(lane, operation).await
+        Ok(rows::selected(self.database(), query, &links))
     }
 }
 
 #[async_trait]
 impl VisitReader for ClickhouseVisits {
+    async fn run(&self, lane: Lane, operation: Operation<VisitStoreError>) -> Result<Done> {
+        self.counters.run(lane, operation).await
+    }
+
     async fn rows(&self, query: &RowQuery) -> Result<Vec<VisitRow>> {
-        self.select(query).await?.rows(&self.servers, query.skip, query.most).await
+        let RowQuery { skip, most, .. } = query;
+        let selected = self.selected(query).await?;
+        rows::fetch(&self.servers, &format!("{selected} ORDER BY id DESC LIMIT {skip}, {most}")).await
     }
 
     async fn count_rows(&self, query: &RowQuery) -> Result<u64> {
-        self.select(query).await?.count(&self.servers).await
+        self.servers.count(&self.selected(query).await?).await
     }
 }
 
@@ -122,7 +121,7 @@ impl VisitStore for ClickhouseVisits {
         counters.and(rows)
     }
 
-    async fn delete_rows(&self) -> Result<DeletionStep> {
+    async fn delete_rows(&self) -> Result<Option<u64>> {
         delete::step(self).await
     }
 
@@ -144,6 +143,7 @@ impl VisitStore for ClickhouseVisits {
     }
 
     async fn latest(&self, after: VisitId, most: usize) -> Result<Vec<VisitRow>> {
-        rows::latest(&self.servers, self.database(), after, most).await
+        let (table, after) = (Table::ByTime.of(self.database()), after.get());
+        rows::fetch(&self.servers, &format!("{table} WHERE id > {after} ORDER BY id DESC LIMIT {most}")).await
     }
 }

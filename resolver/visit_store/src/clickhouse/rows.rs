@@ -4,12 +4,11 @@ use std::collections::{BTreeMap, HashSet};
 
 use clickhouse::{
     Row,
-    native::{Block, builder::BlockBuilder, encode::Encode},
+    native::{Block, builder::BlockBuilder},
 };
 use codes::LinkId;
-use links::DomainId;
 use serde::Deserialize;
-use visits::{BOT, Day, Flags, Language, Slot, StoredAddress, Subject, TextHash, VisitId, VisitRow};
+use visits::{BOT, Day, Slot, Subject, VisitId, VisitRow};
 
 use super::{
     schema::{TABLES, Table},
@@ -17,10 +16,7 @@ use super::{
 };
 use crate::{
     Result, RowQuery, RowsRecord, VisitStoreError,
-    sql::{
-        changes::stored_link,
-        rows::{of_kind, on},
-    },
+    sql::rows::{of_kind, on},
 };
 
 /// The columns of the tables, in the order of [`StoredRow`].
@@ -29,8 +25,8 @@ const COLUMNS: &str = VisitRow::COLUMNS;
 const FEW_LINKS: usize = 1_000;
 
 /// A row as the tables have it.
-#[derive(Debug, Row, Deserialize)]
-pub(super) struct StoredRow {
+#[derive(Row, Deserialize)]
+struct StoredRow {
     link_id: i64,
     id: i64,
     user_agent: i64,
@@ -45,23 +41,18 @@ pub(super) struct StoredRow {
     rule: i16,
 }
 
-impl From<StoredRow> for VisitRow {
-    fn from(row: StoredRow) -> Self {
-        Self {
-            link: stored_link(row.link_id),
-            id: VisitId::from_stored(row.id),
-            visitor: row.visitor,
-            user_agent: TextHash::from_stored(row.user_agent),
-            referrer: TextHash::from_stored(row.referrer),
-            urls: TextHash::from_stored(row.urls),
-            place: TextHash::from_stored(row.place),
-            address: StoredAddress::from_stored(row.address),
-            domain: DomainId::from_stored(row.domain.into()),
-            language: Language::from_stored(row.language),
-            flags: Flags::from_stored(row.flags),
-            rule: u8::try_from(row.rule).unwrap_or(u8::MAX),
-        }
-    }
+/// Returns rows of a table, told by what stands after FROM.
+pub(super) async fn fetch(servers: &Servers, rows: &str) -> Result<Vec<VisitRow>> {
+    let found = servers.fetch::<StoredRow>(&format!("SELECT {COLUMNS} FROM {rows}")).await?;
+    let row = |row: StoredRow| {
+        let StoredRow { link_id, id, user_agent, referrer, urls, place, address, .. } = row;
+        let [visitor, domain, language] = [row.visitor, row.domain, row.language].map(i64::from);
+        let [flags, rule] = [row.flags, row.rule].map(i64::from);
+        VisitRow::from_numbers([
+            link_id, id, user_agent, referrer, urls, place, address, visitor, domain, language, flags, rule,
+        ])
+    };
+    Ok(found.into_iter().map(|one| row(one).expect("a column is as wide as its number")).collect())
 }
 
 /// Stores the rows of a record, those that are there already excepted.
@@ -138,93 +129,45 @@ async fn insert(servers: &Servers, database: &str, table: Table, rows: &[VisitRo
         .await
 }
 
-/// Makes the block of some rows.
 fn block(rows: &[VisitRow]) -> Result<Block, Box<dyn std::error::Error + Send + Sync>> {
-    fn add<T: Encode>(
-        block: &mut BlockBuilder,
-        name: &str,
-        rows: &[VisitRow],
-        value: fn(&VisitRow) -> T,
-    ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
-        block.upsert_column::<T>(name)?.add_all(rows.iter().map(value))?;
-        Ok(())
-    }
     let mut block = BlockBuilder::new();
-    add(&mut block, "link_id", rows, |row| row.link.map_or(0, LinkId::get))?;
-    add(&mut block, "id", rows, |row| row.id.get())?;
-    add(&mut block, "user_agent", rows, |row| row.user_agent.get())?;
-    add(&mut block, "referrer", rows, |row| row.referrer.get())?;
-    add(&mut block, "urls", rows, |row| row.urls.get())?;
-    add(&mut block, "place", rows, |row| row.place.get())?;
-    add(&mut block, "address", rows, |row| row.address.get())?;
-    add(&mut block, "visitor", rows, |row| row.visitor)?;
-    // Domains are numbered from 0, and there are at most some thousands.
-    add(&mut block, "domain", rows, |row| i32::try_from(row.domain.get()).unwrap_or(0))?;
-    add(&mut block, "language", rows, |row| row.language.get())?;
-    add(&mut block, "flags", rows, |row| row.flags.get())?;
-    add(&mut block, "rule", rows, |row| i16::from(row.rule))?;
+    for (column, name) in COLUMNS.split(", ").enumerate() {
+        let numbers = rows.iter().map(|row| row.numbers()[column]);
+        // Domains are numbered from 0, and there are at most some thousands.
+        match name {
+            "visitor" | "domain" | "language" => {
+                let numbers = numbers.map(|number| i32::try_from(number).unwrap_or(0));
+                block.upsert_column::<i32>(name)?.add_all(numbers)?;
+            }
+            "flags" | "rule" => {
+                let numbers = numbers.map(|number| i16::try_from(number).unwrap_or(0));
+                block.upsert_column::<i16>(name)?.add_all(numbers)?;
+            }
+            _ => {
+                block.upsert_column::<i64>(name)?.add_all(numbers)?;
+            }
+        }
+    }
     Ok(block.build()?)
 }
 
-/// The rows of a query: a table, and a condition.
-pub(super) struct Selection {
-    from: String,
-    condition: String,
-}
-
-impl Selection {
-    /// Selects the rows of a query. `links` are those of its tag.
-    pub(super) fn new(database: &str, query: &RowQuery, links: &[i64]) -> Self {
-        let of_kind = |kind| of_kind(kind, "bitShiftRight(flags, 1)");
-        let (table, of_subject) = match query.subject {
-            Subject::Link(link) => (Table::ByLink, format!("link_id = {}", link.get())),
-            Subject::All(domain) => (Table::ByTime, format!("link_id != 0{}", on(domain))),
-            Subject::Tag(_, domain) => {
-                let table = if links.len() <= FEW_LINKS { Table::ByLink } else { Table::ByTime };
-                (table, format!("{}{}", any_of("link_id", links), on(domain)))
-            }
-            Subject::Orphans(kind, domain) => (
-                Table::ByLink,
-                format!("link_id = 0{}{}", kind.map_or_else(String::new, of_kind), on(domain)),
-            ),
-        };
-        let people = if query.people_only { format!(" AND bitAnd(flags, {BOT}) = 0") } else { String::new() };
-        let (from, before) = (query.from.get(), query.before.get());
-        Self {
-            from: table.of(database),
-            condition: format!("{of_subject} AND id >= {from} AND id < {before}{people}"),
+/// SQL for the rows of a query: a table, and a condition. `links` are those of its tag.
+pub(super) fn selected(database: &str, query: &RowQuery, links: &[i64]) -> String {
+    let of_kind = |kind| of_kind(kind, "bitShiftRight(flags, 1)");
+    let (table, of_subject) = match query.subject {
+        Subject::Link(link) => (Table::ByLink, format!("link_id = {}", link.get())),
+        Subject::All(domain) => (Table::ByTime, format!("link_id != 0{}", on(domain))),
+        Subject::Tag(_, domain) => {
+            let table = if links.len() <= FEW_LINKS { Table::ByLink } else { Table::ByTime };
+            (table, format!("{}{}", any_of("link_id", links), on(domain)))
         }
-    }
-
-    /// Returns rows, the latest first.
-    pub(super) async fn rows(&self, servers: &Servers, skip: u64, most: usize) -> Result<Vec<VisitRow>> {
-        let Self { from, condition } = self;
-        let query =
-            format!("SELECT {COLUMNS} FROM {from} WHERE {condition} ORDER BY id DESC LIMIT {skip}, {most}");
-        Ok(servers.fetch::<StoredRow>(&query).await?.into_iter().map(VisitRow::from).collect())
-    }
-
-    /// Returns the number of rows.
-    pub(super) async fn count(&self, servers: &Servers) -> Result<u64> {
-        let Self { from, condition } = self;
-        let counts = servers.fetch::<u64>(&format!("SELECT count() FROM {from} WHERE {condition}")).await?;
-        Ok(counts.first().copied().unwrap_or(0))
-    }
-}
-
-/// Returns the latest rows after an id.
-pub(super) async fn latest(
-    servers: &Servers,
-    database: &str,
-    after: VisitId,
-    most: usize,
-) -> Result<Vec<VisitRow>> {
-    let query = format!(
-        "SELECT {COLUMNS} FROM {} WHERE id > {} ORDER BY id DESC LIMIT {most}",
-        Table::ByTime.of(database),
-        after.get()
-    );
-    Ok(servers.fetch::<StoredRow>(&query).await?.into_iter().map(VisitRow::from).collect())
+        Subject::Orphans(kind, domain) => {
+            (Table::ByLink, format!("link_id = 0{}{}", kind.map_or_else(String::new, of_kind), on(domain)))
+        }
+    };
+    let people = if query.people_only { format!(" AND bitAnd(flags, {BOT}) = 0") } else { String::new() };
+    let (table, from, before) = (table.of(database), query.from.get(), query.before.get());
+    format!("{table} WHERE {of_subject} AND id >= {from} AND id < {before}{people}")
 }
 
 /// SQL condition for numbers of a column. Many are one text, because the parts of a statement are

@@ -19,7 +19,6 @@ const REMEMBERED: u64 = 7 * 86_400;
 /// How many blocks a server without a cluster remembers for each table.
 const BLOCKS: u64 = 10_000;
 
-/// A table of rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Table {
     /// Ordered by link and id.
@@ -34,7 +33,6 @@ impl Table {
         format!("{database}.{}", self.name())
     }
 
-    /// The name.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::ByLink => "visit",
@@ -50,12 +48,10 @@ impl Table {
     }
 }
 
-/// Returns the number of a day's partition.
 pub(super) fn partition(day: Day) -> i64 {
     VisitId::floor(day.start()).get() / ids_of_a_day()
 }
 
-/// Returns how many ids a day has.
 fn ids_of_a_day() -> i64 {
     let any = Day::from_stored(20_000);
     VisitId::floor(any.next().start()).get() - VisitId::floor(any.start()).get()
@@ -124,12 +120,11 @@ pub(super) async fn drop_old(servers: &Servers, database: &str, rows_from: Day) 
     Ok(())
 }
 
-/// Returns SQL that counts the deletions of rows that are still at work.
+/// SQL for the deletions of rows that are still at work.
 pub(super) fn unfinished(database: &str) -> String {
     let [by_link, by_time] = TABLES.map(Table::name);
     format!(
-        "SELECT count() FROM system.mutations
-         WHERE database = '{database}' AND table IN ('{by_link}', '{by_time}') AND is_done = 0"
+        "system.mutations WHERE database = '{database}' AND table IN ('{by_link}', '{by_time}') AND is_done = 0"
     )
 }
 

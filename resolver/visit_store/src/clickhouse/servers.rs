@@ -27,7 +27,6 @@ const STATEMENT_MAX: usize = 64 << 20;
 /// ends them, which takes longer than a call may). Release 18 knows neither setting, and does both.
 const SETTINGS: [(&str, &str); 2] = [("async_insert", "0"), ("mutations_sync", "0")];
 
-/// A server.
 struct Server {
     address: Client,
     /// What is known of it, once it was asked.
@@ -74,10 +73,8 @@ fn reason(error: &Error) -> &'static str {
     }
 }
 
-/// The servers.
 pub(super) struct Servers {
     servers: Vec<Server>,
-    /// Whether they are replicas.
     are_replicas: bool,
     /// The one that answered last.
     current: AtomicUsize,
@@ -143,12 +140,16 @@ impl Servers {
         self.call(|client| async move { client.query_raw(statement).execute().await }).await
     }
 
-    /// Returns the rows of a query.
     pub(super) async fn fetch<T>(&self, query: &str) -> Result<Vec<T>>
     where
         T: clickhouse::RowOwned + clickhouse::RowRead + Send,
     {
         self.call(|client| async move { client.query_raw(query).fetch_all::<T>().await }).await
+    }
+
+    /// Returns the number of rows, told by what stands after FROM.
+    pub(super) async fn count(&self, rows: &str) -> Result<u64> {
+        Ok(self.fetch::<u64>(&format!("SELECT count() FROM {rows}")).await?.first().copied().unwrap_or(0))
     }
 
     /// Returns whether the servers have release 18.

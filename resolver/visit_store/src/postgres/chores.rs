@@ -7,15 +7,13 @@ use visits::{Day, VisitId};
 use super::{CHORE, try_lock};
 use crate::{
     Result,
-    sql::{erasures, today},
+    sql::{erasures, rows, today},
 };
 
 /// Days that have a partition ahead of today.
 const AHEAD: i32 = 3;
 /// Days before today that get a partition if they have none, for visits that arrive late.
 const BEHIND: i32 = 2;
-/// Rows removed in one statement. What it has removed is kept if the next one comes too late.
-const STEP: i64 = 50_000;
 /// Key of the advisory lock of the upkeep.
 const LOCK: i64 = 0x5348_4f52_564b_4550;
 
@@ -54,7 +52,7 @@ async fn create_partition(client: &mut Client, day: Day) -> Result<()> {
 async fn locked(client: &mut Client, statements: &str) -> Result<()> {
     let transaction = client.transaction().await?;
     transaction.batch_execute("SET LOCAL lock_timeout = '2s'").await?;
-    if try_lock(&transaction, LOCK).await? {
+    if try_lock(&mut PostgresSql(&transaction), LOCK).await? {
         transaction.batch_execute(statements).await?;
     }
     transaction.commit().await?;
@@ -63,23 +61,11 @@ async fn locked(client: &mut Client, statements: &str) -> Result<()> {
 
 /// Removes rows without a partition, marks and texts of days that are no longer kept.
 async fn remove_old(client: &Client, rows_from: Day) -> Result<()> {
-    let oldest = VisitId::floor(rows_from.start());
     erasures::forget(&mut PostgresSql(client), rows_from).await?;
-    let oldest = oldest.get();
+    let oldest = VisitId::floor(rows_from.start()).get();
     let forget = "DELETE FROM visit_erased WHERE id < $1 AND NOT has_row";
     client.execute_typed(forget, &[(&oldest, Type::INT8)]).await?;
-    let (quarter, month) = (rows_from.start(), i64::from(rows_from.month().get()));
-    for (table, condition, bound) in [
-        ("visit_default", "id < $1", oldest),
-        // Earlier releases found deep pages by it.
-        ("visit_marks", "quarter < $1", quarter),
-        ("visit_text", "month < $1", month),
-    ] {
-        let remove = format!(
-            "DELETE FROM {table} WHERE ctid = ANY(ARRAY(SELECT ctid FROM {table} WHERE {condition} LIMIT $2))"
-        );
-        while client.execute_typed(&remove, &[(&bound, Type::INT8), (&STEP, Type::INT8)]).await? > 0 {}
-    }
+    while rows::remove_old(&mut PostgresSql(client), rows_from).await? {}
     let note = "UPDATE chore SET position = greatest(position, $1) WHERE name = $2";
     client.execute_typed(note, &[(&i64::from(rows_from.get()), Type::INT8), (&CHORE, Type::TEXT)]).await?;
     Ok(())

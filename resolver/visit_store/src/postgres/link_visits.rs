@@ -1,7 +1,6 @@
 //! Adds visits by link to the links' own table.
 
-use store::{Sql as _, Value, add_to_links, postgres::PostgresSql};
-use tokio_postgres::Client;
+use store::{Sql, Value, add_to_links};
 
 use crate::{
     Result,
@@ -10,10 +9,8 @@ use crate::{
 
 const BATCHES: usize = 64;
 
-/// Adds up the oldest batches, and removes them in the same transaction.
-pub(super) async fn fold(client: &mut Client) -> Result<bool> {
-    let transaction = client.transaction().await?;
-    let sql = &mut PostgresSql(&transaction);
+/// Adds up the oldest batches, and removes them.
+pub(super) async fn fold(sql: &mut dyn Sql) -> Result<bool> {
     let take = "DELETE FROM visit_link_batch WHERE number IN
              (SELECT number FROM visit_link_batch ORDER BY number LIMIT $1 FOR UPDATE SKIP LOCKED)
          RETURNING links";
@@ -23,6 +20,5 @@ pub(super) async fn fold(client: &mut Client) -> Result<bool> {
         all.append(&mut decode_links(&batch.take_bytes(0)?)?);
     }
     add_to_links(sql, &sum_links(all)).await?;
-    transaction.commit().await?;
     Ok(batches.len() == BATCHES)
 }

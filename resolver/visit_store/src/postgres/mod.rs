@@ -13,7 +13,6 @@ mod chores;
 mod copy;
 mod gone_tags;
 mod link_visits;
-mod merge;
 mod tags;
 mod write;
 
@@ -21,7 +20,7 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use store::{
-    Done, Lane, Operation, StoreError,
+    Done, Lane, Operation, Sql, StoreError,
     postgres::{self as links, DatabaseObserver, PoolCount, PostgresSql},
 };
 use tokio::{sync::Mutex, time::timeout};
@@ -29,8 +28,8 @@ use tokio_postgres::{Client, Transaction, config::TargetSessionAttrs};
 use visits::{Day, Slot, VisitRow};
 
 use crate::{
-    Batch, DeletionStep, Producer, Result, VisitDatabase, VisitReader, VisitStore, VisitStoreError,
-    WriteError, sql,
+    Batch, Producer, Result, VisitReader, VisitStore, VisitStoreError, WriteError,
+    sql::{self, months},
 };
 
 /// The chore whose position is the first day that rows are kept of.
@@ -38,6 +37,8 @@ pub(crate) const CHORE: &str = "upkeep of visits";
 
 /// Key of the advisory lock that orders batches and deletions.
 pub(crate) const LOCK: i64 = 0x5348_4f52_5456_4953;
+/// Key of the advisory lock of the merging of months.
+const MERGER: i64 = 0x5348_4f52_564d_5247;
 /// Deadline of a batch, a read or a step of a chore.
 const DEADLINE: Duration = Duration::from_secs(60);
 /// Limits on the server's side, so that a process that stands still keeps no locks, and waits for
@@ -136,13 +137,13 @@ impl PostgresVisits {
 
 /// Takes an advisory lock until the transaction ends, unless another process has it. Returns
 /// whether it did.
-async fn try_lock(transaction: &Transaction<'_>, key: i64) -> Result<bool> {
-    let lock = format!("SELECT pg_try_advisory_xact_lock({key})");
-    Ok(transaction.query_typed(&lock, &[]).await?.first().is_some_and(|row| row.get(0)))
+async fn try_lock(sql: &mut dyn Sql, key: i64) -> Result<bool> {
+    let taken = sql.first(&format!("SELECT pg_try_advisory_xact_lock({key})"), &[]).await?;
+    Ok(taken.map(|row| row.flag(0)).transpose()?.unwrap_or(false))
 }
 
 #[async_trait]
-impl VisitDatabase for PostgresVisits {
+impl VisitReader for PostgresVisits {
     async fn run(&self, lane: Lane, operation: Operation<VisitStoreError>) -> Result<Done> {
         match lane {
             Lane::Write | Lane::LongWrite => self.transact(async |sql| operation.run(sql).await).await,
@@ -152,8 +153,6 @@ impl VisitDatabase for PostgresVisits {
         }
     }
 }
-
-impl VisitReader for PostgresVisits {}
 
 #[async_trait]
 impl VisitStore for PostgresVisits {
@@ -176,9 +175,9 @@ impl VisitStore for PostgresVisits {
         self.write(producer, batch, known, &batch.rows).await
     }
 
-    async fn delete_rows(&self) -> Result<DeletionStep> {
+    async fn delete_rows(&self) -> Result<Option<u64>> {
         match self.with(async |client| sql::deletion::delete_rows(&mut PostgresSql(&*client)).await).await? {
-            Some(step) => Ok(step),
+            deleted @ Some(_) => Ok(deleted),
             None => self.transact(async |sql| sql::erasures::delete_rows(sql).await).await,
         }
     }
@@ -188,14 +187,27 @@ impl VisitStore for PostgresVisits {
     }
 
     async fn merge(&self) -> Result<bool> {
-        self.with(async |client| merge::merge(client).await).await
+        self.transact(async |sql| {
+            if !try_lock(sql, MERGER).await? {
+                return Ok(false);
+            }
+            let months = months::outdated(sql).await?;
+            for month in &months {
+                months::merge(sql, month).await?;
+            }
+            Ok(months.len() == months::STEP)
+        })
+        .await
     }
 
     async fn fold_link_visits(&self) -> Result<bool> {
-        self.with(async |client| link_visits::fold(client).await).await
+        self.transact(async |sql| link_visits::fold(sql).await).await
     }
 
     async fn follow_tags(&self) -> Result<bool> {
-        self.with(async |client| tags::follow(client).await).await
+        if self.with(async |client| gone_tags::remove(client).await).await? {
+            return Ok(true);
+        }
+        self.transact(async |sql| tags::follow(sql).await).await
     }
 }

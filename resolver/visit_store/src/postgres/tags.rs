@@ -10,10 +10,9 @@
 //! 3. A tag that was deleted has no counters that anyone could ask for. They are removed, and not
 //!    counted down link by link (`gone_tags.rs`).
 
-use store::{postgres::PostgresSql, tag_changes};
-use tokio_postgres::{Client, Transaction, types::Type};
+use store::{Sql, Value, tag_changes};
 
-use super::{LIMITS, LOCK, gone_tags, try_lock};
+use super::{LOCK, try_lock};
 use crate::{
     Result,
     sql::{
@@ -23,35 +22,21 @@ use crate::{
 };
 
 /// Key of the advisory lock of this chore.
-const FOLLOWER: i64 = 0x5348_4f52_5654_4147;
+pub(super) const FOLLOWER: i64 = 0x5348_4f52_5654_4147;
 
-pub(super) async fn follow(client: &mut Client) -> Result<bool> {
-    if gone_tags::remove(client, FOLLOWER).await? {
-        return Ok(true);
-    }
-    let waiting = client.query_typed("SELECT 1::bigint FROM tag_change LIMIT 1", &[]).await?;
-    if waiting.is_empty() {
-        return Ok(false);
-    }
-    let transaction = client.transaction().await?;
-    if !take_turn(&transaction, FOLLOWER).await? {
+pub(super) async fn follow(sql: &mut dyn Sql) -> Result<bool> {
+    let waiting = sql.query("SELECT number FROM tag_change LIMIT 1", &[]).await?;
+    if waiting.is_empty() || !try_lock(sql, FOLLOWER).await? {
         return Ok(false);
     }
     // From here on no batch is stored until the transaction ends.
-    let sql = &mut PostgresSql(&transaction);
     lock(sql, LOCK).await?;
     let changes = tag_changes(sql, STEP).await?;
     let last = tags::follow(sql, &changes).await?;
     let numbers = changes.iter().map(|change| change.number);
     let done: Vec<i64> = numbers.filter(|number| last.is_some_and(|last| *number <= last)).collect();
     let forget = "DELETE FROM tag_change WHERE number = ANY($1)";
-    transaction.execute_typed(forget, &[(&done, Type::INT8_ARRAY)]).await?;
-    transaction.commit().await?;
-    Ok(done.len() < changes.len() || changes.len() == STEP)
-}
-
-/// Makes this transaction the one that does a chore. Returns whether it is.
-pub(super) async fn take_turn(transaction: &Transaction<'_>, chore: i64) -> Result<bool> {
-    transaction.batch_execute(LIMITS).await?;
-    try_lock(transaction, chore).await
+    let has_more = done.len() < changes.len() || changes.len() == STEP;
+    sql.execute(forget, &[Value::IntArray(done)]).await?;
+    Ok(has_more)
 }

@@ -13,7 +13,6 @@ use super::{DEADLINE, LOCK, copy};
 use crate::{
     Batch, Producer, Result, VisitStoreError, WriteError,
     link_visits::insert_links,
-    port::stored_slot,
     sql::{days, producers::begin, rows::insert_texts},
 };
 
@@ -64,7 +63,7 @@ async fn prepare(
     let rest = async {
         copy_rows(transaction, rows).await?;
         insert_texts(sql, batch.texts.iter().chain(&batch.addresses)).await?;
-        days::add(sql, stored_slot(producer.slot), &batch.days).await?;
+        days::add(sql, producer.slot.get().into(), &batch.days).await?;
         insert_links(sql, &batch.links).await?;
         Ok(add_webhook_events(sql, &batch.events).await?)
     };

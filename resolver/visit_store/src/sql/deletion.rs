@@ -11,7 +11,7 @@ use super::{
     sums::Sums,
     take_counters,
 };
-use crate::{DeletionStep, LinkVisits, MERGED, Result, link_visits::insert_links, postgres::LOCK};
+use crate::{LinkVisits, MERGED, Result, link_visits::insert_links, postgres::LOCK};
 
 const STEP: i64 = 20_000;
 
@@ -73,7 +73,7 @@ async fn delete_of_orphans(sql: &mut dyn Sql) -> Result<u64> {
 }
 
 /// Deletes some of the rows before a cut. Returns `None` if no cut has rows left.
-pub(crate) async fn delete_rows(sql: &mut dyn Sql) -> Result<Option<DeletionStep>> {
+pub(crate) async fn delete_rows(sql: &mut dyn Sql) -> Result<Option<u64>> {
     let cut = "SELECT link_id, before_id, version FROM visit_cut WHERE has_rows ORDER BY version LIMIT 1";
     let Some(cut) = sql.first(cut, &[]).await? else { return Ok(None) };
     let (link, before, version) = (cut.int(0)?, cut.int(1)?, cut.int(2)?);
@@ -83,9 +83,8 @@ pub(crate) async fn delete_rows(sql: &mut dyn Sql) -> Result<Option<DeletionStep
     let Some(bound) = bound else {
         let done = "UPDATE visit_cut SET has_rows = false WHERE link_id = $1 AND version = $2";
         sql.execute(done, &[link.into(), version.into()]).await?;
-        return Ok(Some(DeletionStep { deleted: 0, has_more: true }));
+        return Ok(Some(0));
     };
     let remove = "DELETE FROM visit WHERE link_id = $1 AND id <= $2";
-    let deleted = sql.execute(remove, &[link.into(), bound.into()]).await?;
-    Ok(Some(DeletionStep { deleted, has_more: true }))
+    Ok(Some(sql.execute(remove, &[link.into(), bound.into()]).await?))
 }

@@ -23,7 +23,7 @@ use super::{
     days, int, lock, secrets,
 };
 use crate::{
-    DeletionStep, Erased, Erasure, ErasureId, MERGED, Result,
+    Erased, Erasure, ErasureId, MERGED, Result,
     erased_rows::{ErasedRow, STEP, condition, remove_texts, unlisted},
     postgres::LOCK,
 };
@@ -72,23 +72,21 @@ pub(crate) async fn forget(sql: &mut dyn Sql, rows_from: Day) -> Result<()> {
 }
 
 /// Deletes some rows of the oldest erasure. The transaction is the only one that does.
-pub(crate) async fn delete_rows(sql: &mut dyn Sql) -> Result<DeletionStep> {
+pub(crate) async fn delete_rows(sql: &mut dyn Sql) -> Result<Option<u64>> {
     let (key, _) = secrets::of_deployment(sql).await?;
     let oldest = format!(
         "SELECT version, next_id, network, before_id FROM visit_erasure WHERE has_rows
          ORDER BY version LIMIT 1 {}",
         sql.dialect().skip_locked()
     );
-    let Some(row) = sql.first(&oldest, &[]).await? else {
-        return Ok(DeletionStep { deleted: 0, has_more: false });
-    };
+    let Some(row) = sql.first(&oldest, &[]).await? else { return Ok(None) };
     let (version, next) = (row.int(0)?, VisitId::from_stored(row.int(1)?));
     let (next, deleted) = step(sql, &erasure(&row, 2)?, next, &key).await?;
     let update = "UPDATE visit_erasure SET next_id = coalesce($1, next_id), deleted = deleted + $2,
              has_rows = $1 IS NOT NULL WHERE version = $3";
     let values = [Value::OptInt(next.map(VisitId::get)), Value::count(deleted), version.into()];
     sql.execute(update, &values).await?;
-    Ok(DeletionStep { deleted, has_more: true })
+    Ok(Some(deleted))
 }
 
 /// Deletes some rows from an id on. Returns the id below which none is left, or `None` if there are

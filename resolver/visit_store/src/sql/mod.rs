@@ -1,7 +1,7 @@
 //! Statements on visits that Postgres and SQLite share: each has one text, as in `store/src/sql/`.
 //!
-//! Rows and texts are written by each database in its own way, because batches are: by COPY and
-//! arrays on Postgres, and by prepared statements on SQLite.
+//! Rows are written by each database in its own way: by COPY on Postgres, and by prepared
+//! statements on SQLite.
 
 pub(crate) mod changes;
 pub(crate) mod counters;
@@ -26,6 +26,24 @@ pub(crate) async fn lock(sql: &mut dyn Sql, key: i64) -> Result<()> {
         sql.query(&format!("SELECT 1 FROM pg_advisory_xact_lock({key})"), &[]).await?;
     }
     Ok(())
+}
+
+/// Deletes at most `most` rows of a table whose key are these columns, and that fit a condition on
+/// `$1`. Returns their number.
+async fn delete_some(
+    sql: &mut dyn Sql,
+    (table, key): (&str, &str),
+    condition: &str,
+    bound: i64,
+    most: i64,
+) -> Result<u64> {
+    let some = match sql.dialect() {
+        Dialect::Postgres => {
+            format!("ctid = ANY(ARRAY(SELECT ctid FROM {table} WHERE {condition} LIMIT $2))")
+        }
+        Dialect::Sqlite => format!("({key}) IN (SELECT {key} FROM {table} WHERE {condition} LIMIT $2)"),
+    };
+    Ok(sql.execute(&format!("DELETE FROM {table} WHERE {some}"), &[bound.into(), most.into()]).await?)
 }
 
 /// Returns the current day by the database's clock.

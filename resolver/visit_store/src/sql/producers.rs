@@ -4,9 +4,7 @@ use store::{Sql, Value};
 use visits::Slot;
 
 use super::{changes::is_outdated, lock};
-use crate::{
-    Batch, Producer, Result, SILENT, SpoolId, Standing, VisitStoreError, WriteError, port::stored_slot,
-};
+use crate::{Batch, Producer, Result, SILENT, SpoolId, Standing, VisitStoreError, WriteError};
 
 const REGISTRATIONS: i64 = 0x5348_4f52_5652_4547;
 
@@ -32,7 +30,7 @@ pub(crate) async fn register(sql: &mut dyn Sql, spool: SpoolId, holder: &str) ->
          RETURNING incarnation, position",
         sql.dialect().now()
     );
-    let values = [bytes(spool), stored_slot(slot).into(), Value::Text(holder.to_owned())];
+    let values = [bytes(spool), slot.get().into(), Value::Text(holder.to_owned())];
     let row = sql.first(&register, &values).await?.expect("an upsert returns its row");
     Ok(Producer { spool, slot, incarnation: row.int(0)?, position: row.int(1)?.unsigned_abs() })
 }
@@ -78,7 +76,7 @@ pub(crate) async fn standing(sql: &mut dyn Sql, producer: &Producer) -> Result<S
         sql.dialect().now()
     );
     let Producer { spool, slot, incarnation, .. } = *producer;
-    let values = [bytes(spool), incarnation.into(), stored_slot(slot).into()];
+    let values = [bytes(spool), incarnation.into(), slot.get().into()];
     if let Some(position) = sql.number(&position, &values).await? {
         return Ok(Standing::At(position.unsigned_abs()));
     }
@@ -122,7 +120,7 @@ pub(crate) async fn begin(
         Value::count(batch.to),
         bytes(producer.spool),
         producer.incarnation.into(),
-        stored_slot(producer.slot).into(),
+        producer.slot.get().into(),
         Value::count(batch.from),
     ];
     match sql.execute(&advance, &values).await {

@@ -4,10 +4,12 @@ use links::DomainId;
 use store::{Dialect, Row, Sql, StoreError, Value, insert_rows};
 use visits::{BOT, DAY, Day, Month, OrphanKind, Outcome, Subject, TextHash, VisitId, VisitRow};
 
-use super::int;
+use super::{delete_some, int};
 use crate::{Result, RowQuery, StoredText, TextRef, postgres::CHORE, sqlite::LINKS};
 
 const TEXTS_AT_ONCE: usize = 500;
+/// Rows removed in one statement. What it has removed is kept if the next one comes too late.
+const REMOVED_AT_ONCE: i64 = 20_000;
 
 pub(crate) async fn rows(sql: &mut dyn Sql, query: &RowQuery) -> Result<Vec<VisitRow>> {
     let condition = condition(sql.dialect(), query);
@@ -37,6 +39,23 @@ pub(crate) async fn rows_from(sql: &mut dyn Sql) -> Result<Option<Day>> {
     };
     let day = sql.number(&query, &[]).await?.and_then(|day| i32::try_from(day).ok());
     Ok(day.filter(|day| *day > 0).map(Day::from_stored))
+}
+
+/// Removes some rows and texts of days before `rows_from`; counters stay. Returns whether there may
+/// be more. On Postgres these are the rows that arrived without a partition of their day.
+pub(crate) async fn remove_old(sql: &mut dyn Sql, rows_from: Day) -> Result<bool> {
+    let rows = if sql.dialect() == Dialect::Sqlite { "visit" } else { "visit_default" };
+    for (table, condition, bound) in [
+        ((rows, "id"), "id < $1", VisitId::floor(rows_from.start()).get()),
+        (("visit_text", "month, hash"), "month < $1", rows_from.month().get().into()),
+        // Earlier releases found deep pages by it.
+        (("visit_marks", "rowid"), "quarter < $1", rows_from.start()),
+    ] {
+        if delete_some(sql, table, condition, bound, REMOVED_AT_ONCE).await? > 0 {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// SQL condition of a query. Numbers are part of the text, so that the planner leaves out

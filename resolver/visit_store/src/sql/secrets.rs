@@ -10,7 +10,7 @@ pub(crate) async fn of_deployment(sql: &mut dyn Sql) -> Result<(TextKey, Address
 }
 
 pub(crate) async fn of_tokens(sql: &mut dyn Sql) -> Result<TokenSecret> {
-    of(sql, "token").await.map(TokenSecret::new)
+    of(sql, "token").await.map(TokenSecret)
 }
 
 /// Returns the secret of a day. It is created only while the day is near, by the database's clock:

@@ -16,13 +16,17 @@ use visits::{Day, Subject, tally::Counters};
 
 use super::{
     changes::{outdate, tags_of},
-    days,
+    days, delete_some,
     sums::Sums,
     take_counters,
 };
 use crate::{MERGED, Result};
 
 pub(crate) const STEP: usize = 200;
+/// Rows of a deleted tag that are removed at once: those of links are short, and those of counters
+/// long.
+const GONE_LINKS: i64 = 10_000;
+const GONE_COUNTERS: i64 = 500;
 /// Counters of links that a step collects for their tags, in bytes. With it, a step that has to
 /// read the counters of years ends with the first link.
 const STEP_BYTES: usize = 4 << 20;
@@ -70,6 +74,28 @@ async fn set_counted(sql: &mut dyn Sql, link: LinkId, now: &BTreeSet<i64>) -> Re
     sql.execute("DELETE FROM visit_tag WHERE link_id = $1", &[link.get().into()]).await?;
     let rows: Vec<_> = now.iter().map(|tag| [Value::Int(link.get()), Value::Int(*tag)]).collect();
     Ok(insert_rows(sql, "INSERT INTO visit_tag (link_id, tag_id)", &rows, "").await?)
+}
+
+/// Removes some links of a deleted tag from tables. Returns whether there may be more.
+pub(crate) async fn remove_gone_links(sql: &mut dyn Sql, tables: &[&str], tag: i64) -> Result<bool> {
+    for table in tables {
+        let table = (*table, "link_id, tag_id");
+        if delete_some(sql, table, "tag_id = $1", tag, GONE_LINKS).await? > 0 {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Removes some counters of a deleted tag. Returns whether there may be more.
+pub(crate) async fn remove_gone_counters(sql: &mut dyn Sql, tag: i64) -> Result<bool> {
+    let condition = format!("kind = {} AND subject = $1", Subject::Tag(tag, None).key().kind);
+    for table in ["visit_day", "visit_month"] {
+        if delete_some(sql, (table, "rowid"), &condition, tag, GONE_COUNTERS).await? > 0 {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Counters of a link by day and domain.

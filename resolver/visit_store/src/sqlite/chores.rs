@@ -2,35 +2,12 @@
 
 use rusqlite::Connection;
 use store::sqlite::write;
-use visits::{Day, VisitId};
+use visits::Day;
 
 use crate::{
-    DeletionStep, Result,
+    Result,
     sql::{deletion, erasures},
 };
-
-/// Rows removed in one transaction, for which a batch may have to wait.
-pub(super) const STEP: i64 = 20_000;
-
-/// What retention removes, with what is older than the bound. Counters stay.
-pub(super) fn removals(rows_from: Day) -> [(&'static str, i64); 3] {
-    [
-        (
-            "DELETE FROM visit WHERE id IN (SELECT id FROM visit WHERE id < $1 ORDER BY id LIMIT $2)",
-            VisitId::floor(rows_from.start()).get(),
-        ),
-        (
-            "DELETE FROM visit_text WHERE (month, hash) IN
-                 (SELECT month, hash FROM visit_text WHERE month < $1 LIMIT $2)",
-            rows_from.month().get().into(),
-        ),
-        // Earlier releases found deep pages by it.
-        (
-            "DELETE FROM visit_marks WHERE rowid IN (SELECT rowid FROM visit_marks WHERE quarter < $1 LIMIT $2)",
-            rows_from.start(),
-        ),
-    ]
-}
 
 /// Notes from which day on rows are kept. Noted first: from that day on, the rows are complete.
 pub(super) fn note_rows_from(connection: &Connection, rows_from: Day) -> Result<()> {
@@ -54,10 +31,10 @@ pub(super) fn erase_secrets(connection: &mut Connection) -> Result<()> {
 }
 
 /// Deletes some of the rows that deletions and erasures have left, and overwrites them.
-pub(super) fn delete_securely(connection: &mut Connection) -> Result<DeletionStep> {
+pub(super) fn delete_securely(connection: &mut Connection) -> Result<Option<u64>> {
     connection.pragma_update(None, "secure_delete", true)?;
     let deleted = write(connection, async |sql| match deletion::delete_rows(sql).await? {
-        Some(step) => Ok(step),
+        deleted @ Some(_) => Ok(deleted),
         None => erasures::delete_rows(sql).await,
     });
     connection.pragma_update(None, "secure_delete", false)?;

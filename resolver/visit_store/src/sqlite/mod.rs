@@ -14,7 +14,6 @@ mod chores;
 mod events;
 mod link_visits;
 mod migrations;
-mod tags;
 mod write;
 
 use std::{path::Path, sync::Arc};
@@ -22,16 +21,18 @@ use std::{path::Path, sync::Arc};
 use async_trait::async_trait;
 use rusqlite::Connection;
 use store::{
-    Done, Lane, Operation, Sql as _, Store, Value,
+    Done, Lane, Operation, Store,
     sqlite::{Worker, attach, open_reader, open_writer},
 };
 use tokio::sync::Mutex;
 use visits::Day;
 
 use crate::{
-    Batch, DeletionStep, Producer, Result, VisitDatabase, VisitReader, VisitStore, VisitStoreError,
-    WriteError,
-    sql::{self, months},
+    Batch, Producer, Result, VisitReader, VisitStore, VisitStoreError, WriteError,
+    sql::{
+        self, months,
+        tags::{remove_gone_counters, remove_gone_links},
+    },
 };
 
 pub(crate) const LINKS: &str = "links_db";
@@ -75,7 +76,7 @@ struct Waiting<T> {
 }
 
 #[async_trait]
-impl VisitDatabase for SqliteVisits {
+impl VisitReader for SqliteVisits {
     async fn run(&self, lane: Lane, operation: Operation<VisitStoreError>) -> Result<Done> {
         match lane {
             Lane::Read | Lane::Authenticate => {
@@ -88,8 +89,6 @@ impl VisitDatabase for SqliteVisits {
         }
     }
 }
-
-impl VisitReader for SqliteVisits {}
 
 #[async_trait]
 impl VisitStore for SqliteVisits {
@@ -106,21 +105,15 @@ impl VisitStore for SqliteVisits {
         self.writer.run(write).await.map_err(WriteError::Unknown)?
     }
 
-    async fn delete_rows(&self) -> Result<DeletionStep> {
+    async fn delete_rows(&self) -> Result<Option<u64>> {
         self.writer.run(chores::delete_securely).await
     }
 
     async fn keep(&self, rows_from: Day) -> Result<()> {
         self.writer.write(async move |sql| chores::note_rows_from(sql.0, rows_from)).await?;
         self.writer.write(async move |sql| sql::erasures::forget(sql, rows_from).await).await?;
-        for (remove, bound) in chores::removals(rows_from) {
-            loop {
-                let values = [Value::Int(bound), Value::Int(chores::STEP)];
-                if self.writer.write(async move |sql| sql.execute(remove, &values).await).await? == 0 {
-                    break;
-                }
-            }
-        }
+        // A transaction for each step: a batch waits for one of them at most.
+        while self.writer.write(async move |sql| sql::rows::remove_old(sql, rows_from).await).await? {}
         self.writer.run(chores::erase_secrets).await
     }
 
@@ -156,7 +149,10 @@ impl VisitStore for SqliteVisits {
     async fn follow_tags(&self) -> Result<bool> {
         let _turn = self.folding.lock().await;
         if let Some(tag) = self.links.gone_tag().await? {
-            if !self.writer.write(async move |sql| tags::remove_gone(sql.0, tag)).await? {
+            let has_links =
+                self.writer.write(async move |sql| remove_gone_links(sql, &["visit_tag"], tag).await).await?;
+            if !has_links && !self.writer.write(async move |sql| remove_gone_counters(sql, tag).await).await?
+            {
                 self.links.remove_gone_tag(tag).await?;
             }
             return Ok(true);

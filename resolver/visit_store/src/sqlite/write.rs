@@ -9,7 +9,6 @@ use super::events;
 use crate::{
     Batch, Producer, Result, VisitStoreError, WriteError,
     link_visits::insert_links,
-    port::stored_slot,
     sql::{days, producers::begin, rows::insert_texts},
 };
 
@@ -53,7 +52,7 @@ async fn prepare(
     let rest = async {
         insert_rows(sql.0, &batch.rows)?;
         insert_texts(sql, batch.texts.iter().chain(&batch.addresses)).await?;
-        days::add(sql, stored_slot(producer.slot), &batch.days).await?;
+        days::add(sql, producer.slot.get().into(), &batch.days).await?;
         insert_links(sql, &batch.links).await?;
         events::insert(sql.0, &batch.events)
     };

@@ -101,7 +101,7 @@ fn sign_parts(secret: &TokenSecret, header: &str, claims: &str) -> String {
 }
 
 fn mac(secret: &TokenSecret, signed: &str) -> Hmac<Sha256> {
-    let mut mac = Hmac::<Sha256>::new_from_slice(secret.as_bytes()).expect("HMAC takes keys of any length");
+    let mut mac = Hmac::<Sha256>::new_from_slice(&secret.0).expect("HMAC takes keys of any length");
     mac.update(signed.as_bytes());
     mac
 }
@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     fn secret(byte: u8) -> TokenSecret {
-        TokenSecret::new([byte; 32])
+        TokenSecret([byte; 32])
     }
 
     fn at(second: i64) -> Timestamp {

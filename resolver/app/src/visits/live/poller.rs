@@ -251,7 +251,7 @@ pub(super) mod tests {
         }
 
         async fn token_secret(&self) -> Result<TokenSecret, AppError> {
-            Ok(TokenSecret::new([1; 32]))
+            Ok(TokenSecret([1; 32]))
         }
 
         fn now(&self) -> Timestamp {

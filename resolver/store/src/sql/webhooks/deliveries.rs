@@ -6,7 +6,9 @@ use links::webhook::{Delivery, DeliveryId, DeliveryState, OPEN_MAX, PING, Webhoo
 
 use super::super::{Dialect, Row, Sql, Value, insert_rows};
 use super::{disable, end_with_keys, gone, select, webhook, webhook_in};
-use crate::{AfterAttempt, AttemptEnd, Backlog, ClaimedDelivery, FanOut, FannedOut, Result, StoreError};
+use crate::{
+    AfterAttempt, AttemptEnd, Backlog, ClaimedDelivery, Disable, FanOut, FannedOut, Result, StoreError,
+};
 
 /// Columns and tables of a delivery, for [`delivery_in`].
 const SELECT_DELIVERY: &str =
@@ -200,17 +202,17 @@ pub(crate) async fn end_attempt(sql: &mut dyn Sql, end: &AttemptEnd) -> Result<b
         Value::OptInt(end.status.map(i64::from)),
         Value::OptText(end.error.clone()),
         Value::Text(end.excerpt.clone()),
-        Value::Int(end.delivery.get()),
-        Value::Int(i64::from(end.attempts)),
-        Value::OptTime(Some(end.due_at)),
+        Value::Int(end.delivery.id.get()),
+        Value::Int(i64::from(end.delivery.attempts)),
+        Value::Time(end.delivery.due_at),
     ];
     if sql.query(&update, &values).await?.is_empty() {
         // Only a delivery that was asked for again is held without an attempt.
         let free = "UPDATE webhook_delivery SET held_until = NULL WHERE id = $1 AND attempts = 0";
-        sql.query(free, &[Value::Int(end.delivery.get())]).await?;
+        sql.query(free, &[Value::Int(end.delivery.id.get())]).await?;
         return Ok(false);
     }
-    let own = [Value::Int(end.webhook.get())];
+    let own = [Value::Int(end.delivery.webhook.get())];
     let health = match end.next {
         AfterAttempt::Delivered => {
             "UPDATE webhook SET failing_since = NULL WHERE id = $1 AND failing_since IS NOT NULL".to_owned()
@@ -222,7 +224,10 @@ pub(crate) async fn end_attempt(sql: &mut dyn Sql, end: &AttemptEnd) -> Result<b
     };
     sql.query(&health, &own).await?;
     match end.disable {
-        Some(why) => disable(sql, end.webhook, why).await,
+        Some(why @ Disable::Gone) => disable(sql, end.delivery.webhook, why.reason(), "").await,
+        Some(why @ Disable::Failing) => {
+            disable(sql, end.delivery.webhook, why.reason(), " AND failing_since IS NOT NULL").await
+        }
         None => Ok(false),
     }
 }

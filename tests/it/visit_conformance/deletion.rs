@@ -21,14 +21,11 @@ fn link(link: i64) -> Subject {
 /// Deletes all rows that deletions have left, and returns their number and that of the steps.
 async fn delete_rows(store: &dyn VisitStore) -> (u64, u64) {
     let (mut deleted, mut steps) = (0, 0);
-    loop {
-        let step = store.delete_rows().await.unwrap();
-        deleted += step.deleted;
-        steps += u64::from(step.deleted > 0);
-        if !step.has_more {
-            return (deleted, steps);
-        }
+    while let Some(step) = store.delete_rows().await.unwrap() {
+        deleted += step;
+        steps += u64::from(step > 0);
     }
+    (deleted, steps)
 }
 
 pub(crate) async fn a_deletion_takes_the_visits_of_a_link_from_everything(store: &dyn VisitStore) {

@@ -1,35 +1,33 @@
 //! The conformance suite on SQLite, and what only SQLite has: files, and two databases.
-#![expect(clippy::unwrap_used, reason = "tests and their helpers fail by panicking")]
-
-mod conformance;
 
 use std::{fs, os::unix::fs::PermissionsExt as _, path::PathBuf, sync::Arc};
 
 use codes::LinkId;
-use conformance::{
-    Visit, batches, counters, deletion, erasure, folding, folding::expected, noon, pages, producers,
-    register, store_all, today, totals, upkeep,
-};
+use harness::Scratch;
 use links::{Tag, api_key::ApiKeyId};
 use rusqlite::{Connection, params};
 use store::{Catalog as _, Store as _, sqlite::SqliteStore};
-use tempfile::TempDir;
 use visit_store::{
     Days, Erasure, Producer, SpoolId, SqliteVisits, Standing, VisitReader as _, VisitStore, VisitStoreError,
     WriteError,
 };
 use visits::{AddressNetwork, Day, Subject, VisitId};
 
+use crate::visit_conformance::{
+    ALL_COLUMNS, Visit, all_rows, batch, batches, counters, deletion, erasure, folding, folding::expected,
+    noon, pages, producers, register, store_all, today, totals, upkeep,
+};
+
 /// Both databases in a folder of their own.
 struct Files {
-    folder: TempDir,
+    folder: Scratch,
     links: Arc<SqliteStore>,
     visits: SqliteVisits,
 }
 
 impl Files {
     async fn new() -> Self {
-        Self::within(tempfile::tempdir().unwrap()).await
+        Self::within(Scratch::new().unwrap()).await
     }
 
     async fn with_producer() -> (Self, Producer) {
@@ -38,7 +36,7 @@ impl Files {
         (files, producer)
     }
 
-    async fn within(folder: TempDir) -> Self {
+    async fn within(folder: Scratch) -> Self {
         let (links, visits) = (folder.path().join("data/links.db"), folder.path().join("data/visits.db"));
         let store = Arc::new(SqliteStore::open(&links).unwrap());
         store.migrate().await.unwrap();
@@ -185,7 +183,7 @@ async fn a_slot_is_taken_from_the_spool_that_was_silent_for_longest() {
     ago(8, 20);
     ago(7, 330);
     assert_eq!(register(&files.visits, 500).await.slot, silent.slot);
-    let late = files.visits.store(&silent, &conformance::batch(&silent, &[Visit::of(1, noon(0))]), 0).await;
+    let late = files.visits.store(&silent, &batch(&silent, &[Visit::of(1, noon(0))]), 0).await;
     assert!(matches!(late, Err(WriteError::Fenced)), "{late:?}");
     // Its spool comes back, goes on where it was, and takes another silent one's slot.
     assert_eq!(files.visits.standing(&silent).await.unwrap(), Standing::Unregistered);
@@ -255,7 +253,7 @@ async fn visits_are_in_a_private_file_and_there_after_a_restart() {
     let files = Files::within(folder).await;
     assert_eq!(files.visits.standing(&producer).await.unwrap(), Standing::At(1));
     let days = Days { first: today(), end: Day::from_stored(today().get() + 1) };
-    let days = files.visits.days(Subject::All(None), days, conformance::ALL_COLUMNS).await.unwrap();
+    let days = files.visits.days(Subject::All(None), days, ALL_COLUMNS).await.unwrap();
     assert_eq!(days.iter().map(|day| day.counters.total).collect::<Vec<_>>(), [1]);
 }
 
@@ -266,7 +264,7 @@ async fn an_id_that_is_given_twice_counts_twice_and_is_listed_twice() {
     store_all(&files.visits, &mut producer, &[Visit::of(1, noon(0)), Visit::of(1, noon(0) + 1)]).await;
     let link = Subject::Link(LinkId::from_stored(1));
     assert_eq!(totals(&files.visits, link).await, (3, 0));
-    let rows = files.visits.rows(&conformance::all_rows(link)).await.unwrap();
+    let rows = files.visits.rows(&all_rows(link)).await.unwrap();
     let mut at: Vec<i64> = rows.iter().map(|row| row.id.micros() - noon(0)).collect();
     at.sort_unstable();
     assert_eq!(at, [0, 1, 2]);

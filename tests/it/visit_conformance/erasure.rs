@@ -76,15 +76,12 @@ async fn erase(store: &dyn VisitStore, network: &str, before: i64) -> u64 {
 /// Deletes the rows of an erasure. Returns their number and that of the steps.
 pub(crate) async fn finish(store: &dyn VisitStore, id: ErasureId) -> (u64, u32) {
     let mut steps = 0;
-    loop {
-        let step = store.delete_rows().await.unwrap();
-        steps += u32::from(step.deleted > 0);
-        if !step.has_more {
-            let erased = store.erased(id).await.unwrap();
-            assert!(erased.is_done);
-            return (erased.deleted, steps);
-        }
+    while let Some(deleted) = store.delete_rows().await.unwrap() {
+        steps += u32::from(deleted > 0);
     }
+    let erased = store.erased(id).await.unwrap();
+    assert!(erased.is_done);
+    (erased.deleted, steps)
 }
 
 /// Returns the visitors of all rows, in the order of their numbers.
