@@ -10,6 +10,8 @@ mod operation;
 mod parameters;
 mod problems;
 
+use std::sync::Arc;
+
 use hyper::{Method, StatusCode};
 use links::scope::Scope;
 use serde_json::{Map, Value, json};
@@ -23,6 +25,7 @@ use super::{
     route::{BODY_BYTES, Handler, Route},
 };
 use operation::{Schemas, describe};
+pub use problems::problem_schemas;
 use web::{Answer, answer};
 
 pub(super) fn routes() -> Vec<Route> {
@@ -36,18 +39,12 @@ pub(super) fn routes() -> Vec<Route> {
 
 async fn show(call: &Call) -> Result<Answer, Problem> {
     let api = &call.api;
-    let write =
-        || document(api.router.routes.iter().map(|named| &named.route), &api.public_url).to_string().into();
+    let write = || document(&api.router.routes, &api.public_url).to_string().into();
     Ok(answer(StatusCode::OK, JSON, api.openapi.get_or_init(write).clone()))
 }
 
-/// Returns the schemas of all problems, by name, for the reference.
-pub fn problem_schemas() -> Map<String, Value> {
-    problems::schemas()
-}
-
 /// Writes the document. `public_url` is the address that its paths belong to.
-fn document<'a>(routes: impl Iterator<Item = &'a Route>, public_url: &str) -> Value {
+fn document(routes: &[Arc<Route>], public_url: &str) -> Value {
     let (mut schemas, mut parameters, mut paths) = (Schemas::new(), Map::new(), Map::new());
     for route in routes {
         let Some(id) = route.id else { continue };
@@ -57,7 +54,7 @@ fn document<'a>(routes: impl Iterator<Item = &'a Route>, public_url: &str) -> Va
     }
     let topics = TOPICS.map(|(_, name, description)| json!({ "name": name, "description": description }));
     let mut schemas = schemas.all();
-    schemas.extend(problems::schemas());
+    schemas.extend(problem_schemas());
     json!({
         "openapi": "3.1.1",
         "info": {
@@ -119,10 +116,9 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::rest::routes;
 
     fn shown() -> Value {
-        document(routes(true).iter(), "https://s.test")
+        document(&crate::rest::router(true).routes, "https://s.test")
     }
 
     /// Every `$ref` below a value.

@@ -13,7 +13,7 @@ use super::{
     json::JSON,
     problem::Problem,
 };
-use web::Answer;
+use web::{Answer, request_durations::RouteName};
 
 /// Maximum length of a body, unless the call has another limit. A long URL of 8 KiB, escaped at its
 /// worst, and all other fields fit.
@@ -54,8 +54,9 @@ pub(super) struct Route {
     pub(super) path: &'static str,
     pub(super) handler: Handler,
     pub(super) body_bytes: usize,
-    /// Parameters that the document does not name.
-    undocumented: &'static [&'static str],
+    /// The parameters that the query may have. A list has `[]` behind its name.
+    pub(super) parameters: Vec<String>,
+    pub(super) name: RouteName,
     /// The operation's id; `None` leaves the call out of the document.
     pub(super) id: Option<&'static str>,
     pub(super) topic: Topic,
@@ -108,7 +109,8 @@ impl Route {
             path,
             handler,
             body_bytes: BODY_BYTES,
-            undocumented: &[],
+            parameters: Vec::new(),
+            name: RouteName::new("other"),
             id: None,
             topic: Topic::Service,
             summary: "",
@@ -138,7 +140,7 @@ impl Route {
     }
 
     pub(super) fn document(mut self, id: &'static str, topic: Topic, summary: &'static str) -> Self {
-        (self.id, self.topic, self.summary) = (Some(id), topic, summary);
+        (self.id, self.topic, self.summary, self.name) = (Some(id), topic, summary, name(id));
         self
     }
 
@@ -154,27 +156,16 @@ impl Route {
     }
 
     pub(super) fn query<Q: JsonSchema>(mut self) -> Self {
+        let schema = Q::json_schema(&mut SchemaGenerator::default()).to_value();
+        let fields = schema["properties"].as_object().into_iter();
+        self.parameters.extend(fields.flat_map(|fields| fields.keys().cloned()));
         self.queries.push((Q::schema_name(), Q::json_schema));
         self
     }
 
-    /// Returns the names of the parameters that the call's query may have. A list has `[]` behind
-    /// its name.
-    pub(super) fn parameters(&self) -> Vec<String> {
-        let mut generator = SchemaGenerator::default();
-        let mut names = Vec::new();
-        for (_, schema) in &self.queries {
-            let schema = schema(&mut generator).to_value();
-            let fields = schema["properties"].as_object().into_iter();
-            names.extend(fields.flat_map(|fields| fields.keys().cloned()));
-        }
-        names.extend(self.undocumented.iter().map(|name| (*name).to_owned()));
-        names
-    }
-
     /// Accepts parameters that the document does not name.
-    pub(super) fn accepts(mut self, names: &'static [&'static str]) -> Self {
-        self.undocumented = names;
+    pub(super) fn accepts(mut self, names: &[&str]) -> Self {
+        self.parameters.extend(names.iter().map(|name| (*name).to_owned()));
         self
     }
 
@@ -227,4 +218,16 @@ impl Route {
         self.problems = problems;
         self
     }
+}
+
+/// Returns the name of a call in metrics: its operation id in snake case.
+fn name(id: &str) -> RouteName {
+    let mut name = String::new();
+    for letter in id.chars() {
+        if letter.is_ascii_uppercase() {
+            name.push('_');
+        }
+        name.push(letter.to_ascii_lowercase());
+    }
+    RouteName::new(&name)
 }
