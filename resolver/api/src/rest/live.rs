@@ -18,8 +18,7 @@ use visits::VisitId;
 
 use super::{prelude::*, route::SchemaOf};
 use message::Dialect;
-use stream::{HEARTBEAT, LONGEST, Opening, RETRY_MS};
-use web::server_sent_events::{self, EVENT_STREAM};
+use stream::{EVENT_STREAM, HEARTBEAT, LONGEST, Opening, RETRY_MS};
 
 /// The header with the id of the last event that a client has received.
 const LAST_EVENT_ID: &str = "last-event-id";
@@ -58,7 +57,7 @@ async fn watch(call: &Call, by: &Grant) -> Result<Answer, Problem> {
     wrong.finish()?;
     let filter = filter(call, query, by).await?;
     if call.method == Method::HEAD {
-        return Ok(server_sent_events::head());
+        return Ok(stream::head());
     }
     let start = Start { since: last_event_id(&call.headers), resumption: None };
     let opening = Opening { dialect: Dialect::Live, filter, start, open_for: LONGEST };

@@ -38,14 +38,19 @@ use visits::VisitId;
 use super::{
     cors, finish,
     json::atom,
-    live::{last_event_id, message::Dialect, stream::Opening, visit_id},
+    live::{
+        last_event_id,
+        message::Dialect,
+        stream::{self, Opening},
+        visit_id,
+    },
     prelude::*,
 };
 use crate::{
     Api, Task,
     authenticate::{AuthError, find_grant},
 };
-use web::{TEXT, answer, hold_back, server_sent_events};
+use web::{TEXT, answer, hold_back};
 
 /// The path of the hub.
 pub const HUB: &str = "/.well-known/mercure";
@@ -152,7 +157,7 @@ async fn answer_hub(call: &Call) -> Result<Answer, HubError> {
     let topics = topics::read(parameters(call.uri.query(), "topic"))
         .map_err(|reason| HubError::Refused(StatusCode::BAD_REQUEST, reason))?;
     if call.method == Method::HEAD {
-        return Ok(server_sent_events::head());
+        return Ok(stream::head());
     }
     let resumption = Some(live.resumption(&token, &topics));
     let filter = LiveFilter { by, topics, link: None, tag: None, domain: None };
