@@ -42,9 +42,9 @@ use tokio::{
 
 use super::{
     json::JSON,
-    link_fields::{self, SHORT_CODE},
+    link_fields::create_command,
     prelude::*,
-    read::{UNKNOWN, in_order, read_fields},
+    read::{in_order, read_fields},
     route::{Handler, SchemaOf, array_of},
     split::{Form, ITEM_BYTES, SplitError, Splitter},
 };
@@ -316,10 +316,7 @@ pub(super) fn draft(
     mut wrong: FieldErrors,
     by: ApiKeyId,
 ) -> Result<Draft, Vec<InvalidField>> {
-    if !fields.short_code.is_absent() {
-        wrong.note::<()>(SHORT_CODE, Err(UNKNOWN.to_owned()));
-    }
-    let request = link_fields::create_command(api, fields, &mut wrong);
+    let request = create_command(api, fields, &mut wrong);
     api.links.check_plain_create(request, wrong, by).map_err(|error| match in_order(error, item) {
         AppError::Invalid(fields) => fields,
         _ => Vec::new(),

@@ -10,7 +10,7 @@ use store::VisitTotals;
 use super::{
     json::atom,
     problem::Problem,
-    read::{Fields, UNKNOWN, object, parse, read_each, read_fields},
+    read::{Fields, UNKNOWN, object, read_fields, read_object},
     visit_json::summary,
 };
 use crate::Api;
@@ -32,43 +32,30 @@ impl Fields for dto::LinkFields {
 }
 
 pub(super) fn read_create(api: &Api, body: &[u8]) -> Result<(CreateLink, FieldErrors), Problem> {
-    let (mut fields, mut wrong) = read_fields::<dto::LinkFields>(body)?;
-    if !std::mem::take(&mut fields.short_code).is_absent() {
-        wrong.note::<()>(SHORT_CODE, Err(UNKNOWN.to_owned()));
-    }
+    let (fields, mut wrong) = read_fields(body)?;
     let command = create_command(api, fields, &mut wrong);
     Ok((command, wrong))
 }
 
 /// Reads the body of an edit. Some fields of a create are ignored, others refused.
 pub(super) fn read_edit(api: &Api, body: &[u8]) -> Result<(LinkFields, FieldErrors), Problem> {
-    let mut wrong = FieldErrors::default();
-    let fields = match parse::<dto::LinkFields>(body) {
-        Some(fields) => fields,
-        None => {
-            let mut fields = object(body)?;
-            fields.retain(|name, _| {
-                let is_refused = dto::LinkFields::REFUSED_IN_EDITS.contains(&name.as_str());
-                if is_refused {
-                    wrong.note::<()>(name, Err(UNKNOWN.to_owned()));
-                }
-                !is_refused && !dto::LinkFields::IGNORED_IN_EDITS.contains(&name.as_str())
-            });
-            read_each(fields, &mut wrong)
-        }
-    };
-    for (field, is_absent) in
-        [(Field::Keyspace, fields.keyspace.is_absent()), (Field::Strategy, fields.strategy.is_absent())]
-    {
-        if !is_absent {
-            wrong.note::<()>(field.name(), Err(UNKNOWN.to_owned()));
-        }
+    let mut fields = object(body)?;
+    fields.retain(|name, _| !dto::LinkFields::IGNORED_IN_EDITS.contains(&name.as_str()));
+    let mut refused = dto::LinkFields::REFUSED_IN_EDITS.to_vec();
+    refused.retain(|name| fields.shift_remove(*name).is_some());
+    let (fields, mut wrong) = read_object(fields);
+    for name in refused {
+        wrong.note::<()>(name, Err(UNKNOWN.to_owned()));
     }
     let edit = link_fields(api, fields, &mut wrong);
     Ok((edit, wrong))
 }
 
+/// Converts the fields of a create. A reserved code is none of them: a fill has taken it before.
 pub(super) fn create_command(api: &Api, mut fields: dto::LinkFields, wrong: &mut FieldErrors) -> CreateLink {
+    if !fields.short_code.is_absent() {
+        wrong.note::<()>(SHORT_CODE, Err(UNKNOWN.to_owned()));
+    }
     let text = |field: &mut Patch<String>| std::mem::take(field).value();
     CreateLink {
         custom_slug: text(&mut fields.custom_slug),

@@ -9,7 +9,6 @@ use std::{collections::HashMap, sync::Arc};
 use app::{
     AppError,
     list_links::{ListLinks, ListedLinks},
-    time::read_time,
 };
 use codes::LinkId;
 use dto::Flag;
@@ -20,6 +19,7 @@ use super::{
     link_fields::short_url,
     pagination::{Paging, page_number, page_size, pagination},
     prelude::*,
+    read::time_range,
     route::LINKS,
     streamed::{Pieces, stream},
 };
@@ -116,11 +116,8 @@ impl Fields for dto::LinkListQuery {
 }
 
 fn request(api: &Api, query: dto::LinkListQuery, mut wrong: FieldErrors) -> (ListLinks, FieldErrors) {
-    let mut time = |name, text: Option<String>| {
-        let read = text.map(|text| read_time(&text, &api.time_zone)).transpose();
-        wrong.note(name, read).flatten()
-    };
-    let (since, until) = (time("startDate", query.start_date), time("endDate", query.end_date));
+    let dates = (query.start_date.as_deref(), query.end_date.as_deref());
+    let (since, until) = time_range(dates, &api.time_zone, &mut wrong);
     let page = wrong.note("page", page_number(query.page.as_deref()));
     let per_page = query.items_per_page.map(|text| {
         let size = wrong.note("itemsPerPage", page_size(&text)).flatten();
