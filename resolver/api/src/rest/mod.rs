@@ -137,15 +137,15 @@ async fn answer_found(api: &Arc<Api>, mut call: Call, route: &Arc<Route>, body: 
     }
     let is_create = route.path == LINKS && route.method == Method::POST;
     let answer = if is_create && call.body.len() <= IN_PLACE_BYTES {
-        RunToEnd::new(&api.runtime, in_current(call.answer(Arc::clone(route)))).await.map_err(drop)
+        RunToEnd::new(&api.runtime, in_current(call.answer(Arc::clone(route)))).await
     } else {
         // Away from the listener's thread, because long calls must not slow redirects down. A read
         // runs to its end too, even if its client has gone: the database would work on, and the
         // permit of its key must not be free meanwhile.
         let task: Task<Answer> = Box::pin(call.answer(Arc::clone(route)));
-        api.runtime.spawn(in_current(task)).await.map_err(drop)
+        api.runtime.spawn(in_current(task)).await.ok()
     };
-    answer.unwrap_or_else(|_| Problem::INTERNAL.into_answer())
+    answer.unwrap_or_else(|| Problem::INTERNAL.into_answer())
 }
 
 /// Counts and completes an answer.
