@@ -110,7 +110,6 @@ fn code_of(answer: &Response<Body>) -> Code {
     answer.headers().get("grpc-status").map_or(Code::Ok, |code| Code::from_bytes(code.as_bytes()))
 }
 
-/// A call with a valid key.
 #[derive(Clone)]
 pub(super) struct Admitted {
     pub(super) grant: Grant,
@@ -128,7 +127,6 @@ impl Admitted {
     }
 }
 
-/// The client of a call and its key.
 #[derive(Clone)]
 pub(super) struct Caller {
     client: IpAddr,
@@ -146,15 +144,12 @@ impl Caller {
     }
 }
 
-/// Delays the answer to a client with too many wrong keys.
 async fn hold_back(error: &AuthError) {
     if let AuthError::TooManyCalls(Refused { share: None, .. }) = error {
         sleep(HELD_BACK).await;
     }
 }
 
-/// Returns the client of a request: the peer of the connection, or the client that a trusted proxy
-/// names.
 pub(super) fn client_of(clients: &Clients, request: &Request<Body>) -> IpAddr {
     clients.client_of(peer_of(request), request.headers())
 }

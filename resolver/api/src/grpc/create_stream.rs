@@ -44,7 +44,6 @@ impl CreateStreams {
         Self { stop, broken: Seldom::default() }
     }
 
-    /// Makes the creates of a stream, and returns their answers.
     pub(super) fn answer<F>(
         self: &Arc<Self>,
         requests: Streaming<CreateLinkRequest>,
@@ -94,7 +93,6 @@ fn result(created: Result<(Link, Held), Status>) -> CreateLinkResult {
     CreateLinkResult { result: Some(result) }
 }
 
-/// The answers of a stream, in the order of its requests.
 pub(super) struct Answers {
     results: Pin<Box<dyn Stream<Item = Result<CreateLinkResult, Status>> + Send>>,
     answered: u64,
@@ -126,7 +124,6 @@ impl Drop for Answers {
     }
 }
 
-/// Returns the status of a stream that ended before its client ended it.
 fn early_end(status: &Status, answered: u64) -> Status {
     let (code, reason) = (status.code(), status.message());
     let rest = match code {

@@ -11,7 +11,6 @@ use crate::Api;
 /// The maximum size of a list in bytes. Clients accept messages of 4 MiB by default.
 const MESSAGE_BYTES: u64 = 3 * 1024 * 1024;
 
-/// Reads a page of links that fits into one message, with the reservation for its memory.
 pub(super) async fn list(
     api: &Api,
     request: ListLinks,

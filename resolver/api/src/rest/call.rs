@@ -25,9 +25,6 @@ use crate::{Api, authenticate::authenticate, calls::Share};
 use limits::{Account, Held};
 use web::{Answer, charge};
 
-/// The name of the query parameter and field with a domain.
-const DOMAIN: &str = "domain";
-
 /// One request, its body read.
 pub(super) struct Call {
     pub(super) api: Arc<Api>,
@@ -40,7 +37,6 @@ pub(super) struct Call {
     /// The last parameter of the path, which is the same if there is one only.
     pub(super) last_parameter: String,
     pub(super) client: IpAddr,
-    /// The memory account of the body.
     held: Option<Held>,
     /// The key, once it is known. The call keeps its place among those under way when its client
     /// has gone.
@@ -50,7 +46,6 @@ pub(super) struct Call {
 }
 
 impl Call {
-    /// Makes a call of a request's head.
     pub(super) fn new(api: &Arc<Api>, client: IpAddr, head: hyper::http::request::Parts) -> Self {
         Self {
             api: Arc::clone(api),
@@ -103,7 +98,6 @@ impl Call {
         Ok(())
     }
 
-    /// Adds the caller's rate to the answer.
     pub(super) fn finish(&self, mut answer: Answer) -> Answer {
         if let Some(share) = self.share.get() {
             share.tell(&mut answer);
@@ -118,7 +112,6 @@ impl Call {
         self.authorize_key(key, scope).await
     }
 
-    /// Returns this key if it has this scope.
     pub(super) async fn authorize_key(&self, key: Option<&[u8]>, scope: Scope) -> Result<&Grant, Problem> {
         if self.key.get().is_none() {
             let (grant, share) = authenticate(&self.api, self.client, key).await?;
@@ -163,7 +156,7 @@ impl Call {
     pub(super) fn link(&self) -> Result<LinkName, Problem> {
         let decoded = percent_decode_str(&self.parameter);
         let is_text = decoded.clone().decode_utf8().is_ok();
-        let domain = Query::of(&self.uri).text(DOMAIN).map(str::to_owned);
+        let domain = Query::of(&self.uri).text("domain").map(str::to_owned);
         let name = LinkName { code: decoded.decode_utf8_lossy().into_owned(), domain };
         if is_text { Ok(name) } else { Err(self.api.links.no_link(&name).into()) }
     }
@@ -183,7 +176,6 @@ impl Call {
     }
 }
 
-/// Returns the version that an entity tag of a link stands for.
 fn version(tag: &[u8]) -> Option<u64> {
     std::str::from_utf8(tag).ok()?.strip_prefix('"')?.strip_suffix('"')?.parse().ok()
 }

@@ -15,7 +15,7 @@ use hyper::{
 };
 
 use super::{
-    link_fields::{canonical, read_create},
+    link_fields::{canonical, link_name, read_create},
     prelude::*,
     query::Query,
     read::in_order,
@@ -26,9 +26,7 @@ use web::answer;
 
 /// The header of draft-ietf-httpapi-idempotency-key-header.
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
-/// The parameter with the long URL of a create in one step.
 const LONG_URL: &str = app::Field::LongUrl.name();
-/// The parameters of the create in one step.
 const PARAMETERS: [&str; 3] = ["apiKey", LONG_URL, "format"];
 
 pub(super) fn routes(has_single_step: bool) -> Vec<Route> {
@@ -49,7 +47,6 @@ pub(super) fn routes(has_single_step: bool) -> Vec<Route> {
     [create].into_iter().chain(has_single_step.then_some(in_one_step)).collect()
 }
 
-/// Creates a link. Shlink answers 200, not 201.
 async fn create_short_url(call: &Call, by: &Grant) -> Result<Answer, Problem> {
     let api = &*call.api;
     let key = call.headers.get(IDEMPOTENCY_KEY).map(HeaderValue::as_bytes);
@@ -61,7 +58,6 @@ async fn create_short_url(call: &Call, by: &Grant) -> Result<Answer, Problem> {
     short_url::changed(api, &record, by).await
 }
 
-/// Creates a link, and answers with it or with its short URL alone.
 async fn create_in_one_step(call: &Call, by: &Grant) -> Result<Answer, Problem> {
     let (api, query) = (&*call.api, &Query::of(&call.uri));
     let long_url = query.text(LONG_URL).map(|url| Some(url.to_owned()));
@@ -71,10 +67,9 @@ async fn create_in_one_step(call: &Call, by: &Grant) -> Result<Answer, Problem> 
     if !wants_text(query, &call.headers) {
         return short_url::changed(api, &record, by).await;
     }
-    let name = api.lookup.name_of(&record.link).ok_or(Problem::INTERNAL)?;
-    let short_url = format!("{}/{name}", api.base(record.link.domain()));
+    let name = link_name(api, &record).ok_or(Problem::INTERNAL)?;
     // Shlink's media type, to the letter. Minted codes are ASCII.
-    Ok(answer(StatusCode::OK, "text/plain", short_url))
+    Ok(answer(StatusCode::OK, "text/plain", name.short_url))
 }
 
 /// Returns whether the answer is to be text. As in Shlink, the query decides, or else the first

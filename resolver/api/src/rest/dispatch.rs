@@ -41,7 +41,6 @@ impl Call {
         Ok(check_again(&self.api, by, begun).await?)
     }
 
-    /// Runs the handler of a route, and completes the answer.
     pub(super) async fn answer(mut self, route: Arc<Route>) -> Answer {
         let executed = self.execute(&route).await;
         let kept = executed.and_then(|mut answer| self.keep(&mut answer).map(|()| answer));

@@ -31,15 +31,10 @@ pub(super) fn read(body: &[u8]) -> Result<Bytes, Problem> {
     if body.len() > BYTES {
         return Err(Problem::BodyTooLarge { limit: BYTES });
     }
-    if fields(body) > FIELDS {
+    if body.iter().filter(|byte| **byte == b'&').count() >= FIELDS {
         return Err(Problem::TooManyValues { most: FIELDS as u64 });
     }
     Ok(as_json(body))
-}
-
-/// Returns an upper bound of the number of fields.
-fn fields(body: &[u8]) -> usize {
-    body.iter().filter(|byte| **byte == b'&').count() + 1
 }
 
 fn as_json(body: &[u8]) -> Bytes {

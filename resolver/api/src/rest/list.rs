@@ -88,7 +88,6 @@ async fn in_one_piece(
     Ok(is_one.then_some(piece))
 }
 
-/// Writes a list piece by piece.
 async fn write(listed: ListedLinks, mut to: Pieces) -> Result<(), BrokenOff> {
     let (api, by) = (Arc::clone(&to.api), to.by.clone());
     for piece in links::pieces(&listed.entries) {

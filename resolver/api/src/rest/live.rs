@@ -11,7 +11,7 @@ use app::{
     live::{LiveFilter, SUBSCRIPTIONS_OF_CLIENT, Start, Topics},
 };
 use dto::{Flag, LiveVisitsQuery};
-use hyper::HeaderMap;
+use hyper::{HeaderMap, header::HeaderName};
 use links::Tag;
 use schemars::SchemaGenerator;
 use visits::VisitId;
@@ -20,8 +20,9 @@ use super::{prelude::*, route::SchemaOf};
 use message::Dialect;
 use stream::{EVENT_STREAM, HEARTBEAT, LONGEST, Opening, RETRY_MS};
 
-/// The header with the id of the last event that a client has received.
-const LAST_EVENT_ID: &str = "last-event-id";
+/// The header with the id of the last event that a client has received, or of the one before the
+/// first that it is sent.
+pub(super) const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
 pub(super) fn routes() -> Vec<Route> {
     let events: SchemaOf = SchemaGenerator::subschema_for::<dto::LiveVisit>;

@@ -29,7 +29,7 @@ use futures_util::future::BoxFuture;
 use hyper::{
     HeaderMap, Request,
     body::Incoming,
-    header::{ALLOW, AUTHORIZATION, COOKIE, HeaderName, HeaderValue, ORIGIN},
+    header::{ALLOW, AUTHORIZATION, COOKIE, HeaderValue, ORIGIN},
 };
 use jiff::{SignedDuration, Timestamp};
 use url::form_urlencoded;
@@ -39,7 +39,7 @@ use super::{
     cors, finish,
     json::atom,
     live::{
-        last_event_id,
+        LAST_EVENT_ID, last_event_id,
         message::Dialect,
         stream::{self, Opening},
         visit_id,
@@ -59,10 +59,7 @@ const TOKEN_LIFE: SignedDuration = SignedDuration::from_hours(24);
 const NO_TOKEN: &str = "no token: take one from /rest/v3/mercure-info, and send it in the header Authorization or as \
     the parameter authorization";
 const NO_KEY: &str = "the API key of the token is revoked, has expired or was rotated: ask for another token";
-/// The cookie that may hold the token.
 const TOKEN_COOKIE: &str = "mercureAuthorization";
-/// The header of an answer that names the event before the first one that is sent.
-const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 /// The value of [`LAST_EVENT_ID`] if that is not known, or to ask for all that is kept.
 const EARLIEST: &str = "earliest";
 
@@ -98,9 +95,7 @@ async fn secret(live: &LiveVisits) -> Result<&app::live::TokenSecret, Problem> {
 
 #[derive(Debug)]
 enum HubError {
-    /// A status and its reason.
     Refused(StatusCode, String),
-    /// The refusal of a call.
     Call(Problem),
 }
 
@@ -228,6 +223,8 @@ fn token_of(headers: &HeaderMap, query: Option<&str>) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use hyper::header::HeaderName;
+
     use super::*;
 
     fn headers(lines: &[(HeaderName, &'static str)]) -> HeaderMap {

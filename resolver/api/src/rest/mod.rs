@@ -148,7 +148,6 @@ async fn answer_found(api: &Arc<Api>, mut call: Call, route: &Arc<Route>, body: 
     answer.unwrap_or_else(|| Problem::INTERNAL.into_answer())
 }
 
-/// Counts and completes an answer.
 fn finish(api: &Api, mut answer: Answer, is_cross_origin: bool) -> Answer {
     if answer.status() == StatusCode::SERVICE_UNAVAILABLE {
         api.metrics.unavailable.increment(1);

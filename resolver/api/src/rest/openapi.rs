@@ -121,7 +121,6 @@ mod tests {
         document(&crate::rest::router(true).routes, "https://s.test")
     }
 
-    /// Every `$ref` below a value.
     fn references<'a>(value: &'a Value, found: &mut BTreeSet<&'a str>) {
         match value {
             Value::Object(fields) => {

@@ -17,24 +17,15 @@ use web::{Answer, answer, hold_back, retry_later};
 
 #[derive(Debug)]
 pub(crate) enum Problem {
-    /// A use case refused the call, or failed.
     App(AppError),
     MalformedBody,
-    BodyTooLarge {
-        limit: usize,
-    },
-    TooManyValues {
-        most: u64,
-    },
+    BodyTooLarge { limit: usize },
+    TooManyValues { most: u64 },
     SlowBody,
-    /// The call is not authenticated.
     Auth(AuthError),
     NoKeyInQuery,
     NoMercure,
-    NoRoute {
-        method: Method,
-        url: String,
-    },
+    NoRoute { method: Method, url: String },
 }
 
 impl From<AppError> for Problem {

@@ -118,7 +118,6 @@ pub(super) fn read_query<T: Fields>(query: &Query) -> (T, FieldErrors) {
     read_object(fields)
 }
 
-/// Reads the parameters `startDate` and `endDate`.
 pub(super) fn time_range(
     (start, end): (Option<&str>, Option<&str>),
     zone: &TimeZone,

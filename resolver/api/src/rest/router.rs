@@ -19,7 +19,6 @@ use super::route::{Handler, LINKS, Route};
 
 /// All routes, by method and path.
 pub struct Router {
-    /// All routes, in the order of the table.
     pub(super) routes: Vec<Arc<Route>>,
     paths: HashMap<Method, matchit::Router<Arc<Route>>>,
 }
@@ -33,10 +32,6 @@ pub(super) struct Found {
 }
 
 impl Router {
-    /// Builds the router of these routes.
-    ///
-    /// # Panics
-    /// Panics if two routes have the same method and path.
     pub(super) fn new(routes: Vec<Route>) -> Self {
         let mut paths: HashMap<Method, matchit::Router<Arc<Route>>> = HashMap::new();
         let mut insert = |method: Method, route: &Arc<Route>| {

@@ -78,7 +78,6 @@ fn shown(link: &Link) -> Answer {
     json(&dto::RedirectRules { default_long_url: link.long_url.as_str(), redirect_rules })
 }
 
-/// Reads a rule; the use case checks it.
 fn read_rule(item: Value) -> Result<RuleFields, String> {
     let Value::Object(fields) = item else {
         return Err("expected an object with longUrl and conditions".to_owned());

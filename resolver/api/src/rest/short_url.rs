@@ -24,7 +24,6 @@ pub(super) async fn changed(api: &Api, record: &Record, by: &Grant) -> Result<An
     answer_with(api, record, &names, visits)
 }
 
-/// Answers with a link, these names of API keys and these totals of its visits.
 pub(super) fn answer_with(
     api: &Api,
     record: &Record,
@@ -35,7 +34,6 @@ pub(super) fn answer_with(
     Ok(with_etag(json(&shown), record))
 }
 
-/// Adds the version of a link to an answer, in quotes.
 fn with_etag(mut answer: Answer, record: &Record) -> Answer {
     if let Ok(tag) = HeaderValue::try_from(format!("\"{}\"", record.link.version())) {
         answer.headers_mut().insert(ETAG, tag);

@@ -80,7 +80,6 @@ fn request(query: StatsQuery, zone: &TimeZone, people_only: bool, wrong: &mut Fi
     }
 }
 
-/// Returns whose visits are asked for.
 fn subject(
     code: Option<String>,
     tag: Option<String>,

@@ -67,14 +67,12 @@ impl Pieces {
         sent.map_err(|_| BrokenOff)?.map_err(|_| BrokenOff)
     }
 
-    /// Sends the end of the list, with the position of its page.
     pub(super) async fn finish(mut self, paging: Paging, total: u64) -> Result<(), BrokenOff> {
         self.list.finish(paging, total)?;
         self.send().await
     }
 }
 
-/// The JSON of a page of a list.
 pub(super) struct JsonList {
     /// What is written and not sent.
     pub(super) text: Vec<u8>,

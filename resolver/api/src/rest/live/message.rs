@@ -8,7 +8,6 @@ use serde::Serialize;
 use super::super::{link_fields::short_url, visit_json::shown};
 use crate::Api;
 
-/// The form of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum Dialect {
     /// Events with types.

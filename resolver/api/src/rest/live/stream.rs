@@ -32,12 +32,10 @@ use crate::{Api, authenticate::is_still_granted};
 use app::AppError;
 use web::{Answer, Body, Piece, empty};
 
-/// The media type of server-sent events.
 pub(in super::super) const EVENT_STREAM: &str = "text/event-stream";
 /// The pause after which a comment is sent, so that proxies and clients do not take the stream for
 /// dead. Shlink's older clients wait 45 s.
 pub(in super::super) const HEARTBEAT: Duration = Duration::from_secs(15);
-/// The longest life of a stream.
 pub(in super::super) const LONGEST: Duration = Duration::from_secs(24 * 3_600);
 /// The time that a client waits before it connects again, in milliseconds.
 pub(in super::super) const RETRY_MS: u32 = 2_000;
@@ -55,13 +53,10 @@ const KEY_CHECK: Duration = Duration::from_secs(1);
 /// either.
 const LOOKUPS_FAILED_MAX: u32 = 60;
 
-/// What a stream begins with.
 pub(in super::super) struct Opening {
     pub(in super::super) dialect: Dialect,
     pub(in super::super) filter: LiveFilter,
-    /// Where it begins.
     pub(in super::super) start: Start,
-    /// The time after which it ends.
     pub(in super::super) open_for: Duration,
 }
 
@@ -136,7 +131,6 @@ struct Stream {
 }
 
 impl Stream {
-    /// Sends events until the stream has to end.
     async fn run(mut self) {
         let mut goes_on = self.send(format!("retry: {RETRY_MS}\n\n")).await;
         let mut key_checks = interval_at(Instant::now() + KEY_CHECK, KEY_CHECK);
@@ -176,7 +170,6 @@ impl Stream {
         matches!(timeout(PIECE_TIME, self.to.send(Ok(events.into()))).await, Ok(Ok(())))
     }
 
-    /// Returns whether the key is still as it was.
     async fn has_its_key(&mut self) -> bool {
         match is_still_granted(&self.api, &self.by).await {
             Ok(is_granted) => {

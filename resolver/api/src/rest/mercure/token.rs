@@ -33,7 +33,6 @@ const NOT_SIGNED: Invalid = Invalid::because("this service has not signed the to
 const FOREIGN: Invalid = Invalid::because("the token is not for this hub");
 pub(super) const EXPIRED: Invalid = Invalid::because("the token has expired: ask for another one");
 
-/// The claims that are read of a token.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub(super) struct Claims {
     /// Seconds since 1970.
@@ -53,7 +52,6 @@ impl Claims {
     }
 }
 
-/// Makes a token for the caller with a key.
 pub(super) fn sign(secret: &TokenSecret, by: &Grant, now: Timestamp, expires_at: Timestamp) -> String {
     let claims = json!({
         "iss": "Shortmint",

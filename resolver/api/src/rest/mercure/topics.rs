@@ -4,11 +4,8 @@ use std::collections::BTreeSet;
 
 use app::live::Topics;
 
-/// The beginning of all topics.
 const PREFIX: &str = "https://shlink.io/";
-/// The selector of all topics.
 const ALL: &str = "*";
-/// Maximum number of topics of a request.
 pub(super) const TOPICS_MAX: usize = 100;
 
 /// Reads the topics of a request. A topic without updates here is no error: another hub may have
