@@ -17,7 +17,7 @@ mod list;
 mod messages;
 mod status;
 
-use std::{sync::Arc, time::Duration};
+use std::{pin::pin, sync::Arc, time::Duration};
 
 use admission::{Admission, Admitted, Caller, client_of};
 use app::{AppError, FieldErrors, authorize::require, edit_link::Target};
@@ -36,7 +36,7 @@ use proto::links::v1::{
     links_server::{Links, LinksServer},
 };
 use status::of_app;
-use tokio::{net::TcpListener, task::JoinError, time::timeout};
+use tokio::{net::TcpListener, time::timeout};
 use tokio_util::sync::CancellationToken;
 use tonic::{
     Request, Response, Status, Streaming,
@@ -57,84 +57,50 @@ const CALL_TIME: Duration = Duration::from_secs(30);
 /// The deadline for calls under way when the server stops.
 const STOP_DEADLINE: Duration = Duration::from_secs(10);
 
-/// The reason why the links API stopped serving.
-#[derive(Debug, thiserror::Error)]
-pub enum ServeError {
-    /// The descriptors of the services cannot be read.
-    #[error("reflection of the links API")]
-    Reflection(#[source] tonic_reflection::server::Error),
-    /// The listener failed.
-    #[error("listener of the links API")]
-    Transport(#[source] transport::Error),
-    /// The server's task has panicked.
-    #[error("server of the links API")]
-    Panicked(#[source] JoinError),
-}
-
 /// Serves until `stop` is cancelled, and then lets the calls under way end within a deadline. The
 /// future is in a box, so that it is compiled here once.
 pub fn serve(
     listener: TcpListener,
     api: Arc<Api>,
     stop: CancellationToken,
-) -> BoxFuture<'static, Result<(), ServeError>> {
-    Box::pin(serve_calls(listener, api, stop))
-}
-
-async fn serve_calls(
-    listener: TcpListener,
-    api: Arc<Api>,
-    stop: CancellationToken,
-) -> Result<(), ServeError> {
-    let (health, health_service) = tonic_health::server::health_reporter();
-    health.set_serving::<LinksServer<Service>>().await;
-    let reflection = tonic_reflection::server::Builder::configure()
-        .register_encoded_file_descriptor_set(proto::DESCRIPTORS)
-        .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
-        .build_v1()
-        .map_err(ServeError::Reflection)?;
-    let proxies = Arc::clone(&api.clients);
-    let connections = Connections::new("grpc", ListenerLimits::grpc(api.connections.grpc));
-    let incoming = incoming(listener, connections.exempting(move |peer| proxies.trusts(peer)), None);
-    let streams = Arc::new(CreateStreams::new(stop.clone()));
-    let links =
-        LinksServer::new(Service { api: Arc::clone(&api), streams }).max_decoding_message_size(MESSAGE_BYTES);
-    let clients = Arc::clone(&api.clients);
-    let calls = CallLayer::new(Arc::new(move |request| client_of(&clients, request)));
-    let health_service = health_service.max_decoding_message_size(QUESTION_BYTES);
-    let reflection = reflection.max_decoding_message_size(QUESTION_BYTES);
-    let server = Server::builder()
-        .timeout(CALL_TIME)
-        .initial_stream_window_size(GRPC.stream)
-        .initial_connection_window_size(GRPC.connection)
-        .http2_keepalive_interval(Some(Duration::from_secs(10)))
-        .http2_keepalive_timeout(Some(Duration::from_secs(5)))
-        .max_concurrent_streams(GRPC.streams)
-        .concurrency_limit_per_connection(GRPC.streams as usize)
-        .http2_max_header_list_size(HEADER_BYTES)
-        .layer(calls)
-        .add_service(Admission::new(api, links))
-        .add_service(health_service)
-        .add_service(reflection)
-        .serve_with_incoming_shutdown(incoming, stop.clone().cancelled_owned());
-    let mut server = tokio::spawn(server);
-    tokio::select! {
-        ended = &mut server => return joined(ended),
-        () = stop.cancelled() => {}
-    }
-    // A silent client can delay a graceful shutdown forever (hyper #4170).
-    let abort = server.abort_handle();
-    match timeout(STOP_DEADLINE, server).await {
-        Ok(ended) => joined(ended),
-        Err(_) => {
-            abort.abort();
-            Ok(())
+) -> BoxFuture<'static, Result<(), transport::Error>> {
+    Box::pin(async move {
+        let (health, health_service) = tonic_health::server::health_reporter();
+        health.set_serving::<LinksServer<Service>>().await;
+        let reflection = tonic_reflection::server::Builder::configure()
+            .register_encoded_file_descriptor_set(proto::DESCRIPTORS)
+            .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+            .build_v1()
+            .expect("the descriptors were written by the compiler of the contracts");
+        let proxies = Arc::clone(&api.clients);
+        let connections = Connections::new("grpc", ListenerLimits::grpc(api.connections.grpc));
+        let incoming = incoming(listener, connections.exempting(move |peer| proxies.trusts(peer)), None);
+        let streams = Arc::new(CreateStreams::new(stop.clone()));
+        let links = LinksServer::new(Service { api: Arc::clone(&api), streams });
+        let clients = Arc::clone(&api.clients);
+        let calls = CallLayer::new(Arc::new(move |request| client_of(&clients, request)));
+        let server = Server::builder()
+            .timeout(CALL_TIME)
+            .initial_stream_window_size(GRPC.stream)
+            .initial_connection_window_size(GRPC.connection)
+            .http2_keepalive_interval(Some(Duration::from_secs(10)))
+            .http2_keepalive_timeout(Some(Duration::from_secs(5)))
+            .max_concurrent_streams(GRPC.streams)
+            .concurrency_limit_per_connection(GRPC.streams as usize)
+            .http2_max_header_list_size(HEADER_BYTES)
+            .layer(calls)
+            .add_service(Admission::new(api, links.max_decoding_message_size(MESSAGE_BYTES)))
+            .add_service(health_service.max_decoding_message_size(QUESTION_BYTES))
+            .add_service(reflection.max_decoding_message_size(QUESTION_BYTES))
+            .serve_with_incoming_shutdown(incoming, stop.clone().cancelled_owned());
+        let mut server = pin!(server);
+        tokio::select! {
+            ended = &mut server => return ended,
+            () = stop.cancelled() => {}
         }
-    }
-}
-
-fn joined(ended: Result<Result<(), transport::Error>, JoinError>) -> Result<(), ServeError> {
-    ended.map_err(ServeError::Panicked)?.map_err(ServeError::Transport)
+        // A silent client can delay a graceful shutdown forever (hyper #4170).
+        timeout(STOP_DEADLINE, server).await.unwrap_or(Ok(()))
+    })
 }
 
 #[derive(Clone)]
