@@ -18,7 +18,7 @@ use visits::VisitId;
 
 use super::{prelude::*, route::SchemaOf};
 use message::Dialect;
-use stream::{EVENT_STREAM, HEARTBEAT, LONGEST, Opening, RETRY_MS};
+use stream::{EVENT_STREAM, HEARTBEAT, LONGEST, RETRY_MS};
 
 /// The header with the id of the last event that a client has received, or of the one before the
 /// first that it is sent.
@@ -61,8 +61,7 @@ async fn watch(call: &Call, by: &Grant) -> Result<Answer, Problem> {
         return Ok(stream::head());
     }
     let start = Start { since: last_event_id(&call.headers), resumption: None };
-    let opening = Opening { dialect: Dialect::Live, filter, start, open_for: LONGEST };
-    opening.open(&call.api, live, call.client).map(|(answer, _)| answer)
+    stream::open(call, live, Dialect::Live, filter, start, LONGEST).map(|(answer, _)| answer)
 }
 
 /// Returns the visits that a query asks for. What it names has to exist.

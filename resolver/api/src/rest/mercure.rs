@@ -38,12 +38,7 @@ use visits::VisitId;
 use super::{
     cors, finish,
     json::atom,
-    live::{
-        LAST_EVENT_ID, last_event_id,
-        message::Dialect,
-        stream::{self, Opening},
-        visit_id,
-    },
+    live::{LAST_EVENT_ID, last_event_id, message::Dialect, stream, visit_id},
     prelude::*,
 };
 use crate::{
@@ -159,8 +154,7 @@ async fn answer_hub(call: &Call) -> Result<Answer, HubError> {
     let asked = given_event_id(call);
     let since = asked.as_deref().and_then(visit_id_or_earliest);
     let start = Start { since, resumption };
-    let opening = Opening { dialect: Dialect::Mercure, filter, start, open_for };
-    let (mut answer, is_complete) = opening.open(&call.api, live, call.client)?;
+    let (mut answer, is_complete) = stream::open(call, live, Dialect::Mercure, filter, start, open_for)?;
     if let Some(asked) = asked {
         let known = Some(asked).filter(|_| is_complete && since.is_some());
         let before = known.and_then(|id| HeaderValue::try_from(id).ok());

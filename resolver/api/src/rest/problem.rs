@@ -8,7 +8,6 @@ use hyper::{
 use serde_json::{Map, Value, json};
 use store::StoreError;
 
-use super::split::SplitError;
 use app::{AppError, Field};
 use limits::ExceededShare;
 
@@ -46,15 +45,6 @@ impl From<AuthError> for Problem {
 impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
         Self::App(error.into())
-    }
-}
-
-impl From<SplitError> for Problem {
-    fn from(error: SplitError) -> Self {
-        match error {
-            SplitError::TooLong => Self::invalid("(the array)", error.to_string()),
-            SplitError::Malformed | SplitError::Unfinished => Self::MalformedBody,
-        }
     }
 }
 

@@ -128,7 +128,7 @@ type Items = (Vec<(Code, Draft)>, Vec<Result<FillResult, Code>>);
 /// Reads the items of a body one by one: parsed JSON takes many times the memory of its text.
 fn read_all(api: &Api, body: &[u8], key: &Grant) -> Result<Items, Problem> {
     let (mut links, mut results) = (Vec::new(), Vec::new());
-    each_of_array::<Problem>(body, |item| {
+    each_of_array(body, |item| {
         check_fill_len(results.len() + 1)?;
         results.push(match read(api, item, key)? {
             Ok((code, draft)) => {

@@ -136,15 +136,19 @@ mod tests {
     }
 
     #[test]
-    fn what_is_absent_is_not_sent() {
+    fn absent_null_and_set_are_three_things_and_come_back_as_they_went() {
         let fields = LinkFields {
             long_url: Patch::Set("https://a.b/".to_owned()),
             title: Patch::Null,
+            description: Patch::Set(String::new()),
             max_visits: Patch::Set(Number(7)),
             ..LinkFields::default()
         };
         let sent = serde_json::to_value(&fields).unwrap();
-        assert_eq!(sent, json!({ "longUrl": "https://a.b/", "title": null, "maxVisits": 7 }));
+        assert_eq!(
+            sent,
+            json!({ "longUrl": "https://a.b/", "title": null, "description": "", "maxVisits": 7 })
+        );
         assert_eq!(serde_json::from_value::<LinkFields>(sent).unwrap(), fields);
     }
 }

@@ -10,7 +10,7 @@
 //! 4. A connection between two events counts as being answered ([`Body::set_guard`]), so that it is
 //!    neither idle nor closed to make room.
 
-use std::{net::IpAddr, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use app::live::{LiveEvent, LiveFilter, LiveVisits, Refusal, Start, Subscription};
 use hyper::{
@@ -25,7 +25,7 @@ use tokio::{
 };
 
 use super::{
-    super::problem::Problem,
+    super::{call::Call, problem::Problem},
     message::{self, Dialect},
 };
 use crate::{Api, authenticate::is_still_granted};
@@ -53,44 +53,36 @@ const KEY_CHECK: Duration = Duration::from_secs(1);
 /// either.
 const LOOKUPS_FAILED_MAX: u32 = 60;
 
-pub(in super::super) struct Opening {
-    pub(in super::super) dialect: Dialect,
-    pub(in super::super) filter: LiveFilter,
-    pub(in super::super) start: Start,
-    pub(in super::super) open_for: Duration,
-}
-
-impl Opening {
-    /// Answers with a stream. Returns as well whether it surely continues after the visit that it
-    /// was to continue after.
-    pub(in super::super) fn open(
-        self,
-        api: &Arc<Api>,
-        live: &Arc<LiveVisits>,
-        client: IpAddr,
-    ) -> Result<(Answer, bool), Problem> {
-        let Self { dialect, filter, start, open_for } = self;
-        let by = filter.by.clone();
-        let (subscription, held) = live.subscribe(client, filter, start)?;
-        let is_complete = subscription.is_complete;
-        let (to, pieces) = mpsc::channel(1);
-        let stream = Stream {
-            api: Arc::clone(api),
-            dialect,
-            by,
-            subscription,
-            until: Instant::now() + open_for.min(LONGEST),
-            quiet_until: Instant::now(),
-            paused_until: Instant::now(),
-            has_stayed: false,
-            lookups_failed: 0,
-            to,
-        };
-        api.runtime.spawn(stream.run());
-        let mut answer = head();
-        *answer.body_mut() = Body::stream(pieces, held);
-        Ok((answer, is_complete))
-    }
+/// Answers a call with a stream, for at most `open_for`. Returns as well whether it surely continues
+/// after the visit that it was to continue after.
+pub(in super::super) fn open(
+    call: &Call,
+    live: &Arc<LiveVisits>,
+    dialect: Dialect,
+    filter: LiveFilter,
+    start: Start,
+    open_for: Duration,
+) -> Result<(Answer, bool), Problem> {
+    let by = filter.by.clone();
+    let (subscription, held) = live.subscribe(call.client, filter, start)?;
+    let is_complete = subscription.is_complete;
+    let (to, pieces) = mpsc::channel(1);
+    let stream = Stream {
+        api: Arc::clone(&call.api),
+        dialect,
+        by,
+        subscription,
+        until: Instant::now() + open_for.min(LONGEST),
+        quiet_until: Instant::now(),
+        paused_until: Instant::now(),
+        has_stayed: false,
+        lookups_failed: 0,
+        to,
+    };
+    call.api.runtime.spawn(stream.run());
+    let mut answer = head();
+    *answer.body_mut() = Body::stream(pieces, held);
+    Ok((answer, is_complete))
 }
 
 /// Builds the head of a stream, which is the answer to HEAD.
