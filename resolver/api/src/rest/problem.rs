@@ -64,14 +64,12 @@ impl Problem {
 
     pub(super) fn into_answer(self) -> Answer {
         let (status, body) = self.shown();
-        let refused =
-            if let Self::Auth(AuthError::TooManyCalls(refused)) = &self { Some(*refused) } else { None };
         let mut answer = answer(status, "application/problem+json", body.to_string());
         if status == StatusCode::PAYLOAD_TOO_LARGE {
             // The rest of the body would be read as the next request.
             answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         }
-        if let Some(Refused { wait, share }) = refused {
+        if let Self::Auth(AuthError::TooManyCalls(Refused { wait, share })) = &self {
             answer.headers_mut().insert(RETRY_AFTER, HeaderValue::from(wait.as_secs() + 1));
             match share {
                 Some(share) => share.tell(&mut answer),

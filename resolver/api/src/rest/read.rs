@@ -57,8 +57,8 @@ fn described(schema: &Value) -> &'static str {
     }
 }
 
-/// Reads the fields of a JSON object. Wrong ones are in the second value. An empty body is an object
-/// without fields. So is an empty array: that is what PHP writes for an empty object.
+/// Reads the fields of a JSON object; wrong ones are in the second value. An empty body has no
+/// fields. Nor has an empty array: that is what PHP writes for an empty object.
 pub(super) fn read_fields<T: Fields>(body: &[u8]) -> Result<(T, FieldErrors), Problem> {
     // serde would read an array as the fields in their order.
     let is_object = body.trim_ascii_start().first() == Some(&b'{');

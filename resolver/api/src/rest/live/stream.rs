@@ -53,8 +53,8 @@ const KEY_CHECK: Duration = Duration::from_secs(1);
 /// either.
 const LOOKUPS_FAILED_MAX: u32 = 60;
 
-/// Answers a call with a stream, for at most `open_for`. Returns as well whether it surely continues
-/// after the visit that it was to continue after.
+/// Answers a call with a stream, for at most `open_for`. Returns as well whether it surely
+/// continues after the visit that it was to continue after.
 pub(in super::super) fn open(
     call: &Call,
     live: &Arc<LiveVisits>,
