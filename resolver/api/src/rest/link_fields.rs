@@ -19,6 +19,8 @@ use crate::Api;
 pub(super) const SHORT_CODE: &str = "shortCode";
 
 impl Fields for dto::LinkFields {
+    const IGNORED: &[&str] = &dto::LinkFields::IGNORED;
+
     fn expected(field: &str) -> String {
         Field::parse(field).map_or_else(|| Self::refused(field), Field::expected)
     }

@@ -21,6 +21,9 @@ pub(super) const UNKNOWN: &str = "expected no field of this name";
 /// A DTO of a request, whose fields are read one by one if one of them is wrong. Its `Deserialize`
 /// needs `#[serde(default)]`, and its schema names all fields.
 pub(super) trait Fields: DeserializeOwned + Default + JsonSchema {
+    /// Fields that are passed over.
+    const IGNORED: &[&str] = &[];
+
     /// Describes the values that a field takes; as its schema does, unless the type says more.
     fn expected(field: &str) -> String {
         let schema = Self::json_schema(&mut SchemaGenerator::default()).to_value();
@@ -79,7 +82,8 @@ pub(super) fn object(body: &[u8]) -> Result<Map<String, Value>, Problem> {
 }
 
 /// Reads a parsed object. Wrong fields are in the second value.
-pub(super) fn read_object<T: Fields>(fields: Map<String, Value>) -> (T, FieldErrors) {
+pub(super) fn read_object<T: Fields>(mut fields: Map<String, Value>) -> (T, FieldErrors) {
+    fields.retain(|name, _| !T::IGNORED.contains(&name.as_str()));
     let read = |fields| serde_json::from_value::<T>(Value::Object(fields));
     let mut wrong = FieldErrors::default();
     if let Ok(all) = read(fields.clone()) {
