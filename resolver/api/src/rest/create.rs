@@ -15,12 +15,11 @@ use hyper::{
 };
 
 use super::{
-    link_fields::{canonical, link_name, read_create},
+    link_fields::{answer_changed, canonical, link_name, read_create},
     prelude::*,
     query::Query,
     read::in_order,
     route::{Handler, LINKS},
-    short_url,
 };
 use web::answer;
 
@@ -55,7 +54,7 @@ async fn create_short_url(call: &Call, by: &Grant) -> Result<Answer, Problem> {
     let (request, wrong) = read_create(api, &call.body)?;
     let created = api.links.create_link(request, idempotency, wrong, by).await;
     let record = created.map_err(|error| in_order(error, &call.body))?;
-    short_url::changed(api, &record, by).await
+    answer_changed(api, &record, by).await
 }
 
 async fn create_in_one_step(call: &Call, by: &Grant) -> Result<Answer, Problem> {
@@ -65,7 +64,7 @@ async fn create_in_one_step(call: &Call, by: &Grant) -> Result<Answer, Problem> 
     let request = CreateLink { fields, ..CreateLink::default() };
     let record = api.links.create_link(request, None, FieldErrors::default(), by).await?;
     if !wants_text(query, &call.headers) {
-        return short_url::changed(api, &record, by).await;
+        return answer_changed(api, &record, by).await;
     }
     let name = link_name(api, &record).ok_or(Problem::INTERNAL)?;
     // Shlink's media type, to the letter. Minted codes are ASCII.

@@ -3,17 +3,19 @@
 
 use app::{Field, FieldErrors, LinkFields, create_link::CreateLink, key_names::Names, time::read_time};
 use dto::{Flag, Number, Patch, Time};
-use links::{Record, Tag};
+use hyper::header::{ETAG, HeaderValue};
+use links::{Record, Tag, api_key::Grant};
 use serde_json::{Map, Value};
 use store::VisitTotals;
 
 use super::{
-    json::atom,
+    json::{atom, json},
     problem::Problem,
     read::{Fields, UNKNOWN, object, read_fields, read_object},
     visit_json::summary,
 };
 use crate::Api;
+use web::Answer;
 
 /// The field with a reserved code, which only fills take.
 pub(super) const SHORT_CODE: &str = "shortCode";
@@ -172,4 +174,32 @@ pub(super) fn short_url<'a>(
         blocked: blocked.map(|block| dto::Takedown { reason: &block.reason, date: atom(block.at) }),
         last_visit: visits.last.map(atom),
     })
+}
+
+/// Answers the call that changed or created a link. A key without the scope `read` gets its name.
+pub(super) async fn answer_changed(api: &Api, record: &Record, by: &Grant) -> Result<Answer, Problem> {
+    if !by.may_read() {
+        let name = link_name(api, record).ok_or(Problem::INTERNAL)?;
+        return Ok(with_etag(json(&dto::ChangedShortUrl::Name(name)), record));
+    }
+    let names = api.links.names_for(record, by).await;
+    let visits = api.links.visit_totals_of(record).await;
+    answer_with(api, record, &names, visits)
+}
+
+pub(super) fn answer_with(
+    api: &Api,
+    record: &Record,
+    names: &Names,
+    visits: VisitTotals,
+) -> Result<Answer, Problem> {
+    let shown = short_url(api, record, names, visits).ok_or(Problem::INTERNAL)?;
+    Ok(with_etag(json(&shown), record))
+}
+
+fn with_etag(mut answer: Answer, record: &Record) -> Answer {
+    if let Ok(tag) = HeaderValue::try_from(format!("\"{}\"", record.link.version())) {
+        answer.headers_mut().insert(ETAG, tag);
+    }
+    answer
 }

@@ -34,7 +34,6 @@ mod reservations;
 mod route;
 mod router;
 mod rules;
-mod short_url;
 mod split;
 mod stats;
 mod streamed;
