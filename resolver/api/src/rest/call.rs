@@ -93,7 +93,7 @@ impl Call {
         }
         if let Some(mut held) = of_body {
             let _ = held.grow_to(answer.body().len() as u64);
-            answer.body_mut().hold(held);
+            answer.body_mut().held = Some(held);
         }
         Ok(())
     }

@@ -120,7 +120,7 @@ pub fn route(api: &Arc<Api>, client: IpAddr, request: Request<Incoming>) -> BoxF
         let Found { route, parameter, last_parameter } = found;
         (call.parameter, call.last_parameter) = (parameter, last_parameter);
         let mut answer = answer_found(api, call, &route, body).await;
-        route.name.clone().set_on(&mut answer);
+        answer.extensions_mut().insert(route.name.clone());
         finish(api, answer, is_cross_origin)
     })
 }

@@ -7,7 +7,7 @@
 //!    revoked, has expired or has other limits.
 //! 3. It ends when the process begins to stop, so that a rolling update does not wait for it, and
 //!    when its client does not take a piece in time.
-//! 4. A connection between two events counts as being answered ([`Body::set_guard`]), so that it is
+//! 4. A connection between two events counts as being answered ([`Body::guard`]), so that it is
 //!    neither idle nor closed to make room.
 
 use std::{sync::Arc, time::Duration};
