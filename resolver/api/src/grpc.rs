@@ -24,7 +24,7 @@ use app::{AppError, FieldErrors, authorize::require, edit_link::Target};
 use create_stream::CreateStreams;
 use futures_util::future::BoxFuture;
 use limits::{
-    Account, Connections, Held, ListenerLimits,
+    Account, Connections, Held, ListenerLimits, Seldom,
     grpc::{CallLayer, incoming},
     http2_windows::GRPC,
 };
@@ -75,7 +75,7 @@ pub fn serve(
         let proxies = Arc::clone(&api.clients);
         let connections = Connections::new("grpc", ListenerLimits::grpc(api.connections.grpc));
         let incoming = incoming(listener, connections.exempting(move |peer| proxies.trusts(peer)), None);
-        let streams = Arc::new(CreateStreams::new(stop.clone()));
+        let streams = Arc::new(CreateStreams { stop: stop.clone(), broken: Seldom::default() });
         let links = LinksServer::new(Service { api: Arc::clone(&api), streams });
         let clients = Arc::clone(&api.clients);
         let calls = CallLayer::new(Arc::new(move |request| client_of(&clients, request)));
@@ -89,7 +89,7 @@ pub fn serve(
             .concurrency_limit_per_connection(GRPC.streams as usize)
             .http2_max_header_list_size(HEADER_BYTES)
             .layer(calls)
-            .add_service(Admission::new(api, links.max_decoding_message_size(MESSAGE_BYTES)))
+            .add_service(Admission { api, service: links.max_decoding_message_size(MESSAGE_BYTES) })
             .add_service(health_service.max_decoding_message_size(QUESTION_BYTES))
             .add_service(reflection.max_decoding_message_size(QUESTION_BYTES))
             .serve_with_incoming_shutdown(incoming, stop.clone().cancelled_owned());

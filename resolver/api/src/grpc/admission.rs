@@ -33,14 +33,8 @@ const METHODS: [&str; 6] = ["CreateLink", "CreateLinks", "GetLink", "EditLink", 
 /// A service behind the check of API keys. It adds [`Admitted`] to the extensions of the request.
 #[derive(Clone)]
 pub(super) struct Admission<S> {
-    api: Arc<Api>,
-    service: S,
-}
-
-impl<S> Admission<S> {
-    pub(super) fn new(api: Arc<Api>, service: S) -> Self {
-        Self { api, service }
-    }
+    pub(super) api: Arc<Api>,
+    pub(super) service: S,
 }
 
 impl<S: NamedService> NamedService for Admission<S> {

@@ -34,16 +34,12 @@ const ANSWERED: &str = "answered";
 
 /// What all streams of creates of a listener share.
 pub(super) struct CreateStreams {
-    stop: CancellationToken,
+    pub(super) stop: CancellationToken,
     /// Streams whose connection or client went away.
-    broken: Seldom,
+    pub(super) broken: Seldom,
 }
 
 impl CreateStreams {
-    pub(super) fn new(stop: CancellationToken) -> Self {
-        Self { stop, broken: Seldom::default() }
-    }
-
     pub(super) fn answer<F>(
         self: &Arc<Self>,
         requests: Streaming<CreateLinkRequest>,

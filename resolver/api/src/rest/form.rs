@@ -22,7 +22,9 @@ const FORM: &[u8] = b"application/x-www-form-urlencoded";
 /// Returns whether a body is a form. JSON with the media type of a form is JSON: curl sends it that
 /// way by default.
 pub(super) fn is_one(headers: &HeaderMap, body: &[u8]) -> bool {
-    is_form(headers) && !matches!(body.trim_ascii_start().first(), None | Some(b'{' | b'['))
+    let kind = headers.get(CONTENT_TYPE).map_or(&b""[..], HeaderValue::as_bytes);
+    let is_form = kind.get(..FORM.len()).is_some_and(|kind| kind.eq_ignore_ascii_case(FORM));
+    is_form && !matches!(body.trim_ascii_start().first(), None | Some(b'{' | b'['))
 }
 
 /// Converts a form to equivalent JSON. An empty field is null. A form that is too long is refused
@@ -53,11 +55,6 @@ fn as_json(body: &[u8]) -> Bytes {
         }
     }
     Value::Object(fields).to_string().into()
-}
-
-fn is_form(headers: &HeaderMap) -> bool {
-    let kind = headers.get(CONTENT_TYPE).map_or(&b""[..], HeaderValue::as_bytes);
-    kind.get(..FORM.len()).is_some_and(|kind| kind.eq_ignore_ascii_case(FORM))
 }
 
 #[cfg(test)]

@@ -152,7 +152,8 @@ async fn answer_hub(call: &Call) -> Result<Answer, HubError> {
     let resumption = Some(live.resumption(&token, &topics));
     let filter = LiveFilter { by, topics, link: None, tag: None, domain: None };
     let asked = given_event_id(call);
-    let since = asked.as_deref().and_then(visit_id_or_earliest);
+    let read = |id: &str| if id == EARLIEST { Some(VisitId::from_stored(0)) } else { visit_id(id) };
+    let since = asked.as_deref().and_then(read);
     let start = Start { since, resumption };
     let (mut answer, is_complete) = stream::open(call, live, Dialect::Mercure, filter, start, open_for)?;
     if let Some(asked) = asked {
@@ -191,10 +192,6 @@ fn given_event_id(call: &Call) -> Option<String> {
     // The first is the specification's, the second that of the polyfill of older clients.
     let query = call.uri.query();
     ["lastEventID", "lastEventId"].into_iter().find_map(|name| parameters(query, name).next())
-}
-
-fn visit_id_or_earliest(text: &str) -> Option<VisitId> {
-    if text == EARLIEST { Some(VisitId::from_stored(0)) } else { visit_id(text) }
 }
 
 fn parameters<'a>(query: Option<&'a str>, name: &'a str) -> impl Iterator<Item = String> + 'a {

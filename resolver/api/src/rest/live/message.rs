@@ -2,7 +2,7 @@
 //!
 //! Visits and links are written once each, whatever number of subscriptions they are sent to.
 
-use app::live::{LiveEvent, LiveLink};
+use app::live::LiveEvent;
 use serde::Serialize;
 
 use super::super::{link_fields::short_url, visit_json::shown};
@@ -21,7 +21,9 @@ pub(super) fn write(api: &Api, dialect: Dialect, has_links: bool, event: &LiveEv
     match event {
         LiveEvent::Visit(visit) => {
             let link = visit.link.as_ref().filter(|_| has_links);
-            let link = link.map(|link| link.written(|link| json(&shown_link(api, link))));
+            let link = link.map(|link| {
+                link.written(|link| json(&short_url(api, &link.record, &link.names, link.visits)))
+            });
             let id = visit.id.get();
             let id = if dialect == Dialect::Mercure { format!("#{id}") } else { id.to_string() };
             let kind = (dialect == Dialect::Live).then_some("visit");
@@ -62,10 +64,6 @@ fn json(value: &impl Serialize) -> Vec<u8> {
         tracing::error!(%error, "write a live visit");
         b"null".to_vec()
     })
-}
-
-fn shown_link<'a>(api: &Api, link: &'a LiveLink) -> Option<dto::ShortUrl<'a>> {
-    short_url(api, &link.record, &link.names, link.visits)
 }
 
 #[cfg(test)]
