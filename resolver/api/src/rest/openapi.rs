@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use hyper::{Method, StatusCode};
 use links::scope::Scope;
+use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -24,7 +25,7 @@ use super::{
     problem::Problem,
     route::{BODY_BYTES, Handler, Route},
 };
-use operation::{Schemas, describe};
+use operation::{describe, generator};
 pub use problems::problem_schemas;
 use web::{Answer, answer};
 
@@ -45,15 +46,19 @@ async fn show(call: &Call) -> Result<Answer, Problem> {
 
 /// Writes the document. `public_url` is the address that its paths belong to.
 fn document(routes: &[Arc<Route>], public_url: &str) -> Value {
-    let (mut schemas, mut parameters, mut paths) = (Schemas::new(), Map::new(), Map::new());
+    // Requests and answers differ in which fields are required.
+    let mut requests = generator(SchemaSettings::draft2020_12().for_deserialize());
+    let mut answers = generator(SchemaSettings::draft2020_12().for_serialize());
+    let (mut parameters, mut paths) = (Map::new(), Map::new());
     for route in routes {
         let Some(id) = route.id else { continue };
-        let operation = describe(route, id, &mut schemas, &mut parameters);
+        let operation = describe(route, id, (&mut requests, &mut answers), &mut parameters);
         let path = paths.entry(route.path).or_insert_with(|| json!({}));
         path[route.method.as_str().to_ascii_lowercase()] = operation;
     }
     let topics = TOPICS.map(|(_, name, description)| json!({ "name": name, "description": description }));
-    let mut schemas = schemas.all();
+    let mut schemas = requests.take_definitions(true);
+    schemas.extend(answers.take_definitions(true));
     schemas.extend(problem_schemas());
     json!({
         "openapi": "3.1.1",

@@ -24,38 +24,18 @@ const OF_KEYS: [Kind; 6] = [
     Kind::Unavailable,
 ];
 
-/// The schemas of a document. Requests and answers differ in which fields are required.
-pub(super) struct Schemas {
-    pub(super) requests: SchemaGenerator,
-    pub(super) answers: SchemaGenerator,
-}
-
-impl Schemas {
-    /// Makes generators whose references lead to the components of the document.
-    pub(super) fn new() -> Self {
-        let settings = |mut settings: SchemaSettings| {
-            settings.definitions_path = "/components/schemas".into();
-            settings.meta_schema = None;
-            settings.into_generator()
-        };
-        Self {
-            requests: settings(SchemaSettings::draft2020_12().for_deserialize()),
-            answers: settings(SchemaSettings::draft2020_12().for_serialize()),
-        }
-    }
-
-    pub(super) fn all(mut self) -> Map<String, Value> {
-        let mut all = self.requests.take_definitions(true);
-        all.extend(self.answers.take_definitions(true));
-        all
-    }
+/// Makes a generator whose references lead to the components of the document.
+pub(super) fn generator(mut settings: SchemaSettings) -> SchemaGenerator {
+    settings.definitions_path = "/components/schemas".into();
+    settings.meta_schema = None;
+    settings.into_generator()
 }
 
 /// Describes a call for the document. Its parameters and schemas are added to the components.
 pub(super) fn describe(
     route: &Route,
     id: &str,
-    schemas: &mut Schemas,
+    (requests, answers): (&mut SchemaGenerator, &mut SchemaGenerator),
     parameters: &mut Map<String, Value>,
 ) -> Value {
     let mut operation = json!({ "operationId": id, "tags": [route.topic.name()], "summary": route.summary });
@@ -70,14 +50,14 @@ pub(super) fn describe(
         Some(scope) => operation["x-scope"] = json!(scope.as_str()),
         None => operation["security"] = json!([]),
     }
-    let of_call = parameters::add(parameters, route, &mut schemas.requests);
+    let of_call = parameters::add(parameters, route, requests);
     if !of_call.is_empty() {
         operation["parameters"] = json!(of_call);
     }
     if let Some(content) = &route.body {
-        operation["requestBody"] = body_of(route, content, &mut schemas.requests);
+        operation["requestBody"] = body_of(route, content, requests);
     }
-    operation["responses"] = Value::Object(responses(route, &mut schemas.answers));
+    operation["responses"] = Value::Object(responses(route, answers));
     operation
 }
 
