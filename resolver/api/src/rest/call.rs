@@ -32,10 +32,9 @@ pub(super) struct Call {
     pub(super) uri: Uri,
     pub(super) headers: HeaderMap,
     pub(super) body: Bytes,
-    /// The parameter of the path, still percent-encoded.
-    pub(super) parameter: String,
-    /// The last parameter of the path, which is the same if there is one only.
-    pub(super) last_parameter: String,
+    /// The first and the last parameter of the path, still percent-encoded: the same if there is
+    /// one only, and empty if there is none.
+    pub(super) parameters: [String; 2],
     pub(super) client: IpAddr,
     held: Option<Held>,
     /// The key, once it is known. The call keeps its place among those under way when its client
@@ -53,8 +52,7 @@ impl Call {
             uri: head.uri,
             headers: head.headers,
             body: Bytes::new(),
-            parameter: String::new(),
-            last_parameter: String::new(),
+            parameters: Default::default(),
             client,
             held: None,
             key: OnceLock::new(),
@@ -127,11 +125,11 @@ impl Call {
     }
 
     pub(super) fn parameter(&self) -> String {
-        percent_decode_str(&self.parameter).decode_utf8_lossy().into_owned()
+        percent_decode_str(&self.parameters[0]).decode_utf8_lossy().into_owned()
     }
 
     pub(super) fn last_parameter(&self) -> String {
-        percent_decode_str(&self.last_parameter).decode_utf8_lossy().into_owned()
+        percent_decode_str(&self.parameters[1]).decode_utf8_lossy().into_owned()
     }
 
     /// Reads the fields of the body. Wrong ones are in the second value.
@@ -154,7 +152,7 @@ impl Call {
     /// Returns the name of the link that the path and the query address. A path that is not UTF-8
     /// addresses none.
     pub(super) fn link(&self) -> Result<LinkName, Problem> {
-        let decoded = percent_decode_str(&self.parameter);
+        let decoded = percent_decode_str(&self.parameters[0]);
         let is_text = decoded.clone().decode_utf8().is_ok();
         let domain = Query::of(&self.uri).text("domain").map(str::to_owned);
         let name = LinkName { code: decoded.decode_utf8_lossy().into_owned(), domain };

@@ -120,7 +120,7 @@ async fn edit(call: &Call, by: &Grant) -> Result<Answer, Problem> {
 }
 
 async fn remove(call: &Call, by: &Grant) -> Result<Answer, Problem> {
-    if call.parameter == "redirects" {
+    if call.parameters[0] == "redirects" {
         return Err(call.no_route());
     }
     call.api.links.remove_domain(&call.parameter(), by).await?;

@@ -62,7 +62,6 @@ pub use openapi::problem_schemas;
 pub(crate) use problem::Problem;
 pub use problem::status_of;
 use route::{Handler, LINKS, Route};
-use router::Found;
 pub use router::Router;
 use web::{Answer, run_to_end::RunToEnd};
 
@@ -113,12 +112,11 @@ pub fn route(api: &Arc<Api>, client: IpAddr, request: Request<Incoming>) -> BoxF
         }
         let is_cross_origin = head.headers.contains_key(ORIGIN);
         let mut call = Call::new(api, client, head);
-        let Some(found) = api.router.find(&call.method, call.uri.path()) else {
+        let Some((route, parameters)) = api.router.find(&call.method, call.uri.path()) else {
             call.leave_unread(&mut body).await;
             return finish(api, call.no_route().into_answer(), is_cross_origin);
         };
-        let Found { route, parameter, last_parameter } = found;
-        (call.parameter, call.last_parameter) = (parameter, last_parameter);
+        call.parameters = parameters;
         let mut answer = answer_found(api, call, &route, body).await;
         answer.extensions_mut().insert(route.name.clone());
         finish(api, answer, is_cross_origin)

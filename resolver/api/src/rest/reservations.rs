@@ -101,18 +101,18 @@ async fn list(call: &Call, by: &Grant) -> Result<Answer, Problem> {
 }
 
 async fn get(call: &Call, by: &Grant) -> Result<Answer, Problem> {
-    Ok(answer_with_codes(&call.api, call.api.links.reservation(&call.parameter, by).await?))
+    Ok(answer_with_codes(&call.api, call.api.links.reservation(&call.parameters[0], by).await?))
 }
 
 async fn give_up(call: &Call, by: &Grant) -> Result<Answer, Problem> {
-    call.api.links.give_up_reservation(&call.parameter, by).await?;
+    call.api.links.give_up_reservation(&call.parameters[0], by).await?;
     Ok(empty(StatusCode::NO_CONTENT))
 }
 
 async fn fill(call: &Call, by: &Grant) -> Result<Answer, Problem> {
     let api = &call.api;
     let read = || read_all(api, &call.body, by);
-    let (results, filled) = api.links.fill_reservation(&call.parameter, by, read).await?;
+    let (results, filled) = api.links.fill_reservation(&call.parameters[0], by, read).await?;
     let mut filled = filled.into_iter();
     let result = |item: Result<FillResult, Code>| match item {
         Ok(invalid) => Some(invalid),

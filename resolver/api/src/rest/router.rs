@@ -23,14 +23,6 @@ pub struct Router {
     paths: HashMap<Method, matchit::Router<Arc<Route>>>,
 }
 
-/// A route with the first and last parameter of its path, still percent-encoded; empty if the path
-/// has none.
-pub(super) struct Found {
-    pub(super) route: Arc<Route>,
-    pub(super) parameter: String,
-    pub(super) last_parameter: String,
-}
-
 impl Router {
     pub(super) fn new(routes: Vec<Route>) -> Self {
         let mut paths: HashMap<Method, matchit::Router<Arc<Route>>> = HashMap::new();
@@ -49,13 +41,14 @@ impl Router {
         Self { routes, paths }
     }
 
-    pub(super) fn find(&self, method: &Method, path: &str) -> Option<Found> {
+    /// Returns the route of a call, and the first and the last parameter of its path.
+    pub(super) fn find(&self, method: &Method, path: &str) -> Option<(Arc<Route>, [String; 2])> {
         let paths = self.paths.get(method)?;
         let look = |path: &str| {
             let found = paths.at(path).ok()?;
-            let parameter = found.params.iter().next().map_or("", |(_, value)| value).to_owned();
-            let last_parameter = found.params.iter().last().map_or("", |(_, value)| value).to_owned();
-            Some(Found { route: Arc::clone(found.value), parameter, last_parameter })
+            let parameters = [found.params.iter().next(), found.params.iter().last()];
+            let parameters = parameters.map(|named| named.map_or("", |(_, value)| value).to_owned());
+            Some((Arc::clone(found.value), parameters))
         };
         if let Some(found) = look(path) {
             return Some(found);
@@ -83,7 +76,7 @@ mod tests {
     fn slugs_have_several_segments_and_actions_are_of_one_method() {
         let router = crate::rest::router(true);
         let found = |method: Method, path: &str| {
-            router.find(&method, path).map(|found| (found.route.path, found.parameter))
+            router.find(&method, path).map(|(route, [parameter, _])| (route.path, parameter))
         };
         const LINK: &str = "/rest/v3/short-urls/{shortCode}";
         const VISITS: &str = "/rest/v3/short-urls/{shortCode}/visits";
@@ -117,7 +110,7 @@ mod tests {
             assert_eq!(found(method.clone(), path), expected, "{method} {path}");
         }
         let router = crate::rest::router(false);
-        let shorten = router.find(&Method::GET, "/rest/v3/short-urls/shorten").unwrap();
-        assert_eq!((shorten.route.path, &*shorten.parameter), (LINK, "shorten"));
+        let (shorten, [parameter, _]) = router.find(&Method::GET, "/rest/v3/short-urls/shorten").unwrap();
+        assert_eq!((shorten.path, &*parameter), (LINK, "shorten"));
     }
 }
