@@ -1,14 +1,12 @@
 //! The links API over gRPC (`proto/shortmint/links/v1`), for other services, on a listener of its
 //! own.
 //!
-//! 1. Messages are converted to commands of the application (`messages.rs`), whose use cases also
-//!    serve the REST API. So both APIs accept and refuse the same requests.
-//! 2. Limits per client apply to the peer of the connection, or to the client that a trusted proxy
+//! 1. Limits per client apply to the peer of the connection, or to the client that a trusted proxy
 //!    names (`x-forwarded-for`).
-//! 3. [`Connections`] are limited, and the key of a call is checked before its message is read
+//! 2. [`Connections`] are limited, and the key of a call is checked before its message is read
 //!    ([`admission`]).
-//! 4. What may arrive unread is bounded by the windows ([`GRPC`]).
-//! 5. Health checks and reflection need no key. They are limited, per client and in total
+//! 3. What may arrive unread is bounded by the windows ([`GRPC`]).
+//! 4. Health checks and reflection need no key. They are limited, per client and in total
 //!    ([`CallLayer`]).
 
 mod admission;

@@ -26,7 +26,6 @@ use web::answer;
 /// The header of draft-ietf-httpapi-idempotency-key-header.
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
 const LONG_URL: &str = app::Field::LongUrl.name();
-const PARAMETERS: [&str; 3] = ["apiKey", LONG_URL, "format"];
 
 pub(super) fn routes(has_single_step: bool) -> Vec<Route> {
     let create = Route::new(Method::POST, LINKS, keyed!(Scope::Create, create_short_url))
@@ -41,8 +40,8 @@ pub(super) fn routes(has_single_step: bool) -> Vec<Route> {
         .answers_with_etag::<dto::ChangedShortUrl>("The link: a new one, or the one that an earlier equal request made.")
         .fails(&[Kind::SlugTaken, Kind::TooManyDomains, Kind::Exhausted]);
     let in_one_step = Handler::KeyInQuery(Scope::Create, |call, by| Box::pin(create_in_one_step(call, by)));
-    let in_one_step =
-        Route::new(Method::GET, "/rest/v3/short-urls/shorten", in_one_step).accepts(&PARAMETERS);
+    let in_one_step = Route::new(Method::GET, "/rest/v3/short-urls/shorten", in_one_step)
+        .accepts(&["apiKey", LONG_URL, "format"]);
     [create].into_iter().chain(has_single_step.then_some(in_one_step)).collect()
 }
 

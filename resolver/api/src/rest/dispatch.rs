@@ -20,8 +20,7 @@ use crate::authenticate::check_again;
 use web::Answer;
 
 impl Call {
-    /// Checks the key and its scope, then reads the body, and checks the key again if that took
-    /// long. The body of a call that is refused is left unread.
+    /// Reads the body of a call with a key. That of a call that is refused is left unread.
     pub(super) async fn admit(&mut self, route: &Route, mut body: Incoming) -> Result<(), Problem> {
         if body.is_end_stream() {
             return Ok(());

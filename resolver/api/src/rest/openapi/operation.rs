@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     super::{
-        docs::{Header, Kind},
+        docs::{Header, Kind, TOPICS},
         route::{AnswerDocs, Content, Handler, Route, SchemaOf},
     },
     parameters, problems,
@@ -38,7 +38,8 @@ pub(super) fn describe(
     (requests, answers): (&mut SchemaGenerator, &mut SchemaGenerator),
     parameters: &mut Map<String, Value>,
 ) -> Value {
-    let mut operation = json!({ "operationId": id, "tags": [route.topic.name()], "summary": route.summary });
+    let (_, topic, _) = TOPICS[route.topic as usize];
+    let mut operation = json!({ "operationId": id, "tags": [topic], "summary": route.summary });
     let description = description(route);
     if !description.is_empty() {
         operation["description"] = json!(description);
