@@ -11,14 +11,13 @@
 
 mod admission;
 mod create_stream;
-mod list;
 mod messages;
 mod status;
 
 use std::{pin::pin, sync::Arc, time::Duration};
 
 use admission::{Admission, Admitted, Caller, client_of};
-use app::{AppError, FieldErrors, authorize::require, edit_link::Target};
+use app::{AppError, FieldErrors, authorize::require, edit_link::Target, list_links::ListLinks};
 use create_stream::CreateStreams;
 use futures_util::future::BoxFuture;
 use limits::{
@@ -45,6 +44,8 @@ use crate::{Api, Task, authenticate::check_again};
 
 /// The maximum size of a request in bytes, the same as for bodies of the REST API.
 const MESSAGE_BYTES: usize = 64 * 1024;
+/// The maximum size of a list in bytes. Clients accept messages of 4 MiB by default.
+const LIST_BYTES: u64 = 3 * 1024 * 1024;
 /// The maximum size of a request for health or reflection, in bytes.
 const QUESTION_BYTES: usize = 4 * 1024;
 /// The maximum total size of a call's headers in bytes. They are held for as long as the call
@@ -223,7 +224,7 @@ impl Links for Service {
     ) -> Result<Response<ListLinksResponse>, Status> {
         let by = self.key_of(&request).await?;
         let (request, service) = (messages::list_command(request.into_inner()), self.clone());
-        let listed = async move { list::list(&service.api, request, &by).await };
+        let listed = async move { list(&service.api, request, &by).await };
         let (page, held) = self.to_its_end(Box::pin(listed)).await?;
         let mut answer = Response::new(page);
         if let Some(held) = held {
@@ -231,4 +232,34 @@ impl Links for Service {
         }
         Ok(answer)
     }
+}
+
+/// Reads a page of links that fits one message, with the reservation for its memory.
+async fn list(
+    api: &Api,
+    request: ListLinks,
+    by: &Grant,
+) -> Result<(ListLinksResponse, Option<Held>), AppError> {
+    let listed = api.links.list_links(request, FieldErrors::default(), by).await?;
+    let outlined = fits_message(listed.entries.iter().map(links::Outlined::size).sum())?;
+    let (holder, mut held) = (Account::Key(by.id.0), None);
+    api.budgets.widen(&mut held, holder, outlined)?;
+    let (mut records, mut bytes) = (Vec::with_capacity(listed.entries.len()), 0);
+    for piece in links::pieces(&listed.entries) {
+        let piece = api.links.weigh(piece, by).await?;
+        bytes = fits_message(bytes + piece.iter().map(links::Outlined::size).sum::<u64>())?;
+        api.budgets.widen(&mut held, holder, bytes)?;
+        records.extend(api.links.read_piece(&listed, &piece, by).await?);
+    }
+    let names = api.links.names(&records).await;
+    let links = records.iter().filter_map(|record| messages::link(api, record, &names)).collect();
+    Ok((ListLinksResponse { links, total: listed.total }, held))
+}
+
+fn fits_message(bytes: u64) -> Result<u64, AppError> {
+    if bytes <= LIST_BYTES {
+        return Ok(bytes);
+    }
+    let expected = format!("expected fewer: these links are longer than {LIST_BYTES} bytes together");
+    Err(AppError::invalid("itemsPerPage", expected))
 }

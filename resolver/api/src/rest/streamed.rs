@@ -18,7 +18,6 @@ use super::{
 };
 use crate::{Api, Task, authenticate::is_still_granted};
 
-/// The time that a client has to read a piece.
 const PIECE_TIME: Duration = Duration::from_secs(30);
 /// The time that a client has to read a whole list. One that takes its pieces as slowly as it may
 /// would keep one of few places for days.

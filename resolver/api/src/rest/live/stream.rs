@@ -39,7 +39,6 @@ pub(in super::super) const HEARTBEAT: Duration = Duration::from_secs(15);
 pub(in super::super) const LONGEST: Duration = Duration::from_secs(24 * 3_600);
 /// The time that a client waits before it connects again, in milliseconds.
 pub(in super::super) const RETRY_MS: u32 = 2_000;
-/// The time that a client has to take a piece.
 const PIECE_TIME: Duration = Duration::from_secs(30);
 /// The time in which Shlink's web client ends a stream because of the first event that it was sent,
 /// to begin another one: a page with a hundred thousand visits draws them all before, which takes
