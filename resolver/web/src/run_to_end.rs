@@ -66,14 +66,15 @@ mod tests {
 
     use super::*;
 
-    fn daemon() -> runtime::Runtime {
-        runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap()
+    /// The runtimes of the daemon and of a listener.
+    fn runtimes() -> [runtime::Runtime; 2] {
+        let daemon = runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+        [daemon.unwrap(), runtime::Builder::new_current_thread().enable_all().build().unwrap()]
     }
 
     #[test]
     fn what_its_client_leaves_ends_on_the_other_runtime() {
-        let (daemon, listener) =
-            (daemon(), runtime::Builder::new_current_thread().enable_all().build().unwrap());
+        let [daemon, listener] = runtimes();
         let (go, waiting) = oneshot::channel::<()>();
         let (done, ended) = oneshot::channel();
         let call = RunToEnd::new(daemon.handle(), async move {
@@ -91,8 +92,7 @@ mod tests {
 
     #[test]
     fn what_is_awaited_ends_in_place() {
-        let (daemon, listener) =
-            (daemon(), runtime::Builder::new_current_thread().enable_all().build().unwrap());
+        let [daemon, listener] = runtimes();
         let here = RunToEnd::new(daemon.handle(), async { thread::current().id() });
         assert_eq!(listener.block_on(here), Some(thread::current().id()));
         let panics = RunToEnd::new(daemon.handle(), async { panic!("as a test wants") });

@@ -60,7 +60,8 @@ where
         let (begun, method) = (Instant::now(), method_of(request.uri().path()));
         Box::pin(async move {
             let metrics = Arc::clone(&api.metrics);
-            let caller = Caller::of(&api, &request);
+            let key = request.headers().get("x-api-key").map(|key| key.as_bytes().into());
+            let caller = Caller { client: client_of(&api.clients, &request), key };
             let admitted = async {
                 let grant = caller.authenticate(&api).await?;
                 // The bytes of a message, for as long as one may be read.
@@ -78,10 +79,12 @@ where
                     keep_until_sent(answer, (held, long))
                 }
                 Err(error) => {
-                    // The answer may be delayed, so all that it does not need is released first:
-                    // the message, and the key, which may have 8 KiB.
+                    // The answer to too many wrong keys is delayed, so all that it does not need is
+                    // released first: the message, and the key, which may have 8 KiB.
                     drop((request, caller));
-                    hold_back(&error).await;
+                    if let AuthError::TooManyCalls(Refused { share: None, .. }) = &error {
+                        sleep(HELD_BACK).await;
+                    }
                     Status::from(error).into_http()
                 }
             };
@@ -128,19 +131,8 @@ pub(super) struct Caller {
 }
 
 impl Caller {
-    fn of(api: &Api, request: &Request<Body>) -> Self {
-        let key = request.headers().get("x-api-key").map(|key| key.as_bytes().into());
-        Self { client: client_of(&api.clients, request), key }
-    }
-
     pub(super) async fn authenticate(&self, api: &Arc<Api>) -> Result<Grant, AuthError> {
         authenticate(api, self.client, self.key.as_deref()).await.map(|(grant, _)| grant)
-    }
-}
-
-async fn hold_back(error: &AuthError) {
-    if let AuthError::TooManyCalls(Refused { share: None, .. }) = error {
-        sleep(HELD_BACK).await;
     }
 }
 

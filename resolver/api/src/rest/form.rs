@@ -36,10 +36,6 @@ pub(super) fn read(body: &[u8]) -> Result<Bytes, Problem> {
     if body.iter().filter(|byte| **byte == b'&').count() >= FIELDS {
         return Err(Problem::TooManyValues { most: FIELDS as u64 });
     }
-    Ok(as_json(body))
-}
-
-fn as_json(body: &[u8]) -> Bytes {
     let mut fields: Map<String, Value> = Map::new();
     for (name, value) in form_urlencoded::parse(body) {
         let value = if value.is_empty() { Value::Null } else { Value::String(value.into_owned()) };
@@ -54,7 +50,7 @@ fn as_json(body: &[u8]) -> Bytes {
             }
         }
     }
-    Value::Object(fields).to_string().into()
+    Ok(Value::Object(fields).to_string().into())
 }
 
 #[cfg(test)]
