@@ -43,8 +43,8 @@ pub(super) fn routes() -> Vec<Route> {
 /// one before.
 async fn list(call: &Call, by: &Grant) -> Result<Answer, Problem> {
     let api = &call.api;
-    let (query, wrong) = call.query();
-    let (request, wrong) = request(api, query, wrong);
+    let (query, mut wrong) = call.query();
+    let request = request(api, query, &mut wrong);
     let listed = api.links.list_links(request, wrong, by).await?;
     let Some(piece) = in_one_piece(api, &listed.entries, by).await? else {
         return stream(api, by, "shortUrls", |to| write(listed, to));
@@ -114,9 +114,9 @@ impl Fields for dto::LinkListQuery {
     }
 }
 
-fn request(api: &Api, query: dto::LinkListQuery, mut wrong: FieldErrors) -> (ListLinks, FieldErrors) {
+fn request(api: &Api, query: dto::LinkListQuery, wrong: &mut FieldErrors) -> ListLinks {
     let dates = (query.start_date.as_deref(), query.end_date.as_deref());
-    let (since, until) = time_range(dates, &api.time_zone, &mut wrong);
+    let (since, until) = time_range(dates, &api.time_zone, wrong);
     let page = wrong.note("page", page_number(query.page.as_deref()));
     let per_page = query.items_per_page.map(|text| {
         let size = wrong.note("itemsPerPage", page_size(&text)).flatten();
@@ -141,7 +141,7 @@ fn request(api: &Api, query: dto::LinkListQuery, mut wrong: FieldErrors) -> (Lis
         count_max: None,
         ..Filter::default()
     };
-    let request = ListLinks {
+    ListLinks {
         filter,
         domain: query.domain,
         api_key_name: query.api_key_name,
@@ -149,6 +149,5 @@ fn request(api: &Api, query: dto::LinkListQuery, mut wrong: FieldErrors) -> (Lis
         exclude_tags: query.exclude_tags,
         order_by: query.order_by,
         visits_in: None,
-    };
-    (request, wrong)
+    }
 }
