@@ -71,24 +71,14 @@ impl Calls {
 
     /// Takes a call from a client's budget, before its key is checked.
     pub(crate) fn spend_of_client(&self, client: IpAddr) -> Result<Option<Share>, Refused> {
-        let per_minute = self.limits.per_client;
-        if per_minute == 0 {
-            return Ok(None);
-        }
-        let spent = self.clients.spend(network(client));
-        Share::of("client", per_minute, spent).map(Some)
+        Share::of("client", self.limits.per_client, || self.clients.spend(network(client)))
     }
 
     pub(crate) fn spend_of_key(&self, grant: &Grant) -> Result<Option<Share>, Refused> {
         let per_minute = grant.limits.calls_per_minute.unwrap_or(self.limits.per_key);
-        if per_minute == 0 {
-            return Ok(None);
-        }
-        let spent = self.keys.spend_of(grant.id, per_minute);
-        Share::of("key", per_minute, spent).map(Some)
+        Share::of("key", per_minute, || self.keys.spend_of(grant.id, per_minute))
     }
 
-    /// Gives an attempt back to a client's budget, because its key was valid.
     pub(crate) fn give_back_wrong_key(&self, client: IpAddr) {
         self.wrong_keys.give_back(network(client));
     }
@@ -105,8 +95,16 @@ impl Calls {
 }
 
 impl Share {
-    fn of(policy: &'static str, per_minute: u32, spent: Result<Left, Duration>) -> Result<Self, Refused> {
-        spent.map(|left| Self { policy, per_minute, left }).map_err(|wait| {
+    /// Spends a call of a budget, unless it has no limit.
+    fn of(
+        policy: &'static str,
+        per_minute: u32,
+        spend: impl FnOnce() -> Result<Left, Duration>,
+    ) -> Result<Option<Self>, Refused> {
+        if per_minute == 0 {
+            return Ok(None);
+        }
+        spend().map(|left| Some(Self { policy, per_minute, left })).map_err(|wait| {
             // Of a full minute's worth, everything has to grow back except the remainder.
             let full_in = MINUTE - MINUTE / per_minute + wait;
             let share = Self { policy, per_minute, left: Left { count: 0, full_in } };
@@ -114,7 +112,6 @@ impl Share {
         })
     }
 
-    /// Adds the headers that report the budget.
     pub(crate) fn tell(self, answer: &mut Answer) {
         let Self { policy, per_minute, left } = self;
         let headers = [

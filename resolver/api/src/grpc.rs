@@ -1,30 +1,27 @@
 //! The links API over gRPC (`proto/shortmint/links/v1`), for other services, on a listener of its
 //! own.
 //!
-//! 1. Messages are converted to commands of the application (`messages.rs`), whose use cases also
-//!    serve the REST API. So both APIs accept and refuse the same requests.
-//! 2. Limits per client apply to the peer of the connection, or to the client that a trusted proxy
+//! 1. Limits per client apply to the peer of the connection, or to the client that a trusted proxy
 //!    names (`x-forwarded-for`).
-//! 3. [`Connections`] are limited, and the key of a call is checked before its message is read
+//! 2. [`Connections`] are limited, and the key of a call is checked before its message is read
 //!    ([`admission`]).
-//! 4. What may arrive unread is bounded by the windows ([`GRPC`]).
-//! 5. Health checks and reflection need no key. They are limited, per client and in total
+//! 3. What may arrive unread is bounded by the windows ([`GRPC`]).
+//! 4. Health checks and reflection need no key. They are limited, per client and in total
 //!    ([`CallLayer`]).
 
 mod admission;
 mod create_stream;
-mod list;
 mod messages;
 mod status;
 
-use std::{sync::Arc, time::Duration};
+use std::{pin::pin, sync::Arc, time::Duration};
 
 use admission::{Admission, Admitted, Caller, client_of};
-use app::{AppError, FieldErrors, authorize::require, edit_link::Target};
+use app::{AppError, FieldErrors, authorize::require, edit_link::Target, list_links::ListLinks};
 use create_stream::CreateStreams;
 use futures_util::future::BoxFuture;
 use limits::{
-    Account, Connections, Held, ListenerLimits,
+    Account, Connections, Held, ListenerLimits, Seldom,
     grpc::{CallLayer, incoming},
     http2_windows::GRPC,
 };
@@ -36,7 +33,7 @@ use proto::links::v1::{
     links_server::{Links, LinksServer},
 };
 use status::of_app;
-use tokio::{net::TcpListener, task::JoinError, time::timeout};
+use tokio::{net::TcpListener, time::timeout};
 use tokio_util::sync::CancellationToken;
 use tonic::{
     Request, Response, Status, Streaming,
@@ -47,6 +44,8 @@ use crate::{Api, Task, authenticate::check_again};
 
 /// The maximum size of a request in bytes, the same as for bodies of the REST API.
 const MESSAGE_BYTES: usize = 64 * 1024;
+/// The maximum size of a list in bytes. Clients accept messages of 4 MiB by default.
+const LIST_BYTES: u64 = 3 * 1024 * 1024;
 /// The maximum size of a request for health or reflection, in bytes.
 const QUESTION_BYTES: usize = 4 * 1024;
 /// The maximum total size of a call's headers in bytes. They are held for as long as the call
@@ -57,84 +56,50 @@ const CALL_TIME: Duration = Duration::from_secs(30);
 /// The deadline for calls under way when the server stops.
 const STOP_DEADLINE: Duration = Duration::from_secs(10);
 
-/// The reason why the links API stopped serving.
-#[derive(Debug, thiserror::Error)]
-pub enum ServeError {
-    /// The descriptors of the services cannot be read.
-    #[error("reflection of the links API")]
-    Reflection(#[source] tonic_reflection::server::Error),
-    /// The listener failed.
-    #[error("listener of the links API")]
-    Transport(#[source] transport::Error),
-    /// The server's task has panicked.
-    #[error("server of the links API")]
-    Panicked(#[source] JoinError),
-}
-
 /// Serves until `stop` is cancelled, and then lets the calls under way end within a deadline. The
 /// future is in a box, so that it is compiled here once.
 pub fn serve(
     listener: TcpListener,
     api: Arc<Api>,
     stop: CancellationToken,
-) -> BoxFuture<'static, Result<(), ServeError>> {
-    Box::pin(serve_calls(listener, api, stop))
-}
-
-async fn serve_calls(
-    listener: TcpListener,
-    api: Arc<Api>,
-    stop: CancellationToken,
-) -> Result<(), ServeError> {
-    let (health, health_service) = tonic_health::server::health_reporter();
-    health.set_serving::<LinksServer<Service>>().await;
-    let reflection = tonic_reflection::server::Builder::configure()
-        .register_encoded_file_descriptor_set(proto::DESCRIPTORS)
-        .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
-        .build_v1()
-        .map_err(ServeError::Reflection)?;
-    let proxies = Arc::clone(&api.clients);
-    let connections = Connections::new("grpc", ListenerLimits::grpc(api.connections.grpc));
-    let incoming = incoming(listener, connections.exempting(move |peer| proxies.trusts(peer)), None);
-    let streams = Arc::new(CreateStreams::new(stop.clone()));
-    let links =
-        LinksServer::new(Service { api: Arc::clone(&api), streams }).max_decoding_message_size(MESSAGE_BYTES);
-    let clients = Arc::clone(&api.clients);
-    let calls = CallLayer::new(Arc::new(move |request| client_of(&clients, request)));
-    let health_service = health_service.max_decoding_message_size(QUESTION_BYTES);
-    let reflection = reflection.max_decoding_message_size(QUESTION_BYTES);
-    let server = Server::builder()
-        .timeout(CALL_TIME)
-        .initial_stream_window_size(GRPC.stream)
-        .initial_connection_window_size(GRPC.connection)
-        .http2_keepalive_interval(Some(Duration::from_secs(10)))
-        .http2_keepalive_timeout(Some(Duration::from_secs(5)))
-        .max_concurrent_streams(GRPC.streams)
-        .concurrency_limit_per_connection(GRPC.streams as usize)
-        .http2_max_header_list_size(HEADER_BYTES)
-        .layer(calls)
-        .add_service(Admission::new(api, links))
-        .add_service(health_service)
-        .add_service(reflection)
-        .serve_with_incoming_shutdown(incoming, stop.clone().cancelled_owned());
-    let mut server = tokio::spawn(server);
-    tokio::select! {
-        ended = &mut server => return joined(ended),
-        () = stop.cancelled() => {}
-    }
-    // A silent client can delay a graceful shutdown forever (hyper #4170).
-    let abort = server.abort_handle();
-    match timeout(STOP_DEADLINE, server).await {
-        Ok(ended) => joined(ended),
-        Err(_) => {
-            abort.abort();
-            Ok(())
+) -> BoxFuture<'static, Result<(), transport::Error>> {
+    Box::pin(async move {
+        let (health, health_service) = tonic_health::server::health_reporter();
+        health.set_serving::<LinksServer<Service>>().await;
+        let reflection = tonic_reflection::server::Builder::configure()
+            .register_encoded_file_descriptor_set(proto::DESCRIPTORS)
+            .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+            .build_v1()
+            .expect("the descriptors were written by the compiler of the contracts");
+        let proxies = Arc::clone(&api.clients);
+        let connections = Connections::new("grpc", ListenerLimits::grpc(api.connections.grpc));
+        let incoming = incoming(listener, connections.exempting(move |peer| proxies.trusts(peer)), None);
+        let streams = Arc::new(CreateStreams { stop: stop.clone(), broken: Seldom::default() });
+        let links = LinksServer::new(Service { api: Arc::clone(&api), streams });
+        let clients = Arc::clone(&api.clients);
+        let calls = CallLayer::new(Arc::new(move |request| client_of(&clients, request)));
+        let server = Server::builder()
+            .timeout(CALL_TIME)
+            .initial_stream_window_size(GRPC.stream)
+            .initial_connection_window_size(GRPC.connection)
+            .http2_keepalive_interval(Some(Duration::from_secs(10)))
+            .http2_keepalive_timeout(Some(Duration::from_secs(5)))
+            .max_concurrent_streams(GRPC.streams)
+            .concurrency_limit_per_connection(GRPC.streams as usize)
+            .http2_max_header_list_size(HEADER_BYTES)
+            .layer(calls)
+            .add_service(Admission { api, service: links.max_decoding_message_size(MESSAGE_BYTES) })
+            .add_service(health_service.max_decoding_message_size(QUESTION_BYTES))
+            .add_service(reflection.max_decoding_message_size(QUESTION_BYTES))
+            .serve_with_incoming_shutdown(incoming, stop.clone().cancelled_owned());
+        let mut server = pin!(server);
+        tokio::select! {
+            ended = &mut server => return ended,
+            () = stop.cancelled() => {}
         }
-    }
-}
-
-fn joined(ended: Result<Result<(), transport::Error>, JoinError>) -> Result<(), ServeError> {
-    ended.map_err(ServeError::Panicked)?.map_err(ServeError::Transport)
+        // A silent client can delay a graceful shutdown forever (hyper #4170).
+        timeout(STOP_DEADLINE, server).await.unwrap_or(Ok(()))
+    })
 }
 
 #[derive(Clone)]
@@ -259,7 +224,7 @@ impl Links for Service {
     ) -> Result<Response<ListLinksResponse>, Status> {
         let by = self.key_of(&request).await?;
         let (request, service) = (messages::list_command(request.into_inner()), self.clone());
-        let listed = async move { list::list(&service.api, request, &by).await };
+        let listed = async move { list(&service.api, request, &by).await };
         let (page, held) = self.to_its_end(Box::pin(listed)).await?;
         let mut answer = Response::new(page);
         if let Some(held) = held {
@@ -267,4 +232,34 @@ impl Links for Service {
         }
         Ok(answer)
     }
+}
+
+/// Reads a page of links that fits one message, with the reservation for its memory.
+async fn list(
+    api: &Api,
+    request: ListLinks,
+    by: &Grant,
+) -> Result<(ListLinksResponse, Option<Held>), AppError> {
+    let listed = api.links.list_links(request, FieldErrors::default(), by).await?;
+    let outlined = fits_message(listed.entries.iter().map(links::Outlined::size).sum())?;
+    let (holder, mut held) = (Account::Key(by.id.0), None);
+    api.budgets.widen(&mut held, holder, outlined)?;
+    let (mut records, mut bytes) = (Vec::with_capacity(listed.entries.len()), 0);
+    for piece in links::pieces(&listed.entries) {
+        let piece = api.links.weigh(piece, by).await?;
+        bytes = fits_message(bytes + piece.iter().map(links::Outlined::size).sum::<u64>())?;
+        api.budgets.widen(&mut held, holder, bytes)?;
+        records.extend(api.links.read_piece(&listed, &piece, by).await?);
+    }
+    let names = api.links.names(&records).await;
+    let links = records.iter().filter_map(|record| messages::link(api, record, &names)).collect();
+    Ok((ListLinksResponse { links, total: listed.total }, held))
+}
+
+fn fits_message(bytes: u64) -> Result<u64, AppError> {
+    if bytes <= LIST_BYTES {
+        return Ok(bytes);
+    }
+    let expected = format!("expected fewer: these links are longer than {LIST_BYTES} bytes together");
+    Err(AppError::invalid("itemsPerPage", expected))
 }

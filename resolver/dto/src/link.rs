@@ -13,7 +13,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{DateTime, Flag, Ignored, Number, Patch, Time, VisitsSummary, page::Page, values::inline_schema};
+use super::{DateTime, Flag, Number, Patch, Time, VisitsSummary, page::Page, values::inline_schema};
 pub use bodies::{BatchItem, FillItem, NewShortUrl, ShortUrlEdit};
 
 /// The fields of a link that a caller sets.
@@ -112,34 +112,6 @@ pub struct LinkFields {
     /// One of the reservation's codes.
     #[serde(skip_serializing_if = "Patch::is_absent")]
     pub short_code: Patch<String>,
-
-    /// Ignored, whatever its value: a flag of earlier releases of Shlink, which Shlink's clients
-    /// send.
-    #[serde(skip_serializing)]
-    pub validate_url: Ignored,
-    /// Ignored, whatever its value: redirect rules of earlier releases of Shlink, which Shlink's
-    /// clients send.
-    #[serde(skip_serializing)]
-    pub device_long_urls: Ignored,
-    /// Ignored, whatever its value: a field of Shlink's web client, which Shlink's clients send.
-    #[serde(skip_serializing)]
-    pub title_was_auto_resolved: Ignored,
-    /// Ignored, whatever its value: a field of answers, which Shlink's clients send.
-    #[serde(skip_serializing)]
-    pub short_url: Ignored,
-    /// Ignored, whatever its value: a field of answers, which Shlink's clients send.
-    #[serde(skip_serializing)]
-    pub date_created: Ignored,
-    /// Ignored, whatever its value: a field of answers of earlier releases of Shlink, which
-    /// Shlink's clients send.
-    #[serde(skip_serializing)]
-    pub visits_count: Ignored,
-    /// Ignored, whatever its value: a field of answers, which Shlink's clients send.
-    #[serde(skip_serializing)]
-    pub visits_summary: Ignored,
-    /// Ignored, whatever its value: a field of answers, which Shlink's clients send.
-    #[serde(skip_serializing)]
-    pub has_redirect_rules: Ignored,
 }
 
 inline_schema!(struct StrategyName, json_schema!({ "enum": ["sequence", "hash", null] }));

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use super::{
     Flag, Time,
     page::{PageNumber, PageSize},
+    values::inline_schema,
 };
 
 /// Orders of links, by the field that they are sorted by.
@@ -36,14 +37,14 @@ pub struct LinkListQuery {
     #[serde(rename = "tags[]")]
     pub tags: Vec<String>,
     /// Whether the links have any or all of the tags.
-    #[schemars(extend("default" = "any"))]
-    pub tags_mode: MatchMode,
+    #[schemars(with = "MatchMode", extend("default" = "any"))]
+    pub tags_mode: TagsMode,
     /// Tags that the links do not have.
     #[serde(rename = "excludeTags[]")]
     pub exclude_tags: Vec<String>,
     /// Whether any or all of these tags exclude a link.
-    #[schemars(extend("default" = "any"))]
-    pub exclude_tags_mode: MatchMode,
+    #[schemars(with = "MatchMode", extend("default" = "any"))]
+    pub exclude_tags_mode: TagsMode,
     /// Only links that were created from this time on. RFC 3339, or a date, which means its
     /// beginning.
     #[schemars(with = "Time")]
@@ -70,23 +71,12 @@ pub struct LinkListQuery {
     pub order_by: Option<String>,
 }
 
-/// Whether one of several tags is enough.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-#[schemars(inline)]
-pub enum MatchMode {
-    /// One of the tags is enough.
-    #[default]
-    Any,
-    /// All tags are needed.
-    All,
-}
-
-impl From<MatchMode> for TagsMode {
-    fn from(mode: MatchMode) -> Self {
-        match mode {
-            MatchMode::Any => Self::Any,
-            MatchMode::All => Self::All,
-        }
-    }
-}
+inline_schema!(
+    struct MatchMode,
+    json_schema!({
+        "oneOf": [
+            { "description": "One of the tags is enough.", "type": "string", "const": "any" },
+            { "description": "All tags are needed.", "type": "string", "const": "all" },
+        ],
+    })
+);

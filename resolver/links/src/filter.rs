@@ -2,6 +2,7 @@
 
 use codes::LinkId;
 use jiff::Timestamp;
+use serde::Deserialize;
 
 use super::{DomainId, LongUrl, Record, Slug, Tag};
 use crate::api_key::ApiKeyId;
@@ -56,7 +57,8 @@ pub struct Filter {
 }
 
 /// How several tags are combined.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum TagsMode {
     /// At least one of the tags.
     #[default]

@@ -167,7 +167,7 @@ pub(super) async fn serve_with_hyper(
             if is_held_back(&answer) {
                 from_client(sleep(HELD_BACK)).await;
             }
-            answer.body_mut().set_guard(serving.begin_answer());
+            answer.body_mut().guard = Some(serving.begin_answer());
             // Closed after a stream, because the next head could arrive as slowly as a stream may.
             Ok(begun.finish(&thread, answer, is_streamed))
         })))

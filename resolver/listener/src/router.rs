@@ -31,7 +31,7 @@ pub(super) async fn route(thread: &ListenerThread, visitor: Visitor, request: Re
         answer = thread.service.renderer.write(&headers, uri.path(), answer);
     }
     if route_of(&answer).is_none() {
-        name.clone().set_on(&mut answer);
+        answer.extensions_mut().insert(name.clone());
     }
     answer
 }

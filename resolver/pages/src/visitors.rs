@@ -43,7 +43,7 @@ impl Renderer {
     /// Writes the page that an answer is marked with. Answers without one stay as they are.
     #[must_use]
     pub fn write(&self, headers: &HeaderMap, path: &str, mut answer: Answer) -> Answer {
-        let Some(shown) = VisitorPage::take(&mut answer) else { return answer };
+        let Some(shown) = answer.extensions_mut().remove::<VisitorPage>() else { return answer };
         let preferences = Preferences::of(self, headers);
         let status = answer.status();
         let written = if accepts_html(headers) || matches!(shown, VisitorPage::Password { .. }) {

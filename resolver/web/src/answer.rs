@@ -41,7 +41,7 @@ pub fn empty(status: StatusCode) -> Answer {
 /// has no room for it.
 pub fn charge(budgets: &Budgets, account: Account, answer: &mut Answer) -> Result<(), ExceededShare> {
     if let Some(held) = budgets.room_for(account, answer.body().len() as u64)? {
-        answer.body_mut().hold(held);
+        answer.body_mut().held = Some(held);
     }
     Ok(())
 }

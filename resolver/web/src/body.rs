@@ -29,9 +29,9 @@ pub struct Body {
     /// The pieces that follow, until the channel is closed.
     pieces: Option<mpsc::Receiver<Piece>>,
     /// A reservation in a [`Pool`](limits::Pool), released when the body is dropped.
-    held: Option<Held>,
+    pub held: Option<Held>,
     /// The guard that keeps the connection from counting as idle, dropped with the body.
-    guard: Option<Serving>,
+    pub guard: Option<Serving>,
 }
 
 impl Body {
@@ -49,16 +49,6 @@ impl Body {
     #[expect(clippy::len_without_is_empty, reason = "a stream with a length of 0 is not empty")]
     pub fn len(&self) -> usize {
         self.bytes.len()
-    }
-
-    /// Holds a reservation until the body is dropped.
-    pub fn hold(&mut self, held: Held) {
-        self.held = Some(held);
-    }
-
-    /// Holds the guard of the connection until the whole body was given to it.
-    pub fn set_guard(&mut self, guard: Serving) {
-        self.guard = Some(guard);
     }
 
     #[inline]

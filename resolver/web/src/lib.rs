@@ -17,7 +17,6 @@ pub mod client_limits;
 pub mod request_durations;
 pub mod request_id;
 pub mod run_to_end;
-pub mod server_sent_events;
 pub mod visitor_page;
 pub mod wakeups;
 

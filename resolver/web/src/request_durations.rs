@@ -21,7 +21,7 @@ const HELP: &str =
     "Time from the head of a request to the head of its answer, by route and status of the answer.";
 const BUCKETS: usize = DURATION_BUCKETS.len() + 1;
 
-/// The route of a request, as metrics, logs and traces name it.
+/// The route of a request, as metrics, logs and traces name it; an extension of its answer.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RouteName(Arc<str>);
 
@@ -34,11 +34,6 @@ impl RouteName {
     /// Returns the name.
     pub fn as_str(&self) -> &str {
         &self.0
-    }
-
-    /// Marks an answer as one of this route.
-    pub fn set_on(self, answer: &mut Answer) {
-        answer.extensions_mut().insert(self);
     }
 }
 

@@ -16,11 +16,8 @@ use std::{
 
 use tokio::runtime;
 
-/// The error for a call that panicked. The panic ends only the call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Panicked;
-
-/// A future that continues on another runtime when it is dropped.
+/// A future that continues on another runtime when it is dropped. It ends with `None` if the call
+/// panicked, which ends only the call.
 pub struct RunToEnd<F: Future<Output: Send> + Send + 'static> {
     /// The future; `None` once it has ended.
     future: Option<Pin<Box<F>>>,
@@ -36,24 +33,20 @@ impl<F: Future<Output: Send> + Send + 'static> RunToEnd<F> {
 }
 
 impl<F: Future<Output: Send> + Send + 'static> Future for RunToEnd<F> {
-    type Output = Result<F::Output, Panicked>;
+    type Output = Option<F::Output>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
         let _entered = this.runtime.enter();
         let future = this.future.as_mut().expect("a future must not be polled after it has ended");
         // The future is dropped after a panic and not polled again.
-        match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {
-            Ok(Poll::Pending) => Poll::Pending,
-            Ok(Poll::Ready(output)) => {
-                this.future = None;
-                Poll::Ready(Ok(output))
-            }
-            Err(_) => {
-                this.future = None;
-                Poll::Ready(Err(Panicked))
-            }
-        }
+        let output = match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {
+            Ok(Poll::Pending) => return Poll::Pending,
+            Ok(Poll::Ready(output)) => Some(output),
+            Err(_) => None,
+        };
+        this.future = None;
+        Poll::Ready(output)
     }
 }
 
@@ -73,14 +66,15 @@ mod tests {
 
     use super::*;
 
-    fn daemon() -> runtime::Runtime {
-        runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap()
+    /// The runtimes of the daemon and of a listener.
+    fn runtimes() -> [runtime::Runtime; 2] {
+        let daemon = runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+        [daemon.unwrap(), runtime::Builder::new_current_thread().enable_all().build().unwrap()]
     }
 
     #[test]
     fn what_its_client_leaves_ends_on_the_other_runtime() {
-        let (daemon, listener) =
-            (daemon(), runtime::Builder::new_current_thread().enable_all().build().unwrap());
+        let [daemon, listener] = runtimes();
         let (go, waiting) = oneshot::channel::<()>();
         let (done, ended) = oneshot::channel();
         let call = RunToEnd::new(daemon.handle(), async move {
@@ -98,11 +92,10 @@ mod tests {
 
     #[test]
     fn what_is_awaited_ends_in_place() {
-        let (daemon, listener) =
-            (daemon(), runtime::Builder::new_current_thread().enable_all().build().unwrap());
+        let [daemon, listener] = runtimes();
         let here = RunToEnd::new(daemon.handle(), async { thread::current().id() });
-        assert_eq!(listener.block_on(here), Ok(thread::current().id()));
+        assert_eq!(listener.block_on(here), Some(thread::current().id()));
         let panics = RunToEnd::new(daemon.handle(), async { panic!("as a test wants") });
-        assert_eq!(listener.block_on(panics), Err::<(), _>(Panicked));
+        assert_eq!(listener.block_on(panics), None::<()>);
     }
 }

@@ -71,9 +71,4 @@ impl VisitorPage {
         answer.extensions_mut().insert(self);
         answer
     }
-
-    /// Takes the page from an answer that has one.
-    pub fn take(answer: &mut Answer) -> Option<Self> {
-        answer.extensions_mut().remove()
-    }
 }

@@ -33,14 +33,8 @@ const METHODS: [&str; 6] = ["CreateLink", "CreateLinks", "GetLink", "EditLink", 
 /// A service behind the check of API keys. It adds [`Admitted`] to the extensions of the request.
 #[derive(Clone)]
 pub(super) struct Admission<S> {
-    api: Arc<Api>,
-    service: S,
-}
-
-impl<S> Admission<S> {
-    pub(super) fn new(api: Arc<Api>, service: S) -> Self {
-        Self { api, service }
-    }
+    pub(super) api: Arc<Api>,
+    pub(super) service: S,
 }
 
 impl<S: NamedService> NamedService for Admission<S> {
@@ -66,7 +60,8 @@ where
         let (begun, method) = (Instant::now(), method_of(request.uri().path()));
         Box::pin(async move {
             let metrics = Arc::clone(&api.metrics);
-            let caller = Caller::of(&api, &request);
+            let key = request.headers().get("x-api-key").map(|key| key.as_bytes().into());
+            let caller = Caller { client: client_of(&api.clients, &request), key };
             let admitted = async {
                 let grant = caller.authenticate(&api).await?;
                 // The bytes of a message, for as long as one may be read.
@@ -84,10 +79,12 @@ where
                     keep_until_sent(answer, (held, long))
                 }
                 Err(error) => {
-                    // The answer may be delayed, so all that it does not need is released first:
-                    // the message, and the key, which may have 8 KiB.
+                    // The answer to too many wrong keys is delayed, so all that it does not need is
+                    // released first: the message, and the key, which may have 8 KiB.
                     drop((request, caller));
-                    hold_back(&error).await;
+                    if let AuthError::TooManyCalls(Refused { share: None, .. }) = &error {
+                        sleep(HELD_BACK).await;
+                    }
                     Status::from(error).into_http()
                 }
             };
@@ -110,7 +107,6 @@ fn code_of(answer: &Response<Body>) -> Code {
     answer.headers().get("grpc-status").map_or(Code::Ok, |code| Code::from_bytes(code.as_bytes()))
 }
 
-/// A call with a valid key.
 #[derive(Clone)]
 pub(super) struct Admitted {
     pub(super) grant: Grant,
@@ -128,7 +124,6 @@ impl Admitted {
     }
 }
 
-/// The client of a call and its key.
 #[derive(Clone)]
 pub(super) struct Caller {
     client: IpAddr,
@@ -136,25 +131,11 @@ pub(super) struct Caller {
 }
 
 impl Caller {
-    fn of(api: &Api, request: &Request<Body>) -> Self {
-        let key = request.headers().get("x-api-key").map(|key| key.as_bytes().into());
-        Self { client: client_of(&api.clients, request), key }
-    }
-
     pub(super) async fn authenticate(&self, api: &Arc<Api>) -> Result<Grant, AuthError> {
         authenticate(api, self.client, self.key.as_deref()).await.map(|(grant, _)| grant)
     }
 }
 
-/// Delays the answer to a client with too many wrong keys.
-async fn hold_back(error: &AuthError) {
-    if let AuthError::TooManyCalls(Refused { share: None, .. }) = error {
-        sleep(HELD_BACK).await;
-    }
-}
-
-/// Returns the client of a request: the peer of the connection, or the client that a trusted proxy
-/// names.
 pub(super) fn client_of(clients: &Clients, request: &Request<Body>) -> IpAddr {
     clients.client_of(peer_of(request), request.headers())
 }

@@ -34,17 +34,12 @@ const ANSWERED: &str = "answered";
 
 /// What all streams of creates of a listener share.
 pub(super) struct CreateStreams {
-    stop: CancellationToken,
+    pub(super) stop: CancellationToken,
     /// Streams whose connection or client went away.
-    broken: Seldom,
+    pub(super) broken: Seldom,
 }
 
 impl CreateStreams {
-    pub(super) fn new(stop: CancellationToken) -> Self {
-        Self { stop, broken: Seldom::default() }
-    }
-
-    /// Makes the creates of a stream, and returns their answers.
     pub(super) fn answer<F>(
         self: &Arc<Self>,
         requests: Streaming<CreateLinkRequest>,
@@ -94,7 +89,6 @@ fn result(created: Result<(Link, Held), Status>) -> CreateLinkResult {
     CreateLinkResult { result: Some(result) }
 }
 
-/// The answers of a stream, in the order of its requests.
 pub(super) struct Answers {
     results: Pin<Box<dyn Stream<Item = Result<CreateLinkResult, Status>> + Send>>,
     answered: u64,
@@ -126,7 +120,6 @@ impl Drop for Answers {
     }
 }
 
-/// Returns the status of a stream that ended before its client ended it.
 fn early_end(status: &Status, answered: u64) -> Status {
     let (code, reason) = (status.code(), status.message());
     let rest = match code {

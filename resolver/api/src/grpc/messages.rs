@@ -54,7 +54,6 @@ pub(super) fn create_command(request: CreateLinkRequest) -> Result<CreateLink, S
     })
 }
 
-/// Converts an edit, and names the link that it is for.
 pub(super) fn edit_command(request: EditLinkRequest) -> Result<(Target, LinkFields), Status> {
     let edit = LinkFields {
         long_url: request.long_url.map(Some),
@@ -100,7 +99,6 @@ pub(super) fn link_name(api: &Api, Record { link, .. }: &Record) -> Option<Link>
     Some(Link { short_code, short_url, version: link.version(), ..Link::default() })
 }
 
-/// Returns the message of a link; `None` for a row without a code or slug.
 pub(super) fn link(api: &Api, record: &Record, names: &Names) -> Option<Link> {
     let Record { link, tags } = record;
     let details = link.details.as_deref().cloned().unwrap_or_default();

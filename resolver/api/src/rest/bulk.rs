@@ -42,11 +42,11 @@ use tokio::{
 
 use super::{
     json::JSON,
-    link_fields::{self, SHORT_CODE},
+    link_fields::create_command,
     prelude::*,
-    read::{UNKNOWN, in_order, read_fields},
+    read::{in_order, read_fields},
     route::{Handler, SchemaOf, array_of},
-    split::{Form, ITEM_BYTES, SplitError, Splitter},
+    split::{Form, ITEM_BYTES, Splitter},
 };
 use crate::{Api, authenticate::is_still_granted, calls::Refused};
 use limits::{Account, Pace, TooSlow, budgets::BULK_CALLS};
@@ -108,7 +108,6 @@ pub(super) fn routes() -> Vec<Route> {
     vec![create]
 }
 
-/// Answers a call whose body still arrives.
 pub(super) async fn answer(call: Call, scope: Scope, body: Incoming) -> Answer {
     let created = async {
         let by = call.authorize(scope).await?;
@@ -142,7 +141,6 @@ async fn begin(api: &Arc<Api>, by: &Grant, body: Incoming) -> Result<Answer, Pro
     let (answers, receiver) = mpsc::channel(ANSWERS);
     tokio::spawn(answer_all(reading, first, Writer { form, started: false, written: 0, answers }));
     let mut answer = Answer::new(Body::stream(receiver, call));
-    *answer.status_mut() = StatusCode::OK;
     let kind = if form == Form::Array { JSON } else { NDJSON };
     answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
     Ok(answer)
@@ -182,11 +180,9 @@ async fn answer_all(mut reading: Reading, first: Vec<Item>, mut writer: Writer) 
     reading.discard().await;
 }
 
-/// Reads the body item by item.
 struct Reading {
     api: Arc<Api>,
     by: Grant,
-    /// Number of batches that were begun.
     batches: usize,
     body: Incoming,
     splitter: Splitter,
@@ -198,7 +194,6 @@ struct Reading {
     pace: Pace,
     until: Instant,
     ended: bool,
-    /// The error that ended the body early.
     trouble: Option<String>,
 }
 
@@ -237,7 +232,7 @@ impl Reading {
             self.pace.received(piece.iter().filter(|byte| !byte.is_ascii_whitespace()).count());
             let before = raw.len();
             if let Err(error) = self.splitter.push(&piece, &mut raw) {
-                self.end(&SplitError::to_string(&error));
+                self.end(&error.to_string());
             }
             bytes += raw[before..].iter().map(Bytes::len).sum::<usize>();
         }
@@ -282,7 +277,7 @@ impl Reading {
             draft(&self.api, item, fields, wrong, self.by.id).map_err(|fields| invalid(&fields))
         });
         read.map_err(|mut invalid| {
-            self.told += len_of(&invalid);
+            self.told += written(&invalid).len();
             if self.told > EXPECTED_BYTES {
                 invalid.expected = None;
             }
@@ -308,7 +303,6 @@ impl Reading {
     }
 }
 
-/// Checks the fields of an item: a link of a call for many. Returns those that are wrong.
 pub(super) fn draft(
     api: &Api,
     item: &[u8],
@@ -316,10 +310,7 @@ pub(super) fn draft(
     mut wrong: FieldErrors,
     by: ApiKeyId,
 ) -> Result<Draft, Vec<InvalidField>> {
-    if !fields.short_code.is_absent() {
-        wrong.note::<()>(SHORT_CODE, Err(UNKNOWN.to_owned()));
-    }
-    let request = link_fields::create_command(api, fields, &mut wrong);
+    let request = create_command(api, fields, &mut wrong);
     api.links.check_plain_create(request, wrong, by).map_err(|error| match in_order(error, item) {
         AppError::Invalid(fields) => fields,
         _ => Vec::new(),
@@ -334,21 +325,15 @@ fn result(word: BatchWord) -> BatchResult {
 fn invalid(fields: &[InvalidField]) -> BatchResult {
     let expected = fields.iter().map(|one| (one.field.clone(), one.expected.clone())).collect();
     let all = BatchResult { expected: Some(expected), ..result(BatchWord::Invalid) };
-    if fields.len() <= FIELDS_TOLD && len_of(&all) <= INVALID_BYTES {
+    if fields.len() <= FIELDS_TOLD && written(&all).len() <= INVALID_BYTES {
         return all;
     }
     wrong("(the item)", "expected fewer wrong fields, and shorter ones")
 }
 
-/// Returns the result of an item or a body that is wrong as a whole.
 fn wrong(whole: &str, expected: impl Into<String>) -> BatchResult {
     let expected = BTreeMap::from_iter([(whole.to_owned(), expected.into())]);
     BatchResult { expected: Some(expected), ..result(BatchWord::Invalid) }
-}
-
-/// Returns the length of a result in JSON, in bytes.
-fn len_of(result: &BatchResult) -> usize {
-    written(result).len()
 }
 
 fn written(result: &BatchResult) -> Vec<u8> {
@@ -356,7 +341,6 @@ fn written(result: &BatchResult) -> Vec<u8> {
     serde_json::to_vec(result).unwrap_or_default()
 }
 
-/// Creates the links that may be created. Returns the results in the order of the items.
 async fn create_batch(api: Arc<Api>, items: Vec<Item>) -> Vec<BatchResult> {
     let mut drafts = Vec::with_capacity(items.len());
     let refused = items.into_iter().map(|item| item.map(|draft| drafts.push(draft)).err());
@@ -385,11 +369,9 @@ fn result_of(api: &Api, created: Result<Created, CreateError>) -> BatchResult {
     result(word)
 }
 
-/// Writes results in the form of the body.
 struct Writer {
     form: Form,
     started: bool,
-    /// Length of the results so far, in bytes.
     written: usize,
     answers: mpsc::Sender<Piece>,
 }

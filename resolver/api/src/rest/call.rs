@@ -25,9 +25,6 @@ use crate::{Api, authenticate::authenticate, calls::Share};
 use limits::{Account, Held};
 use web::{Answer, charge};
 
-/// The name of the query parameter and field with a domain.
-const DOMAIN: &str = "domain";
-
 /// One request, its body read.
 pub(super) struct Call {
     pub(super) api: Arc<Api>,
@@ -35,12 +32,10 @@ pub(super) struct Call {
     pub(super) uri: Uri,
     pub(super) headers: HeaderMap,
     pub(super) body: Bytes,
-    /// The parameter of the path, still percent-encoded.
-    pub(super) parameter: String,
-    /// The last parameter of the path, which is the same if there is one only.
-    pub(super) last_parameter: String,
+    /// The first and the last parameter of the path, still percent-encoded: the same if there is
+    /// one only, and empty if there is none.
+    pub(super) parameters: [String; 2],
     pub(super) client: IpAddr,
-    /// The memory account of the body.
     held: Option<Held>,
     /// The key, once it is known. The call keeps its place among those under way when its client
     /// has gone.
@@ -50,7 +45,6 @@ pub(super) struct Call {
 }
 
 impl Call {
-    /// Makes a call of a request's head.
     pub(super) fn new(api: &Arc<Api>, client: IpAddr, head: hyper::http::request::Parts) -> Self {
         Self {
             api: Arc::clone(api),
@@ -58,8 +52,7 @@ impl Call {
             uri: head.uri,
             headers: head.headers,
             body: Bytes::new(),
-            parameter: String::new(),
-            last_parameter: String::new(),
+            parameters: Default::default(),
             client,
             held: None,
             key: OnceLock::new(),
@@ -98,12 +91,11 @@ impl Call {
         }
         if let Some(mut held) = of_body {
             let _ = held.grow_to(answer.body().len() as u64);
-            answer.body_mut().hold(held);
+            answer.body_mut().held = Some(held);
         }
         Ok(())
     }
 
-    /// Adds the caller's rate to the answer.
     pub(super) fn finish(&self, mut answer: Answer) -> Answer {
         if let Some(share) = self.share.get() {
             share.tell(&mut answer);
@@ -118,7 +110,6 @@ impl Call {
         self.authorize_key(key, scope).await
     }
 
-    /// Returns this key if it has this scope.
     pub(super) async fn authorize_key(&self, key: Option<&[u8]>, scope: Scope) -> Result<&Grant, Problem> {
         if self.key.get().is_none() {
             let (grant, share) = authenticate(&self.api, self.client, key).await?;
@@ -134,11 +125,11 @@ impl Call {
     }
 
     pub(super) fn parameter(&self) -> String {
-        percent_decode_str(&self.parameter).decode_utf8_lossy().into_owned()
+        percent_decode_str(&self.parameters[0]).decode_utf8_lossy().into_owned()
     }
 
     pub(super) fn last_parameter(&self) -> String {
-        percent_decode_str(&self.last_parameter).decode_utf8_lossy().into_owned()
+        percent_decode_str(&self.parameters[1]).decode_utf8_lossy().into_owned()
     }
 
     /// Reads the fields of the body. Wrong ones are in the second value.
@@ -161,9 +152,9 @@ impl Call {
     /// Returns the name of the link that the path and the query address. A path that is not UTF-8
     /// addresses none.
     pub(super) fn link(&self) -> Result<LinkName, Problem> {
-        let decoded = percent_decode_str(&self.parameter);
+        let decoded = percent_decode_str(&self.parameters[0]);
         let is_text = decoded.clone().decode_utf8().is_ok();
-        let domain = Query::of(&self.uri).text(DOMAIN).map(str::to_owned);
+        let domain = Query::of(&self.uri).text("domain").map(str::to_owned);
         let name = LinkName { code: decoded.decode_utf8_lossy().into_owned(), domain };
         if is_text { Ok(name) } else { Err(self.api.links.no_link(&name).into()) }
     }
@@ -183,7 +174,6 @@ impl Call {
     }
 }
 
-/// Returns the version that an entity tag of a link stands for.
 fn version(tag: &[u8]) -> Option<u64> {
     std::str::from_utf8(tag).ok()?.strip_prefix('"')?.strip_suffix('"')?.parse().ok()
 }

@@ -15,21 +15,17 @@ use hyper::{
 };
 
 use super::{
-    link_fields::{canonical, read_create},
+    link_fields::{answer_changed, canonical, link_name, read_create},
     prelude::*,
     query::Query,
     read::in_order,
     route::{Handler, LINKS},
-    short_url,
 };
 use web::answer;
 
 /// The header of draft-ietf-httpapi-idempotency-key-header.
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
-/// The parameter with the long URL of a create in one step.
 const LONG_URL: &str = app::Field::LongUrl.name();
-/// The parameters of the create in one step.
-const PARAMETERS: [&str; 3] = ["apiKey", LONG_URL, "format"];
 
 pub(super) fn routes(has_single_step: bool) -> Vec<Route> {
     let create = Route::new(Method::POST, LINKS, keyed!(Scope::Create, create_short_url))
@@ -44,12 +40,11 @@ pub(super) fn routes(has_single_step: bool) -> Vec<Route> {
         .answers_with_etag::<dto::ChangedShortUrl>("The link: a new one, or the one that an earlier equal request made.")
         .fails(&[Kind::SlugTaken, Kind::TooManyDomains, Kind::Exhausted]);
     let in_one_step = Handler::KeyInQuery(Scope::Create, |call, by| Box::pin(create_in_one_step(call, by)));
-    let in_one_step =
-        Route::new(Method::GET, "/rest/v3/short-urls/shorten", in_one_step).accepts(&PARAMETERS);
+    let in_one_step = Route::new(Method::GET, "/rest/v3/short-urls/shorten", in_one_step)
+        .accepts(&["apiKey", LONG_URL, "format"]);
     [create].into_iter().chain(has_single_step.then_some(in_one_step)).collect()
 }
 
-/// Creates a link. Shlink answers 200, not 201.
 async fn create_short_url(call: &Call, by: &Grant) -> Result<Answer, Problem> {
     let api = &*call.api;
     let key = call.headers.get(IDEMPOTENCY_KEY).map(HeaderValue::as_bytes);
@@ -58,10 +53,9 @@ async fn create_short_url(call: &Call, by: &Grant) -> Result<Answer, Problem> {
     let (request, wrong) = read_create(api, &call.body)?;
     let created = api.links.create_link(request, idempotency, wrong, by).await;
     let record = created.map_err(|error| in_order(error, &call.body))?;
-    short_url::changed(api, &record, by).await
+    answer_changed(api, &record, by).await
 }
 
-/// Creates a link, and answers with it or with its short URL alone.
 async fn create_in_one_step(call: &Call, by: &Grant) -> Result<Answer, Problem> {
     let (api, query) = (&*call.api, &Query::of(&call.uri));
     let long_url = query.text(LONG_URL).map(|url| Some(url.to_owned()));
@@ -69,12 +63,11 @@ async fn create_in_one_step(call: &Call, by: &Grant) -> Result<Answer, Problem> 
     let request = CreateLink { fields, ..CreateLink::default() };
     let record = api.links.create_link(request, None, FieldErrors::default(), by).await?;
     if !wants_text(query, &call.headers) {
-        return short_url::changed(api, &record, by).await;
+        return answer_changed(api, &record, by).await;
     }
-    let name = api.lookup.name_of(&record.link).ok_or(Problem::INTERNAL)?;
-    let short_url = format!("{}/{name}", api.base(record.link.domain()));
+    let name = link_name(api, &record).ok_or(Problem::INTERNAL)?;
     // Shlink's media type, to the letter. Minted codes are ASCII.
-    Ok(answer(StatusCode::OK, "text/plain", short_url))
+    Ok(answer(StatusCode::OK, "text/plain", name.short_url))
 }
 
 /// Returns whether the answer is to be text. As in Shlink, the query decides, or else the first

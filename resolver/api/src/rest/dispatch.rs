@@ -15,14 +15,12 @@ use super::{
     problem::Problem,
     query::Query,
     route::{Handler, Route},
-    router::NamedRoute,
 };
 use crate::authenticate::check_again;
 use web::Answer;
 
 impl Call {
-    /// Checks the key and its scope, then reads the body, and checks the key again if that took
-    /// long. The body of a call that is refused is left unread.
+    /// Reads the body of a call with a key. That of a call that is refused is left unread.
     pub(super) async fn admit(&mut self, route: &Route, mut body: Incoming) -> Result<(), Problem> {
         if body.is_end_stream() {
             return Ok(());
@@ -42,9 +40,8 @@ impl Call {
         Ok(check_again(&self.api, by, begun).await?)
     }
 
-    /// Runs the handler of a route, and completes the answer.
-    pub(super) async fn answer(mut self, named: Arc<NamedRoute>) -> Answer {
-        let executed = self.execute(&named).await;
+    pub(super) async fn answer(mut self, route: Arc<Route>) -> Answer {
+        let executed = self.execute(&route).await;
         let kept = executed.and_then(|mut answer| self.keep(&mut answer).map(|()| answer));
         self.finish(kept.unwrap_or_else(Problem::into_answer))
     }
@@ -55,9 +52,9 @@ impl Call {
         if self.uri.query().is_none() { Ok(()) } else { Query::of(&self.uri).check_names(known) }
     }
 
-    async fn execute(&self, named: &NamedRoute) -> Result<Answer, Problem> {
-        let known = &named.parameters;
-        match named.route.handler {
+    async fn execute(&self, route: &Route) -> Result<Answer, Problem> {
+        let known = &route.parameters;
+        match route.handler {
             Handler::Open(handler) => handler(self).await,
             Handler::Keyed(scope, handler) => {
                 let by = self.authorize(scope).await?;

@@ -49,12 +49,6 @@ pub(super) const TOPICS: [(Topic, &str, &str); 9] = [
     (Topic::Service, "Service", "The service itself."),
 ];
 
-impl Topic {
-    pub(super) fn name(self) -> &'static str {
-        TOPICS[self as usize].1
-    }
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Header {
     IfMatch,

@@ -78,7 +78,6 @@ fn redirects(of: &Redirects) -> dto::DomainRedirects<'_> {
     }
 }
 
-/// Edits the redirects of a domain. As in Shlink, an unknown domain is added.
 async fn edit_redirects(call: &Call, by: &Grant) -> Result<Answer, Problem> {
     let links = &call.api.links;
     let (fields, mut wrong): (dto::DomainRedirectsEdit, FieldErrors) = call.fields()?;
@@ -121,7 +120,7 @@ async fn edit(call: &Call, by: &Grant) -> Result<Answer, Problem> {
 }
 
 async fn remove(call: &Call, by: &Grant) -> Result<Answer, Problem> {
-    if call.parameter == "redirects" {
+    if call.parameters[0] == "redirects" {
         return Err(call.no_route());
     }
     call.api.links.remove_domain(&call.parameter(), by).await?;

@@ -22,7 +22,9 @@ const FORM: &[u8] = b"application/x-www-form-urlencoded";
 /// Returns whether a body is a form. JSON with the media type of a form is JSON: curl sends it that
 /// way by default.
 pub(super) fn is_one(headers: &HeaderMap, body: &[u8]) -> bool {
-    is_form(headers) && !matches!(body.trim_ascii_start().first(), None | Some(b'{' | b'['))
+    let kind = headers.get(CONTENT_TYPE).map_or(&b""[..], HeaderValue::as_bytes);
+    let is_form = kind.get(..FORM.len()).is_some_and(|kind| kind.eq_ignore_ascii_case(FORM));
+    is_form && !matches!(body.trim_ascii_start().first(), None | Some(b'{' | b'['))
 }
 
 /// Converts a form to equivalent JSON. An empty field is null. A form that is too long is refused
@@ -31,18 +33,9 @@ pub(super) fn read(body: &[u8]) -> Result<Bytes, Problem> {
     if body.len() > BYTES {
         return Err(Problem::BodyTooLarge { limit: BYTES });
     }
-    if fields(body) > FIELDS {
+    if body.iter().filter(|byte| **byte == b'&').count() >= FIELDS {
         return Err(Problem::TooManyValues { most: FIELDS as u64 });
     }
-    Ok(as_json(body))
-}
-
-/// Returns an upper bound of the number of fields.
-fn fields(body: &[u8]) -> usize {
-    body.iter().filter(|byte| **byte == b'&').count() + 1
-}
-
-fn as_json(body: &[u8]) -> Bytes {
     let mut fields: Map<String, Value> = Map::new();
     for (name, value) in form_urlencoded::parse(body) {
         let value = if value.is_empty() { Value::Null } else { Value::String(value.into_owned()) };
@@ -57,12 +50,7 @@ fn as_json(body: &[u8]) -> Bytes {
             }
         }
     }
-    Value::Object(fields).to_string().into()
-}
-
-fn is_form(headers: &HeaderMap) -> bool {
-    let kind = headers.get(CONTENT_TYPE).map_or(&b""[..], HeaderValue::as_bytes);
-    kind.get(..FORM.len()).is_some_and(|kind| kind.eq_ignore_ascii_case(FORM))
+    Ok(Value::Object(fields).to_string().into())
 }
 
 #[cfg(test)]

@@ -2,7 +2,11 @@
 
 use links::Block;
 
-use super::{link_fields::read_edit, prelude::*, read::in_order, short_url};
+use super::{
+    link_fields::{answer_changed, answer_with, read_edit},
+    prelude::*,
+    read::in_order,
+};
 
 const LINK: &str = "/rest/v3/short-urls/{shortCode}";
 const MOVE: &str = "/rest/v3/short-urls/{shortCode}/move";
@@ -68,13 +72,13 @@ async fn get(call: &Call, by: &Grant) -> Result<Answer, Problem> {
     let record = links.get_link(&call.link()?, by).await?;
     let visits = links.visit_totals(&[record.link.id], by).await?;
     let visits = visits.get(&record.link.id).copied().unwrap_or_default();
-    short_url::answer_with(&call.api, &record, &links.names(std::slice::from_ref(&record)).await, visits)
+    answer_with(&call.api, &record, &links.names(std::slice::from_ref(&record)).await, visits)
 }
 
 async fn edit(call: &Call, by: &Grant) -> Result<Answer, Problem> {
     let (edit, wrong) = read_edit(&call.api, &call.body)?;
     let edited = call.api.links.edit_link(&call.target()?, edit, wrong, by).await;
-    short_url::changed(&call.api, &edited.map_err(|error| in_order(error, &call.body))?, by).await
+    answer_changed(&call.api, &edited.map_err(|error| in_order(error, &call.body))?, by).await
 }
 
 async fn delete(call: &Call, by: &Grant) -> Result<Answer, Problem> {
@@ -83,21 +87,21 @@ async fn delete(call: &Call, by: &Grant) -> Result<Answer, Problem> {
 }
 
 async fn restore(call: &Call, by: &Grant) -> Result<Answer, Problem> {
-    short_url::changed(&call.api, &call.api.links.restore_link(&call.link()?, by).await?, by).await
+    answer_changed(&call.api, &call.api.links.restore_link(&call.link()?, by).await?, by).await
 }
 
 async fn relocate(call: &Call, by: &Grant) -> Result<Answer, Problem> {
     let (dto::MoveShortUrl { domain }, wrong) = call.fields()?;
     let moved = call.api.links.move_link(&call.target()?, domain.as_deref(), wrong, by).await?;
-    short_url::changed(&call.api, &moved, by).await
+    answer_changed(&call.api, &moved, by).await
 }
 
 async fn block(call: &Call, by: &Grant) -> Result<Answer, Problem> {
     let (dto::NewTakedown { reason }, wrong) = call.fields()?;
     let blocked = call.api.links.block_link(&call.link()?, reason.as_deref(), wrong, by).await?;
-    short_url::changed(&call.api, &blocked, by).await
+    answer_changed(&call.api, &blocked, by).await
 }
 
 async fn unblock(call: &Call, by: &Grant) -> Result<Answer, Problem> {
-    short_url::changed(&call.api, &call.api.links.unblock_link(&call.link()?, by).await?, by).await
+    answer_changed(&call.api, &call.api.links.unblock_link(&call.link()?, by).await?, by).await
 }

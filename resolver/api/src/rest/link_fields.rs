@@ -3,22 +3,26 @@
 
 use app::{Field, FieldErrors, LinkFields, create_link::CreateLink, key_names::Names, time::read_time};
 use dto::{Flag, Number, Patch, Time};
-use links::{Record, Tag};
+use hyper::header::{ETAG, HeaderValue};
+use links::{Record, Tag, api_key::Grant};
 use serde_json::{Map, Value};
 use store::VisitTotals;
 
 use super::{
-    json::atom,
+    json::{atom, json},
     problem::Problem,
-    read::{Fields, UNKNOWN, object, parse, read_each, read_fields},
+    read::{Fields, UNKNOWN, object, read_fields, read_object},
     visit_json::summary,
 };
 use crate::Api;
+use web::Answer;
 
 /// The field with a reserved code, which only fills take.
 pub(super) const SHORT_CODE: &str = "shortCode";
 
 impl Fields for dto::LinkFields {
+    const IGNORED: &[&str] = &dto::LinkFields::IGNORED;
+
     fn expected(field: &str) -> String {
         Field::parse(field).map_or_else(|| Self::refused(field), Field::expected)
     }
@@ -32,43 +36,30 @@ impl Fields for dto::LinkFields {
 }
 
 pub(super) fn read_create(api: &Api, body: &[u8]) -> Result<(CreateLink, FieldErrors), Problem> {
-    let (mut fields, mut wrong) = read_fields::<dto::LinkFields>(body)?;
-    if !std::mem::take(&mut fields.short_code).is_absent() {
-        wrong.note::<()>(SHORT_CODE, Err(UNKNOWN.to_owned()));
-    }
+    let (fields, mut wrong) = read_fields(body)?;
     let command = create_command(api, fields, &mut wrong);
     Ok((command, wrong))
 }
 
 /// Reads the body of an edit. Some fields of a create are ignored, others refused.
 pub(super) fn read_edit(api: &Api, body: &[u8]) -> Result<(LinkFields, FieldErrors), Problem> {
-    let mut wrong = FieldErrors::default();
-    let fields = match parse::<dto::LinkFields>(body) {
-        Some(fields) => fields,
-        None => {
-            let mut fields = object(body)?;
-            fields.retain(|name, _| {
-                let is_refused = dto::LinkFields::REFUSED_IN_EDITS.contains(&name.as_str());
-                if is_refused {
-                    wrong.note::<()>(name, Err(UNKNOWN.to_owned()));
-                }
-                !is_refused && !dto::LinkFields::IGNORED_IN_EDITS.contains(&name.as_str())
-            });
-            read_each(fields, &mut wrong)
-        }
-    };
-    for (field, is_absent) in
-        [(Field::Keyspace, fields.keyspace.is_absent()), (Field::Strategy, fields.strategy.is_absent())]
-    {
-        if !is_absent {
-            wrong.note::<()>(field.name(), Err(UNKNOWN.to_owned()));
-        }
+    let mut fields = object(body)?;
+    fields.retain(|name, _| !dto::LinkFields::IGNORED_IN_EDITS.contains(&name.as_str()));
+    let mut refused = dto::LinkFields::REFUSED_IN_EDITS.to_vec();
+    refused.retain(|name| fields.shift_remove(*name).is_some());
+    let (fields, mut wrong) = read_object(fields);
+    for name in refused {
+        wrong.note::<()>(name, Err(UNKNOWN.to_owned()));
     }
     let edit = link_fields(api, fields, &mut wrong);
     Ok((edit, wrong))
 }
 
+/// Converts the fields of a create. A reserved code is none of them: a fill has taken it before.
 pub(super) fn create_command(api: &Api, mut fields: dto::LinkFields, wrong: &mut FieldErrors) -> CreateLink {
+    if !fields.short_code.is_absent() {
+        wrong.note::<()>(SHORT_CODE, Err(UNKNOWN.to_owned()));
+    }
     let text = |field: &mut Patch<String>| std::mem::take(field).value();
     CreateLink {
         custom_slug: text(&mut fields.custom_slug),
@@ -82,7 +73,6 @@ pub(super) fn create_command(api: &Api, mut fields: dto::LinkFields, wrong: &mut
     }
 }
 
-/// Converts the fields that creates and edits share.
 fn link_fields(api: &Api, fields: dto::LinkFields, wrong: &mut FieldErrors) -> LinkFields {
     let number = |field: Patch<Number>| field.change().map(|value| value.map(|Number(number)| number));
     let flag = |field: Patch<Flag>| field.change().map(|value| value.map(|Flag(flag)| flag));
@@ -184,4 +174,32 @@ pub(super) fn short_url<'a>(
         blocked: blocked.map(|block| dto::Takedown { reason: &block.reason, date: atom(block.at) }),
         last_visit: visits.last.map(atom),
     })
+}
+
+/// Answers the call that changed or created a link. A key without the scope `read` gets its name.
+pub(super) async fn answer_changed(api: &Api, record: &Record, by: &Grant) -> Result<Answer, Problem> {
+    if !by.may_read() {
+        let name = link_name(api, record).ok_or(Problem::INTERNAL)?;
+        return Ok(with_etag(json(&dto::ChangedShortUrl::Name(name)), record));
+    }
+    let names = api.links.names_for(record, by).await;
+    let visits = api.links.visit_totals_of(record).await;
+    answer_with(api, record, &names, visits)
+}
+
+pub(super) fn answer_with(
+    api: &Api,
+    record: &Record,
+    names: &Names,
+    visits: VisitTotals,
+) -> Result<Answer, Problem> {
+    let shown = short_url(api, record, names, visits).ok_or(Problem::INTERNAL)?;
+    Ok(with_etag(json(&shown), record))
+}
+
+fn with_etag(mut answer: Answer, record: &Record) -> Answer {
+    if let Ok(tag) = HeaderValue::try_from(format!("\"{}\"", record.link.version())) {
+        answer.headers_mut().insert(ETAG, tag);
+    }
+    answer
 }

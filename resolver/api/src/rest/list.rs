@@ -9,7 +9,6 @@ use std::{collections::HashMap, sync::Arc};
 use app::{
     AppError,
     list_links::{ListLinks, ListedLinks},
-    time::read_time,
 };
 use codes::LinkId;
 use dto::Flag;
@@ -20,6 +19,7 @@ use super::{
     link_fields::short_url,
     pagination::{Paging, page_number, page_size, pagination},
     prelude::*,
+    read::time_range,
     route::LINKS,
     streamed::{Pieces, stream},
 };
@@ -43,8 +43,8 @@ pub(super) fn routes() -> Vec<Route> {
 /// one before.
 async fn list(call: &Call, by: &Grant) -> Result<Answer, Problem> {
     let api = &call.api;
-    let (query, wrong) = call.query();
-    let (request, wrong) = request(api, query, wrong);
+    let (query, mut wrong) = call.query();
+    let request = request(api, query, &mut wrong);
     let listed = api.links.list_links(request, wrong, by).await?;
     let Some(piece) = in_one_piece(api, &listed.entries, by).await? else {
         return stream(api, by, "shortUrls", |to| write(listed, to));
@@ -88,7 +88,6 @@ async fn in_one_piece(
     Ok(is_one.then_some(piece))
 }
 
-/// Writes a list piece by piece.
 async fn write(listed: ListedLinks, mut to: Pieces) -> Result<(), BrokenOff> {
     let (api, by) = (Arc::clone(&to.api), to.by.clone());
     for piece in links::pieces(&listed.entries) {
@@ -115,12 +114,9 @@ impl Fields for dto::LinkListQuery {
     }
 }
 
-fn request(api: &Api, query: dto::LinkListQuery, mut wrong: FieldErrors) -> (ListLinks, FieldErrors) {
-    let mut time = |name, text: Option<String>| {
-        let read = text.map(|text| read_time(&text, &api.time_zone)).transpose();
-        wrong.note(name, read).flatten()
-    };
-    let (since, until) = (time("startDate", query.start_date), time("endDate", query.end_date));
+fn request(api: &Api, query: dto::LinkListQuery, wrong: &mut FieldErrors) -> ListLinks {
+    let dates = (query.start_date.as_deref(), query.end_date.as_deref());
+    let (since, until) = time_range(dates, &api.time_zone, wrong);
     let page = wrong.note("page", page_number(query.page.as_deref()));
     let per_page = query.items_per_page.map(|text| {
         let size = wrong.note("itemsPerPage", page_size(&text)).flatten();
@@ -134,8 +130,8 @@ fn request(api: &Api, query: dto::LinkListQuery, mut wrong: FieldErrors) -> (Lis
         per_page,
         search: query.search_term,
         long_url: query.long_url.map(LongUrl::from_stored),
-        tags_mode: query.tags_mode.into(),
-        exclude_tags_mode: query.exclude_tags_mode.into(),
+        tags_mode: query.tags_mode,
+        exclude_tags_mode: query.exclude_tags_mode,
         since,
         until,
         deleted,
@@ -145,7 +141,7 @@ fn request(api: &Api, query: dto::LinkListQuery, mut wrong: FieldErrors) -> (Lis
         count_max: None,
         ..Filter::default()
     };
-    let request = ListLinks {
+    ListLinks {
         filter,
         domain: query.domain,
         api_key_name: query.api_key_name,
@@ -153,6 +149,5 @@ fn request(api: &Api, query: dto::LinkListQuery, mut wrong: FieldErrors) -> (Lis
         exclude_tags: query.exclude_tags,
         order_by: query.order_by,
         visits_in: None,
-    };
-    (request, wrong)
+    }
 }

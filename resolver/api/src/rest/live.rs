@@ -11,18 +11,18 @@ use app::{
     live::{LiveFilter, SUBSCRIPTIONS_OF_CLIENT, Start, Topics},
 };
 use dto::{Flag, LiveVisitsQuery};
-use hyper::HeaderMap;
+use hyper::{HeaderMap, header::HeaderName};
 use links::Tag;
 use schemars::SchemaGenerator;
 use visits::VisitId;
 
 use super::{prelude::*, route::SchemaOf};
 use message::Dialect;
-use stream::{HEARTBEAT, LONGEST, Opening, RETRY_MS};
-use web::server_sent_events::{self, EVENT_STREAM};
+use stream::{EVENT_STREAM, HEARTBEAT, LONGEST, RETRY_MS};
 
-/// The header with the id of the last event that a client has received.
-const LAST_EVENT_ID: &str = "last-event-id";
+/// The header with the id of the last event that a client has received, or of the one before the
+/// first that it is sent.
+pub(super) const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
 pub(super) fn routes() -> Vec<Route> {
     let events: SchemaOf = SchemaGenerator::subschema_for::<dto::LiveVisit>;
@@ -58,11 +58,10 @@ async fn watch(call: &Call, by: &Grant) -> Result<Answer, Problem> {
     wrong.finish()?;
     let filter = filter(call, query, by).await?;
     if call.method == Method::HEAD {
-        return Ok(server_sent_events::head());
+        return Ok(stream::head());
     }
     let start = Start { since: last_event_id(&call.headers), resumption: None };
-    let opening = Opening { dialect: Dialect::Live, filter, start, open_for: LONGEST };
-    opening.open(&call.api, live, call.client).map(|(answer, _)| answer)
+    stream::open(call, live, Dialect::Live, filter, start, LONGEST).map(|(answer, _)| answer)
 }
 
 /// Returns the visits that a query asks for. What it names has to exist.

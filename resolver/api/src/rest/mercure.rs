@@ -29,8 +29,7 @@ use futures_util::future::BoxFuture;
 use hyper::{
     HeaderMap, Request,
     body::Incoming,
-    header::{ALLOW, AUTHORIZATION, COOKIE, HeaderName, HeaderValue, ORIGIN},
-    http::request::Parts,
+    header::{ALLOW, AUTHORIZATION, COOKIE, HeaderValue, ORIGIN},
 };
 use jiff::{SignedDuration, Timestamp};
 use url::form_urlencoded;
@@ -39,15 +38,14 @@ use visits::VisitId;
 use super::{
     cors, finish,
     json::atom,
-    live::{last_event_id, message::Dialect, stream::Opening, visit_id},
+    live::{LAST_EVENT_ID, last_event_id, message::Dialect, stream, visit_id},
     prelude::*,
 };
 use crate::{
     Api, Task,
     authenticate::{AuthError, find_grant},
 };
-use token::Claims;
-use web::{TEXT, answer, hold_back, server_sent_events};
+use web::{TEXT, answer, hold_back};
 
 /// The path of the hub.
 pub const HUB: &str = "/.well-known/mercure";
@@ -56,10 +54,7 @@ const TOKEN_LIFE: SignedDuration = SignedDuration::from_hours(24);
 const NO_TOKEN: &str = "no token: take one from /rest/v3/mercure-info, and send it in the header Authorization or as \
     the parameter authorization";
 const NO_KEY: &str = "the API key of the token is revoked, has expired or was rotated: ask for another token";
-/// The cookie that may hold the token.
 const TOKEN_COOKIE: &str = "mercureAuthorization";
-/// The header of an answer that names the event before the first one that is sent.
-const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 /// The value of [`LAST_EVENT_ID`] if that is not known, or to ask for all that is kept.
 const EARLIEST: &str = "earliest";
 
@@ -81,7 +76,7 @@ async fn mercure_info(call: &Call, by: &Grant) -> Result<Answer, Problem> {
     require(by, Scope::Visits)?;
     let now = call.api.domain_cache.now();
     let expires_at = now.checked_add(TOKEN_LIFE).unwrap_or(Timestamp::MAX);
-    let token = token::sign(secret(live).await?, &Claims::new(by, now, expires_at));
+    let token = token::sign(secret(live).await?, by, now, expires_at);
     let mercure_hub_url = format!("{}{HUB}", call.api.public_url);
     Ok(json(&dto::MercureInfo { mercure_hub_url, token, jwt_expiration: atom(expires_at) }))
 }
@@ -95,9 +90,7 @@ async fn secret(live: &LiveVisits) -> Result<&app::live::TokenSecret, Problem> {
 
 #[derive(Debug)]
 enum HubError {
-    /// A status and its reason.
     Refused(StatusCode, String),
-    /// The refusal of a call.
     Call(Problem),
 }
 
@@ -127,93 +120,78 @@ impl HubError {
 
 /// Answers a request to the hub. The future is in a box, so that it is compiled here once.
 pub fn hub(api: &Arc<Api>, client: IpAddr, request: Request<Incoming>) -> BoxFuture<'_, Answer> {
-    Box::pin(answer_hub(api, client, request))
+    Box::pin(async move {
+        let (head, _unread) = request.into_parts();
+        if head.method == Method::OPTIONS {
+            return cors::preflight(&head.headers);
+        }
+        let is_cross_origin = head.headers.contains_key(ORIGIN);
+        let call = Call::new(api, client, head);
+        // Away from the listener's thread, because keys are looked up in the database.
+        let task: Task<Answer> =
+            Box::pin(async move { answer_hub(&call).await.unwrap_or_else(HubError::into_answer) });
+        let answer = api.runtime.spawn(in_current(task)).await;
+        finish(api, answer.unwrap_or_else(|_| Problem::INTERNAL.into_answer()), is_cross_origin)
+    })
 }
 
-async fn answer_hub(api: &Arc<Api>, client: IpAddr, request: Request<Incoming>) -> Answer {
-    let (head, _unread) = request.into_parts();
-    if head.method == Method::OPTIONS {
-        return cors::preflight(&head.headers);
+async fn answer_hub(call: &Call) -> Result<Answer, HubError> {
+    let refused = |status, reason: &str| HubError::Refused(status, reason.to_owned());
+    let no_hub = || refused(StatusCode::NOT_FOUND, "visits are not stored: there are no updates");
+    let live = call.api.live.as_ref().ok_or_else(no_hub)?;
+    if !matches!(call.method, Method::GET | Method::HEAD) {
+        let reason = "updates are not published here: use GET";
+        return Err(refused(StatusCode::METHOD_NOT_ALLOWED, reason));
     }
-    let is_cross_origin = head.headers.contains_key(ORIGIN);
-    let hub = Hub { api: Arc::clone(api), client, head };
-    // Away from the listener's thread, because keys are looked up in the database.
-    let task: Task<Answer> =
-        Box::pin(async move { hub.answer().await.unwrap_or_else(HubError::into_answer) });
-    let answer = api.runtime.spawn(in_current(task)).await;
-    finish(api, answer.unwrap_or_else(|_| Problem::INTERNAL.into_answer()), is_cross_origin)
+    let (by, open_for, token) = authorize(call, live).await?;
+    let topics = topics::read(parameters(call.uri.query(), "topic"))
+        .map_err(|reason| HubError::Refused(StatusCode::BAD_REQUEST, reason))?;
+    if call.method == Method::HEAD {
+        return Ok(stream::head());
+    }
+    let resumption = Some(live.resumption(&token, &topics));
+    let filter = LiveFilter { by, topics, link: None, tag: None, domain: None };
+    let asked = given_event_id(call);
+    let read = |id: &str| if id == EARLIEST { Some(VisitId::from_stored(0)) } else { visit_id(id) };
+    let since = asked.as_deref().and_then(read);
+    let start = Start { since, resumption };
+    let (mut answer, is_complete) = stream::open(call, live, Dialect::Mercure, filter, start, open_for)?;
+    if let Some(asked) = asked {
+        let known = Some(asked).filter(|_| is_complete && since.is_some());
+        let before = known.and_then(|id| HeaderValue::try_from(id).ok());
+        let earliest = HeaderValue::from_static(EARLIEST);
+        answer.headers_mut().insert(LAST_EVENT_ID, before.unwrap_or(earliest));
+    }
+    Ok(answer)
 }
 
-struct Hub {
-    api: Arc<Api>,
-    client: IpAddr,
-    head: Parts,
+/// Checks the token and its key. Returns the key, how long the token is valid, and the token.
+async fn authorize(call: &Call, live: &LiveVisits) -> Result<(Grant, Duration, String), HubError> {
+    let api = &call.api;
+    let refused = |refused| Problem::from(AuthError::TooManyCalls(refused));
+    api.calls.spend_of_client(call.client).map_err(refused)?;
+    let token = token_of(&call.headers, call.uri.query());
+    let token = token.ok_or_else(|| HubError::unauthorized(NO_TOKEN))?;
+    let now = api.domain_cache.now();
+    let claims = token::verify(secret(live).await?, &token, now).map_err(HubError::unauthorized)?;
+    let (key, number) = claims.key();
+    let found = find_grant(api, key, number).await.map_err(Problem::from)?;
+    let by = found.ok_or_else(|| HubError::unauthorized(NO_KEY))?;
+    let required = [Scope::Read, Scope::Visits].into_iter().try_for_each(|scope| require(&by, scope));
+    required.map_err(Problem::from)?;
+    api.calls.spend_of_key(&by).map_err(refused)?;
+    let left = claims.expires_at().duration_since(now);
+    Ok((by, Duration::try_from(left).unwrap_or_default(), token))
 }
 
-impl Hub {
-    async fn answer(&self) -> Result<Answer, HubError> {
-        let method = &self.head.method;
-        let refused = |status, reason: &str| HubError::Refused(status, reason.to_owned());
-        let no_hub = || refused(StatusCode::NOT_FOUND, "visits are not stored: there are no updates");
-        let live = self.api.live.as_ref().ok_or_else(no_hub)?;
-        if !matches!(*method, Method::GET | Method::HEAD) {
-            let reason = "updates are not published here: use GET";
-            return Err(refused(StatusCode::METHOD_NOT_ALLOWED, reason));
-        }
-        let (by, open_for, token) = self.authorize(live).await?;
-        let topics = topics::read(parameters(self.head.uri.query(), "topic"))
-            .map_err(|reason| HubError::Refused(StatusCode::BAD_REQUEST, reason))?;
-        if *method == Method::HEAD {
-            return Ok(server_sent_events::head());
-        }
-        let resumption = Some(live.resumption(&token, &topics));
-        let filter = LiveFilter { by, topics, link: None, tag: None, domain: None };
-        let asked = self.last_event_id();
-        let since = asked.as_deref().and_then(visit_id_or_earliest);
-        let start = Start { since, resumption };
-        let opening = Opening { dialect: Dialect::Mercure, filter, start, open_for };
-        let (mut answer, is_complete) = opening.open(&self.api, live, self.client)?;
-        if let Some(asked) = asked {
-            let known = Some(asked).filter(|_| is_complete && since.is_some());
-            let before = known.and_then(|id| HeaderValue::try_from(id).ok());
-            let earliest = HeaderValue::from_static(EARLIEST);
-            answer.headers_mut().insert(LAST_EVENT_ID, before.unwrap_or(earliest));
-        }
-        Ok(answer)
+/// Returns the id of the event that the client has received last, as it gives it.
+fn given_event_id(call: &Call) -> Option<String> {
+    if let Some(id) = last_event_id(&call.headers) {
+        return Some(id.get().to_string());
     }
-
-    /// Checks the token and its key. Returns the key, how long the token is valid, and the token.
-    async fn authorize(&self, live: &LiveVisits) -> Result<(Grant, Duration, String), HubError> {
-        let api = &self.api;
-        let refused = |refused| Problem::from(AuthError::TooManyCalls(refused));
-        api.calls.spend_of_client(self.client).map_err(refused)?;
-        let token = token_of(&self.head.headers, self.head.uri.query());
-        let token = token.ok_or_else(|| HubError::unauthorized(NO_TOKEN))?;
-        let now = api.domain_cache.now();
-        let claims = token::verify(secret(live).await?, &token, now).map_err(HubError::unauthorized)?;
-        let (key, number) = claims.key();
-        let found = find_grant(api, key, number).await.map_err(Problem::from)?;
-        let by = found.ok_or_else(|| HubError::unauthorized(NO_KEY))?;
-        let required = [Scope::Read, Scope::Visits].into_iter().try_for_each(|scope| require(&by, scope));
-        required.map_err(Problem::from)?;
-        api.calls.spend_of_key(&by).map_err(refused)?;
-        let left = claims.expires_at().duration_since(now);
-        Ok((by, Duration::try_from(left).unwrap_or_default(), token))
-    }
-
-    /// Returns the id of the event that the client has received last, as it gives it.
-    fn last_event_id(&self) -> Option<String> {
-        if let Some(id) = last_event_id(&self.head.headers) {
-            return Some(id.get().to_string());
-        }
-        // The first is the specification's, the second that of the polyfill of older clients.
-        let query = self.head.uri.query();
-        ["lastEventID", "lastEventId"].into_iter().find_map(|name| parameters(query, name).next())
-    }
-}
-
-fn visit_id_or_earliest(text: &str) -> Option<VisitId> {
-    if text == EARLIEST { Some(VisitId::from_stored(0)) } else { visit_id(text) }
+    // The first is the specification's, the second that of the polyfill of older clients.
+    let query = call.uri.query();
+    ["lastEventID", "lastEventId"].into_iter().find_map(|name| parameters(query, name).next())
 }
 
 fn parameters<'a>(query: Option<&'a str>, name: &'a str) -> impl Iterator<Item = String> + 'a {
@@ -236,6 +214,8 @@ fn token_of(headers: &HeaderMap, query: Option<&str>) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use hyper::header::HeaderName;
+
     use super::*;
 
     fn headers(lines: &[(HeaderName, &'static str)]) -> HeaderMap {

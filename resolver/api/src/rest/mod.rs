@@ -34,7 +34,6 @@ mod reservations;
 mod route;
 mod router;
 mod rules;
-mod short_url;
 mod split;
 mod stats;
 mod streamed;
@@ -64,7 +63,6 @@ pub(crate) use problem::Problem;
 pub use problem::status_of;
 use route::{Handler, LINKS, Route};
 pub use router::Router;
-use router::{Found, NamedRoute};
 use web::{Answer, run_to_end::RunToEnd};
 
 /// A create with a longer body is not parsed on a listener's thread: redirects would wait for it.
@@ -106,30 +104,26 @@ pub fn is_bulk(method: &Method, path: &str) -> bool {
 /// Answers a request for a path below `/rest`. The future is in a box, so that it is compiled here
 /// once.
 pub fn route(api: &Arc<Api>, client: IpAddr, request: Request<Incoming>) -> BoxFuture<'_, Answer> {
-    Box::pin(answer(api, client, request))
+    Box::pin(async move {
+        let (mut head, mut body) = request.into_parts();
+        head.uri = version::address(head.uri);
+        if head.method == Method::OPTIONS {
+            return cors::preflight(&head.headers);
+        }
+        let is_cross_origin = head.headers.contains_key(ORIGIN);
+        let mut call = Call::new(api, client, head);
+        let Some((route, parameters)) = api.router.find(&call.method, call.uri.path()) else {
+            call.leave_unread(&mut body).await;
+            return finish(api, call.no_route().into_answer(), is_cross_origin);
+        };
+        call.parameters = parameters;
+        let mut answer = answer_found(api, call, &route, body).await;
+        answer.extensions_mut().insert(route.name.clone());
+        finish(api, answer, is_cross_origin)
+    })
 }
 
-async fn answer(api: &Arc<Api>, client: IpAddr, request: Request<Incoming>) -> Answer {
-    let (mut head, mut body) = request.into_parts();
-    head.uri = version::address(head.uri);
-    if head.method == Method::OPTIONS {
-        return cors::preflight(&head.headers);
-    }
-    let is_cross_origin = head.headers.contains_key(ORIGIN);
-    let mut call = Call::new(api, client, head);
-    let Some(found) = api.router.find(&call.method, call.uri.path()) else {
-        call.leave_unread(&mut body).await;
-        return finish(api, call.no_route().into_answer(), is_cross_origin);
-    };
-    let Found { named, parameter, last_parameter } = found;
-    (call.parameter, call.last_parameter) = (parameter, last_parameter);
-    let mut answer = answer_found(api, call, &named, body).await;
-    named.name.clone().set_on(&mut answer);
-    finish(api, answer, is_cross_origin)
-}
-
-async fn answer_found(api: &Arc<Api>, mut call: Call, named: &Arc<NamedRoute>, body: Incoming) -> Answer {
-    let route = &named.route;
+async fn answer_found(api: &Arc<Api>, mut call: Call, route: &Arc<Route>, body: Incoming) -> Answer {
     if let Handler::Streamed(scope) = route.handler {
         let task: Task<Answer> = Box::pin(bulk::answer(call, scope, body));
         let answer = api.runtime.spawn(in_current(task)).await;
@@ -140,18 +134,17 @@ async fn answer_found(api: &Arc<Api>, mut call: Call, named: &Arc<NamedRoute>, b
     }
     let is_create = route.path == LINKS && route.method == Method::POST;
     let answer = if is_create && call.body.len() <= IN_PLACE_BYTES {
-        RunToEnd::new(&api.runtime, in_current(call.answer(Arc::clone(named)))).await.map_err(drop)
+        RunToEnd::new(&api.runtime, in_current(call.answer(Arc::clone(route)))).await
     } else {
         // Away from the listener's thread, because long calls must not slow redirects down. A read
         // runs to its end too, even if its client has gone: the database would work on, and the
         // permit of its key must not be free meanwhile.
-        let task: Task<Answer> = Box::pin(call.answer(Arc::clone(named)));
-        api.runtime.spawn(in_current(task)).await.map_err(drop)
+        let task: Task<Answer> = Box::pin(call.answer(Arc::clone(route)));
+        api.runtime.spawn(in_current(task)).await.ok()
     };
-    answer.unwrap_or_else(|_| Problem::INTERNAL.into_answer())
+    answer.unwrap_or_else(|| Problem::INTERNAL.into_answer())
 }
 
-/// Counts and completes an answer.
 fn finish(api: &Api, mut answer: Answer, is_cross_origin: bool) -> Answer {
     if answer.status() == StatusCode::SERVICE_UNAVAILABLE {
         api.metrics.unavailable.increment(1);

@@ -10,8 +10,11 @@ mod operation;
 mod parameters;
 mod problems;
 
+use std::sync::Arc;
+
 use hyper::{Method, StatusCode};
 use links::scope::Scope;
+use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -22,7 +25,8 @@ use super::{
     problem::Problem,
     route::{BODY_BYTES, Handler, Route},
 };
-use operation::{Schemas, describe};
+use operation::{describe, generator};
+pub use problems::problem_schemas;
 use web::{Answer, answer};
 
 pub(super) fn routes() -> Vec<Route> {
@@ -36,28 +40,26 @@ pub(super) fn routes() -> Vec<Route> {
 
 async fn show(call: &Call) -> Result<Answer, Problem> {
     let api = &call.api;
-    let write =
-        || document(api.router.routes.iter().map(|named| &named.route), &api.public_url).to_string().into();
+    let write = || document(&api.router.routes, &api.public_url).to_string().into();
     Ok(answer(StatusCode::OK, JSON, api.openapi.get_or_init(write).clone()))
 }
 
-/// Returns the schemas of all problems, by name, for the reference.
-pub fn problem_schemas() -> Map<String, Value> {
-    problems::schemas()
-}
-
 /// Writes the document. `public_url` is the address that its paths belong to.
-fn document<'a>(routes: impl Iterator<Item = &'a Route>, public_url: &str) -> Value {
-    let (mut schemas, mut parameters, mut paths) = (Schemas::new(), Map::new(), Map::new());
+fn document(routes: &[Arc<Route>], public_url: &str) -> Value {
+    // Requests and answers differ in which fields are required.
+    let mut requests = generator(SchemaSettings::draft2020_12().for_deserialize());
+    let mut answers = generator(SchemaSettings::draft2020_12().for_serialize());
+    let (mut parameters, mut paths) = (Map::new(), Map::new());
     for route in routes {
         let Some(id) = route.id else { continue };
-        let operation = describe(route, id, &mut schemas, &mut parameters);
+        let operation = describe(route, id, (&mut requests, &mut answers), &mut parameters);
         let path = paths.entry(route.path).or_insert_with(|| json!({}));
         path[route.method.as_str().to_ascii_lowercase()] = operation;
     }
     let topics = TOPICS.map(|(_, name, description)| json!({ "name": name, "description": description }));
-    let mut schemas = schemas.all();
-    schemas.extend(problems::schemas());
+    let mut schemas = requests.take_definitions(true);
+    schemas.extend(answers.take_definitions(true));
+    schemas.extend(problem_schemas());
     json!({
         "openapi": "3.1.1",
         "info": {
@@ -119,13 +121,11 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::rest::routes;
 
     fn shown() -> Value {
-        document(routes(true).iter(), "https://s.test")
+        document(&crate::rest::router(true).routes, "https://s.test")
     }
 
-    /// Every `$ref` below a value.
     fn references<'a>(value: &'a Value, found: &mut BTreeSet<&'a str>) {
         match value {
             Value::Object(fields) => {

@@ -5,7 +5,6 @@ use dto::Pagination;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Paging {
-    /// The page, from 1.
     pub(super) page: u64,
     /// The number of items per page; `None` for all.
     pub(super) per_page: Option<u64>,
@@ -54,7 +53,6 @@ pub(super) fn page_size(text: &str) -> Result<Option<u64>, String> {
     }
 }
 
-/// Describes the position of a page. An empty list has one page.
 pub(super) fn pagination(paging: Paging, in_page: usize, total: u64) -> Pagination {
     let per_page = paging.per_page.unwrap_or(total.max(1));
     Pagination {

@@ -8,7 +8,6 @@ use hyper::{
 use serde_json::{Map, Value, json};
 use store::StoreError;
 
-use super::split::SplitError;
 use app::{AppError, Field};
 use limits::ExceededShare;
 
@@ -17,24 +16,15 @@ use web::{Answer, answer, hold_back, retry_later};
 
 #[derive(Debug)]
 pub(crate) enum Problem {
-    /// A use case refused the call, or failed.
     App(AppError),
     MalformedBody,
-    BodyTooLarge {
-        limit: usize,
-    },
-    TooManyValues {
-        most: u64,
-    },
+    BodyTooLarge { limit: usize },
+    TooManyValues { most: u64 },
     SlowBody,
-    /// The call is not authenticated.
     Auth(AuthError),
     NoKeyInQuery,
     NoMercure,
-    NoRoute {
-        method: Method,
-        url: String,
-    },
+    NoRoute { method: Method, url: String },
 }
 
 impl From<AppError> for Problem {
@@ -58,15 +48,6 @@ impl From<StoreError> for Problem {
     }
 }
 
-impl From<SplitError> for Problem {
-    fn from(error: SplitError) -> Self {
-        match error {
-            SplitError::TooLong => Self::invalid("(the array)", error.to_string()),
-            SplitError::Malformed | SplitError::Unfinished => Self::MalformedBody,
-        }
-    }
-}
-
 impl From<ExceededShare> for Problem {
     fn from(spent: ExceededShare) -> Self {
         Self::App(spent.into())
@@ -83,14 +64,12 @@ impl Problem {
 
     pub(super) fn into_answer(self) -> Answer {
         let (status, body) = self.shown();
-        let refused =
-            if let Self::Auth(AuthError::TooManyCalls(refused)) = &self { Some(*refused) } else { None };
         let mut answer = answer(status, "application/problem+json", body.to_string());
         if status == StatusCode::PAYLOAD_TOO_LARGE {
             // The rest of the body would be read as the next request.
             answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         }
-        if let Some(Refused { wait, share }) = refused {
+        if let Self::Auth(AuthError::TooManyCalls(Refused { wait, share })) = &self {
             answer.headers_mut().insert(RETRY_AFTER, HeaderValue::from(wait.as_secs() + 1));
             match share {
                 Some(share) => share.tell(&mut answer),

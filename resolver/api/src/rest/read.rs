@@ -7,19 +7,22 @@
 
 use std::collections::HashMap;
 
-use app::{AppError, FieldErrors, InvalidField};
+use app::{AppError, FieldErrors, InvalidField, time::read_time};
+use jiff::{Timestamp, tz::TimeZone};
 use schemars::{JsonSchema, SchemaGenerator};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
 use super::{problem::Problem, query::Query};
 
-/// The message for a field that the request does not have.
 pub(super) const UNKNOWN: &str = "expected no field of this name";
 
 /// A DTO of a request, whose fields are read one by one if one of them is wrong. Its `Deserialize`
 /// needs `#[serde(default)]`, and its schema names all fields.
 pub(super) trait Fields: DeserializeOwned + Default + JsonSchema {
+    /// Fields that are passed over.
+    const IGNORED: &[&str] = &[];
+
     /// Describes the values that a field takes; as its schema does, unless the type says more.
     fn expected(field: &str) -> String {
         let schema = Self::json_schema(&mut SchemaGenerator::default()).to_value();
@@ -56,44 +59,35 @@ fn described(schema: &Value) -> &'static str {
     }
 }
 
-/// Reads the fields of a JSON object. An empty body is an object without fields. So is an empty
-/// array: that is what PHP writes for an empty object.
+/// Reads the fields of a JSON object; wrong ones are in the second value. An empty body has no
+/// fields. Nor has an empty array: that is what PHP writes for an empty object.
 pub(super) fn read_fields<T: Fields>(body: &[u8]) -> Result<(T, FieldErrors), Problem> {
-    if is_empty(body) {
-        return Ok((T::default(), FieldErrors::default()));
-    }
-    let mut wrong = FieldErrors::default();
-    let fields = match parse(body) {
-        Some(fields) => fields,
-        None => read_each(object(body)?, &mut wrong),
-    };
-    Ok((fields, wrong))
-}
-
-/// Parses a JSON object whose fields are all valid. serde would read an array as the fields in
-/// their order.
-pub(super) fn parse<T: DeserializeOwned>(body: &[u8]) -> Option<T> {
+    // serde would read an array as the fields in their order.
     let is_object = body.trim_ascii_start().first() == Some(&b'{');
-    is_object.then(|| serde_json::from_slice(body).ok()).flatten()
+    match is_object.then(|| serde_json::from_slice(body)) {
+        Some(Ok(fields)) => Ok((fields, FieldErrors::default())),
+        _ => Ok(read_object(object(body)?)),
+    }
 }
 
 /// Parses a JSON object; see [`read_fields`].
 pub(super) fn object(body: &[u8]) -> Result<Map<String, Value>, Problem> {
-    if is_empty(body) {
+    let is_empty_array =
+        || matches!(body.trim_ascii(), [b'[', inside @ .., b']'] if inside.trim_ascii().is_empty());
+    if body.is_empty() || is_empty_array() {
         return Ok(Map::new());
     }
     serde_json::from_slice(body).map_err(|_| Problem::MalformedBody)
 }
 
-fn is_empty(body: &[u8]) -> bool {
-    let is_empty_array =
-        || matches!(body.trim_ascii(), [b'[', inside @ .., b']'] if inside.trim_ascii().is_empty());
-    body.is_empty() || is_empty_array()
-}
-
-/// Like [`read_object`], but records wrong fields beside others.
-pub(super) fn read_each<T: Fields>(fields: Map<String, Value>, wrong: &mut FieldErrors) -> T {
-    let read = |fields| serde_json::from_value(Value::Object(fields));
+/// Reads a parsed object. Wrong fields are in the second value.
+pub(super) fn read_object<T: Fields>(mut fields: Map<String, Value>) -> (T, FieldErrors) {
+    fields.retain(|name, _| !T::IGNORED.contains(&name.as_str()));
+    let read = |fields| serde_json::from_value::<T>(Value::Object(fields));
+    let mut wrong = FieldErrors::default();
+    if let Ok(all) = read(fields.clone()) {
+        return (all, wrong);
+    }
     let mut right = Map::new();
     for (name, value) in fields {
         if wrong.is_full() {
@@ -101,7 +95,7 @@ pub(super) fn read_each<T: Fields>(fields: Map<String, Value>, wrong: &mut Field
         }
         if !T::has(&name) {
             wrong.note::<()>(&name, Err(T::refused(&name)));
-        } else if read(Map::from_iter([(name.clone(), value.clone())])).is_ok_and(|_: T| true) {
+        } else if read(Map::from_iter([(name.clone(), value.clone())])).is_ok() {
             right.insert(name, value);
         } else {
             wrong.note::<()>(&name, Err(T::expected(&name)));
@@ -109,29 +103,33 @@ pub(super) fn read_each<T: Fields>(fields: Map<String, Value>, wrong: &mut Field
     }
     // Fields that are valid one by one are valid together. Should they not be, the request is
     // refused, because an edit without its fields would seem to have been made.
-    read(right).unwrap_or_else(|error| {
+    let read = read(right).unwrap_or_else(|error| {
         wrong.note::<()>("(the fields)", Err(error.to_string()));
         T::default()
-    })
-}
-
-/// Reads a parsed object. Wrong fields are in the second value.
-pub(super) fn read_object<T: Fields>(fields: Map<String, Value>) -> (T, FieldErrors) {
-    let mut wrong = FieldErrors::default();
-    let read = serde_json::from_value(Value::Object(fields.clone()));
-    (read.unwrap_or_else(|_| read_each(fields, &mut wrong)), wrong)
+    });
+    (read, wrong)
 }
 
 /// Reads the parameters of a query. Empty ones, and those of other types, are passed over; unknown
 /// ones were refused before.
 pub(super) fn read_query<T: Fields>(query: &Query) -> (T, FieldErrors) {
-    let fields = query.fields();
-    let read = serde_json::from_value(Value::Object(fields.clone()));
-    let mut wrong = FieldErrors::default();
-    let read = read.unwrap_or_else(|_| {
-        read_each(fields.into_iter().filter(|(name, _)| T::has(name)).collect(), &mut wrong)
-    });
-    (read, wrong)
+    let mut fields = query.fields();
+    if let Ok(read) = serde_json::from_value(Value::Object(fields.clone())) {
+        return (read, FieldErrors::default());
+    }
+    fields.retain(|name, _| T::has(name));
+    read_object(fields)
+}
+
+pub(super) fn time_range(
+    (start, end): (Option<&str>, Option<&str>),
+    zone: &TimeZone,
+    wrong: &mut FieldErrors,
+) -> (Option<Timestamp>, Option<Timestamp>) {
+    let mut time = |name, text: Option<&str>| {
+        wrong.note(name, text.map(|text| read_time(text, zone)).transpose()).flatten()
+    };
+    (time("startDate", start), time("endDate", end))
 }
 
 /// Sorts the wrong fields that an error names by their places in the request. The long URL comes

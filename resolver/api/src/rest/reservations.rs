@@ -94,7 +94,6 @@ async fn create(call: &Call, by: &Grant) -> Result<Answer, Problem> {
     Ok(answer_with_codes(&call.api, reserved))
 }
 
-/// Lists the reservations of the key; those of all keys for an operator.
 async fn list(call: &Call, by: &Grant) -> Result<Answer, Problem> {
     let reservations = call.api.links.reservations(by).await?;
     let data = reservations.iter().map(|reservation| shown(&call.api, reservation)).collect();
@@ -102,19 +101,18 @@ async fn list(call: &Call, by: &Grant) -> Result<Answer, Problem> {
 }
 
 async fn get(call: &Call, by: &Grant) -> Result<Answer, Problem> {
-    Ok(answer_with_codes(&call.api, call.api.links.reservation(&call.parameter, by).await?))
+    Ok(answer_with_codes(&call.api, call.api.links.reservation(&call.parameters[0], by).await?))
 }
 
 async fn give_up(call: &Call, by: &Grant) -> Result<Answer, Problem> {
-    call.api.links.give_up_reservation(&call.parameter, by).await?;
+    call.api.links.give_up_reservation(&call.parameters[0], by).await?;
     Ok(empty(StatusCode::NO_CONTENT))
 }
 
-/// Stores links under reserved codes. The results are in the order of the items.
 async fn fill(call: &Call, by: &Grant) -> Result<Answer, Problem> {
     let api = &call.api;
     let read = || read_all(api, &call.body, by);
-    let (results, filled) = api.links.fill_reservation(&call.parameter, by, read).await?;
+    let (results, filled) = api.links.fill_reservation(&call.parameters[0], by, read).await?;
     let mut filled = filled.into_iter();
     let result = |item: Result<FillResult, Code>| match item {
         Ok(invalid) => Some(invalid),
@@ -130,7 +128,7 @@ type Items = (Vec<(Code, Draft)>, Vec<Result<FillResult, Code>>);
 /// Reads the items of a body one by one: parsed JSON takes many times the memory of its text.
 fn read_all(api: &Api, body: &[u8], key: &Grant) -> Result<Items, Problem> {
     let (mut links, mut results) = (Vec::new(), Vec::new());
-    each_of_array::<Problem>(body, |item| {
+    each_of_array(body, |item| {
         check_fill_len(results.len() + 1)?;
         results.push(match read(api, item, key)? {
             Ok((code, draft)) => {

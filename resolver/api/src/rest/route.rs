@@ -13,7 +13,7 @@ use super::{
     json::JSON,
     problem::Problem,
 };
-use web::Answer;
+use web::{Answer, request_durations::RouteName};
 
 /// Maximum length of a body, unless the call has another limit. A long URL of 8 KiB, escaped at its
 /// worst, and all other fields fit.
@@ -23,14 +23,11 @@ pub(super) const BODY_BYTES: usize = 64 * 1024;
 /// otherwise.
 pub(super) const LINKS: &str = "/rest/v3/short-urls";
 
-/// The answer of a handler, which may take time.
 pub(super) type Answering<'a> = Pin<Box<dyn Future<Output = Result<Answer, Problem>> + Send + 'a>>;
 
 #[derive(Clone, Copy)]
 pub(super) enum Handler {
-    /// Answers without an API key.
     Open(for<'a> fn(&'a Call) -> Answering<'a>),
-    /// Answers a key with this scope.
     Keyed(Scope, for<'a> fn(&'a Call, &'a Grant) -> Answering<'a>),
     /// Answers a key with this scope, which is part of the query.
     KeyInQuery(Scope, for<'a> fn(&'a Call, &'a Grant) -> Answering<'a>),
@@ -47,23 +44,21 @@ macro_rules! keyed {
 
 pub(super) use keyed;
 
-/// A call of the API, with its description in the document.
 pub(super) struct Route {
     pub(super) method: Method,
     /// The path, with at most two parameters in braces. A link's slug may have several segments.
     pub(super) path: &'static str,
     pub(super) handler: Handler,
     pub(super) body_bytes: usize,
-    /// Parameters that the document does not name.
-    undocumented: &'static [&'static str],
+    /// The parameters that the query may have. A list has `[]` behind its name.
+    pub(super) parameters: Vec<String>,
+    pub(super) name: RouteName,
     /// The operation's id; `None` leaves the call out of the document.
     pub(super) id: Option<&'static str>,
     pub(super) topic: Topic,
     pub(super) summary: &'static str,
     pub(super) description: String,
-    /// Whether Shlink lacks the call.
     pub(super) is_addition: bool,
-    /// Names and schemas of the queries.
     pub(super) queries: Vec<(Cow<'static, str>, SchemaOf)>,
     pub(super) headers: Vec<Header>,
     pub(super) body: Option<Content>,
@@ -81,12 +76,10 @@ pub(super) type SchemaOf = fn(&mut SchemaGenerator) -> Schema;
 /// The schemas of a content, by media type.
 pub(super) type Content = Vec<(&'static str, SchemaOf)>;
 
-/// Returns a content of JSON.
 pub(super) fn json_of(schema: SchemaOf) -> Content {
     vec![(JSON, schema)]
 }
 
-/// Returns the schema of an array of items, at most so many.
 pub(super) fn array_of<T: JsonSchema>(generator: &mut SchemaGenerator, most: usize) -> Schema {
     json_schema!({ "type": "array", "items": generator.subschema_for::<T>(), "maxItems": most })
 }
@@ -96,7 +89,6 @@ pub(super) struct AnswerDocs {
     pub(super) status: u16,
     pub(super) description: &'static str,
     pub(super) content: Content,
-    /// Whether the answer has the link's version as `ETag`.
     pub(super) has_etag: bool,
 }
 
@@ -108,7 +100,8 @@ impl Route {
             path,
             handler,
             body_bytes: BODY_BYTES,
-            undocumented: &[],
+            parameters: Vec::new(),
+            name: RouteName::new("other"),
             id: None,
             topic: Topic::Service,
             summary: "",
@@ -138,7 +131,7 @@ impl Route {
     }
 
     pub(super) fn document(mut self, id: &'static str, topic: Topic, summary: &'static str) -> Self {
-        (self.id, self.topic, self.summary) = (Some(id), topic, summary);
+        (self.id, self.topic, self.summary, self.name) = (Some(id), topic, summary, name(id));
         self
     }
 
@@ -154,27 +147,16 @@ impl Route {
     }
 
     pub(super) fn query<Q: JsonSchema>(mut self) -> Self {
+        let schema = Q::json_schema(&mut SchemaGenerator::default()).to_value();
+        let fields = schema["properties"].as_object().into_iter();
+        self.parameters.extend(fields.flat_map(|fields| fields.keys().cloned()));
         self.queries.push((Q::schema_name(), Q::json_schema));
         self
     }
 
-    /// Returns the names of the parameters that the call's query may have. A list has `[]` behind
-    /// its name.
-    pub(super) fn parameters(&self) -> Vec<String> {
-        let mut generator = SchemaGenerator::default();
-        let mut names = Vec::new();
-        for (_, schema) in &self.queries {
-            let schema = schema(&mut generator).to_value();
-            let fields = schema["properties"].as_object().into_iter();
-            names.extend(fields.flat_map(|fields| fields.keys().cloned()));
-        }
-        names.extend(self.undocumented.iter().map(|name| (*name).to_owned()));
-        names
-    }
-
     /// Accepts parameters that the document does not name.
-    pub(super) fn accepts(mut self, names: &'static [&'static str]) -> Self {
-        self.undocumented = names;
+    pub(super) fn accepts(mut self, names: &[&str]) -> Self {
+        self.parameters.extend(names.iter().map(|name| (*name).to_owned()));
         self
     }
 
@@ -183,7 +165,6 @@ impl Route {
         self
     }
 
-    /// Sets the schema of the body, a JSON object.
     pub(super) fn body<B: JsonSchema>(self) -> Self {
         self.body_of(json_of(SchemaGenerator::subschema_for::<B>))
     }
@@ -193,7 +174,6 @@ impl Route {
         Self { may_be_empty: true, ..self.body::<B>() }
     }
 
-    /// Sets the content of the body by media type.
     pub(super) fn body_of(mut self, content: Content) -> Self {
         self.body = Some(content);
         self
@@ -209,7 +189,6 @@ impl Route {
         self.answers_of(204, description, Vec::new())
     }
 
-    /// Adds an answer with its content by media type.
     pub(super) fn answers_of(mut self, status: u16, description: &'static str, content: Content) -> Self {
         self.answers.push(AnswerDocs { status, description, content, has_etag: false });
         self
@@ -222,9 +201,20 @@ impl Route {
         route
     }
 
-    /// Sets the problems that do not follow from the rest of the description.
     pub(super) fn fails(mut self, problems: &'static [Kind]) -> Self {
         self.problems = problems;
         self
     }
+}
+
+/// Returns the name of a call in metrics: its operation id in snake case.
+fn name(id: &str) -> RouteName {
+    let mut name = String::new();
+    for letter in id.chars() {
+        if letter.is_ascii_uppercase() {
+            name.push('_');
+        }
+        name.push(letter.to_ascii_lowercase());
+    }
+    RouteName::new(&name)
 }

@@ -16,61 +16,39 @@ use std::{collections::HashMap, sync::Arc};
 use hyper::Method;
 
 use super::route::{Handler, LINKS, Route};
-use web::request_durations::RouteName;
 
 /// All routes, by method and path.
 pub struct Router {
-    /// All routes, in the order of the table.
-    pub(super) routes: Vec<Arc<NamedRoute>>,
-    paths: HashMap<Method, matchit::Router<Arc<NamedRoute>>>,
-}
-
-/// A route with its name and the names of the parameters that its query may have.
-pub(super) struct NamedRoute {
-    pub(super) route: Route,
-    pub(super) name: RouteName,
-    pub(super) parameters: Vec<String>,
-}
-
-/// A route with the first and last parameter of its path, still percent-encoded; empty if the path
-/// has none.
-pub(super) struct Found {
-    pub(super) named: Arc<NamedRoute>,
-    pub(super) parameter: String,
-    pub(super) last_parameter: String,
+    pub(super) routes: Vec<Arc<Route>>,
+    paths: HashMap<Method, matchit::Router<Arc<Route>>>,
 }
 
 impl Router {
-    /// Builds the router of these routes.
-    ///
-    /// # Panics
-    /// Panics if two routes have the same method and path.
     pub(super) fn new(routes: Vec<Route>) -> Self {
-        let mut paths: HashMap<Method, matchit::Router<Arc<NamedRoute>>> = HashMap::new();
-        let mut insert = |method: Method, named: &Arc<NamedRoute>| {
-            let inserted = paths.entry(method).or_default().insert(named.route.path, Arc::clone(named));
+        let mut paths: HashMap<Method, matchit::Router<Arc<Route>>> = HashMap::new();
+        let mut insert = |method: Method, route: &Arc<Route>| {
+            let inserted = paths.entry(method).or_default().insert(route.path, Arc::clone(route));
             inserted.expect("no two routes have the same method and path");
         };
-        let named =
-            |route: Route| Arc::new(NamedRoute { name: name(&route), parameters: route.parameters(), route });
-        let routes: Vec<_> = routes.into_iter().map(named).collect();
-        for named in &routes {
-            insert(named.route.method.clone(), named);
+        let routes: Vec<_> = routes.into_iter().map(Arc::new).collect();
+        for route in &routes {
+            insert(route.method.clone(), route);
             // The create with its key in the URL answers GET only: a HEAD must not create a link.
-            if named.route.method == Method::GET && !matches!(named.route.handler, Handler::KeyInQuery(..)) {
-                insert(Method::HEAD, named);
+            if route.method == Method::GET && !matches!(route.handler, Handler::KeyInQuery(..)) {
+                insert(Method::HEAD, route);
             }
         }
         Self { routes, paths }
     }
 
-    pub(super) fn find(&self, method: &Method, path: &str) -> Option<Found> {
+    /// Returns the route of a call, and the first and the last parameter of its path.
+    pub(super) fn find(&self, method: &Method, path: &str) -> Option<(Arc<Route>, [String; 2])> {
         let paths = self.paths.get(method)?;
         let look = |path: &str| {
             let found = paths.at(path).ok()?;
-            let parameter = found.params.iter().next().map_or("", |(_, value)| value).to_owned();
-            let last_parameter = found.params.iter().last().map_or("", |(_, value)| value).to_owned();
-            Some(Found { named: Arc::clone(found.value), parameter, last_parameter })
+            let parameters = [found.params.iter().next(), found.params.iter().last()];
+            let parameters = parameters.map(|named| named.map_or("", |(_, value)| value).to_owned());
+            Some((Arc::clone(found.value), parameters))
         };
         if let Some(found) = look(path) {
             return Some(found);
@@ -90,20 +68,6 @@ impl Router {
     }
 }
 
-/// Returns the name of a route: its operation id in the document, in snake case. Shlink's forms of
-/// documented calls have none.
-fn name(route: &Route) -> RouteName {
-    let Some(id) = route.id else { return RouteName::new("other") };
-    let mut name = String::new();
-    for letter in id.chars() {
-        if letter.is_ascii_uppercase() {
-            name.push('_');
-        }
-        name.push(letter.to_ascii_lowercase());
-    }
-    RouteName::new(&name)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -112,7 +76,7 @@ mod tests {
     fn slugs_have_several_segments_and_actions_are_of_one_method() {
         let router = crate::rest::router(true);
         let found = |method: Method, path: &str| {
-            router.find(&method, path).map(|found| (found.named.route.path, found.parameter))
+            router.find(&method, path).map(|(route, [parameter, _])| (route.path, parameter))
         };
         const LINK: &str = "/rest/v3/short-urls/{shortCode}";
         const VISITS: &str = "/rest/v3/short-urls/{shortCode}/visits";
@@ -146,7 +110,7 @@ mod tests {
             assert_eq!(found(method.clone(), path), expected, "{method} {path}");
         }
         let router = crate::rest::router(false);
-        let shorten = router.find(&Method::GET, "/rest/v3/short-urls/shorten").unwrap();
-        assert_eq!((shorten.named.route.path, &*shorten.parameter), (LINK, "shorten"));
+        let (shorten, [parameter, _]) = router.find(&Method::GET, "/rest/v3/short-urls/shorten").unwrap();
+        assert_eq!((shorten.path, &*parameter), (LINK, "shorten"));
     }
 }

@@ -7,7 +7,7 @@ use app::{
 use links::{CONDITIONS_MAX, Condition, Link, RULES_MAX};
 use serde_json::{Map, Value};
 
-use super::{prelude::*, read::read_object, short_url};
+use super::{link_fields::answer_changed, prelude::*, read::read_object};
 
 const RULES: &str = "/rest/v3/short-urls/{shortCode}/redirect-rules";
 /// Maximum length of a body: a hundred rules with twenty short conditions each.
@@ -60,7 +60,7 @@ async fn set(call: &Call, by: &Grant) -> Result<Answer, Problem> {
     let rules = redirect_rules.map(|items| up_to(RULES_MAX, items).map(read_rule).collect());
     let zone = &call.api.time_zone;
     let record = call.api.links.set_redirect_rules(&target, rules, wrong, zone, by).await?;
-    if by.may_read() { Ok(shown(&record.link)) } else { short_url::changed(&call.api, &record, by).await }
+    if by.may_read() { Ok(shown(&record.link)) } else { answer_changed(&call.api, &record, by).await }
 }
 
 fn shown(link: &Link) -> Answer {
@@ -78,7 +78,6 @@ fn shown(link: &Link) -> Answer {
     json(&dto::RedirectRules { default_long_url: link.long_url.as_str(), redirect_rules })
 }
 
-/// Reads a rule; the use case checks it.
 fn read_rule(item: Value) -> Result<RuleFields, String> {
     let Value::Object(fields) = item else {
         return Err("expected an object with longUrl and conditions".to_owned());

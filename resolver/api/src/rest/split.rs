@@ -6,6 +6,8 @@
 
 use hyper::body::Bytes;
 
+use super::problem::Problem;
+
 /// Maximum length of an item, in bytes: that of a single create.
 pub(super) const ITEM_BYTES: usize = 64 * 1024;
 
@@ -19,11 +21,20 @@ pub(super) enum SplitError {
     Unfinished,
 }
 
+impl From<SplitError> for Problem {
+    fn from(error: SplitError) -> Self {
+        match error {
+            SplitError::TooLong => Self::invalid("(the array)", error.to_string()),
+            SplitError::Malformed | SplitError::Unfinished => Self::MalformedBody,
+        }
+    }
+}
+
 /// Splits a complete array, a piece at a time, so that few of its items are copied at once.
-pub(super) fn each_of_array<E: From<SplitError>>(
+pub(super) fn each_of_array(
     body: &[u8],
-    mut each: impl FnMut(&[u8]) -> Result<(), E>,
-) -> Result<(), E> {
+    mut each: impl FnMut(&[u8]) -> Result<(), Problem>,
+) -> Result<(), Problem> {
     if body.trim_ascii_start().first() != Some(&b'[') {
         return Err(SplitError::Malformed.into());
     }
@@ -32,7 +43,7 @@ pub(super) fn each_of_array<E: From<SplitError>>(
         splitter.push(piece, &mut items)?;
         items.drain(..).try_for_each(|item: Bytes| each(&item))?;
     }
-    splitter.finish(&mut items).map_err(E::from)
+    Ok(splitter.finish(&mut items)?)
 }
 
 /// The separation of items. The first byte of the body decides.

@@ -4,19 +4,18 @@ use std::collections::BTreeSet;
 
 use app::{
     find_link::LinkName,
-    time::read_time,
     visit_stats::{RangeCount, StatsRequest, TOP, VisitStats},
     visit_subjects::{OWN_LINKS_MAX, VisitsOf},
 };
 use dto::{DateTime, OrphanVisitsQuery, StatsQuery};
-use jiff::{Timestamp, tz::TimeZone};
+use jiff::tz::TimeZone;
 use visits::{
     Day, OrphanKind, TimeRange,
     series::{Interval, rfc3339},
     tally::{Dimension, Estimate, RELATIVE_ERROR},
 };
 
-use super::{prelude::*, query::Query, visits::EXCLUDE_BOTS};
+use super::{prelude::*, query::Query, read::time_range, visits::EXCLUDE_BOTS};
 
 const SECOND: i64 = 1_000_000;
 
@@ -53,10 +52,7 @@ fn request(query: StatsQuery, zone: &TimeZone, people_only: bool, wrong: &mut Fi
     let expected_zone = |_| "expected the name of a time zone, such as Europe/Berlin".to_owned();
     let named = query.time_zone.as_deref().map(TimeZone::get).transpose();
     let zone = wrong.note("timeZone", named.map_err(expected_zone)).flatten().unwrap_or_else(|| zone.clone());
-    let mut time = |name, text: Option<String>| -> Option<Timestamp> {
-        wrong.note(name, text.map(|text| read_time(&text, &zone)).transpose()).flatten()
-    };
-    let (start, end) = (time("startDate", query.start_date), time("endDate", query.end_date));
+    let (start, end) = time_range((query.start_date.as_deref(), query.end_date.as_deref()), &zone, wrong);
     let expected_interval = || format!("expected one of {}", StatsQuery::INTERVALS.join(", "));
     let interval = query.interval.map(|name| Interval::parse(&name).ok_or_else(expected_interval));
     let interval = wrong.note("interval", interval.transpose());
@@ -84,7 +80,6 @@ fn request(query: StatsQuery, zone: &TimeZone, people_only: bool, wrong: &mut Fi
     }
 }
 
-/// Returns whose visits are asked for.
 fn subject(
     code: Option<String>,
     tag: Option<String>,

@@ -18,7 +18,6 @@ use super::{
 };
 use crate::{Api, Task, authenticate::is_still_granted};
 
-/// The time that a client has to read a piece.
 const PIECE_TIME: Duration = Duration::from_secs(30);
 /// The time that a client has to read a whole list. One that takes its pieces as slowly as it may
 /// would keep one of few places for days.
@@ -67,14 +66,12 @@ impl Pieces {
         sent.map_err(|_| BrokenOff)?.map_err(|_| BrokenOff)
     }
 
-    /// Sends the end of the list, with the position of its page.
     pub(super) async fn finish(mut self, paging: Paging, total: u64) -> Result<(), BrokenOff> {
         self.list.finish(paging, total)?;
         self.send().await
     }
 }
 
-/// The JSON of a page of a list.
 pub(super) struct JsonList {
     /// What is written and not sent.
     pub(super) text: Vec<u8>,

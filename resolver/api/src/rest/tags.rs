@@ -42,7 +42,6 @@ impl Fields for dto::TagsQuery {}
 impl Fields for dto::TagsDeletionQuery {}
 impl Fields for dto::TagRenaming {}
 
-/// Reads a page of tags, and the number of all.
 async fn page(call: &Call, by: &Grant) -> Result<(Vec<TagCount>, dto::Pagination), Problem> {
     let (query, mut wrong): (dto::TagsQuery, FieldErrors) = call.query();
     let paging = Paging::read(query.page.as_deref(), query.items_per_page.as_deref(), &mut wrong);

@@ -11,16 +11,14 @@ use hyper::Uri;
 
 /// The first segments of Shlink's paths below a version.
 const OF_SHLINK: [&str; 6] = ["short-urls", "tags", "domains", "visits", "health", "mercure-info"];
-const V3: &str = "/rest/v3/";
 
 /// Returns the path of v3 for one of any version; any other path unchanged.
 pub(super) fn path(path: &str) -> Cow<'_, str> {
     let below = path.strip_prefix("/rest/v1/").or_else(|| path.strip_prefix("/rest/v2/"));
     let known = below.filter(|below| below.split('/').next().is_some_and(|name| OF_SHLINK.contains(&name)));
-    known.map_or(Cow::Borrowed(path), |below| Cow::Owned(format!("{V3}{below}")))
+    known.map_or(Cow::Borrowed(path), |below| Cow::Owned(format!("/rest/v3/{below}")))
 }
 
-/// Returns the URI of v3 for one of any version; any other URI unchanged.
 pub(super) fn address(uri: Uri) -> Uri {
     let Cow::Owned(path) = path(uri.path()) else { return uri };
     let query = uri.query().map_or_else(String::new, |query| format!("?{query}"));

@@ -8,7 +8,6 @@ use std::sync::Arc;
 
 use app::{
     list_visits::{ListVisits, ListedVisits, VISITS_READ, VisitView},
-    time::read_time,
     visit_subjects::{OWN_LINKS_MAX, VisitsOf},
 };
 use dto::OrphanVisitsQuery;
@@ -19,6 +18,7 @@ use super::{
     pagination::{Paging, pagination},
     prelude::*,
     query::Query,
+    read::time_range,
     route::json_of,
     streamed::{Pieces, stream},
     visit_json::{shown, summary},
@@ -148,14 +148,11 @@ async fn list_orphan(call: &Call, by: &Grant) -> Result<Answer, Problem> {
     list(call, VisitsOf::Orphans { kind, domain }, wrong, by).await
 }
 
-/// Answers with a page of visits, or with all wrong parameters.
 async fn list(call: &Call, of: VisitsOf, mut wrong: FieldErrors, by: &Grant) -> Result<Answer, Problem> {
     let api = &call.api;
     let (query, _): (dto::VisitsQuery, FieldErrors) = call.query();
-    let mut time = |name, text: Option<String>| {
-        wrong.note(name, text.map(|text| read_time(&text, &api.time_zone)).transpose()).flatten()
-    };
-    let (start, end) = (time("startDate", query.start_date), time("endDate", query.end_date));
+    let dates = (query.start_date.as_deref(), query.end_date.as_deref());
+    let (start, end) = time_range(dates, &api.time_zone, &mut wrong);
     let paging = Paging::read(query.page.as_deref(), query.items_per_page.as_deref(), &mut wrong);
     let people_only = Query::of(&call.uri).has(EXCLUDE_BOTS);
     let request = ListVisits { of, start, end, page: paging.page, per_page: paging.per_page, people_only };
@@ -170,7 +167,6 @@ async fn list(call: &Call, of: VisitsOf, mut wrong: FieldErrors, by: &Grant) -> 
     stream(api, by, "visits", |to| write(listed, first, paging, to))
 }
 
-/// Writes the first visits of a long page, and those that follow.
 async fn write(
     mut listed: ListedVisits,
     first: Vec<VisitView>,

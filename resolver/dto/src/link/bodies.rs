@@ -13,6 +13,18 @@ use crate::Ignored;
 const SINGLE: [&str; 6] = ["tags", "password", "customSlug", "pathPrefix", "findIfExists", "domain"];
 
 impl LinkFields {
+    /// Fields that are ignored, whatever their values: Shlink's clients send fields of answers, of
+    /// earlier releases of Shlink and of its web client.
+    pub const IGNORED: [&str; 8] = [
+        "validateUrl",
+        "deviceLongUrls",
+        "titleWasAutoResolved",
+        "shortUrl",
+        "dateCreated",
+        "visitsCount",
+        "visitsSummary",
+        "hasRedirectRules",
+    ];
     /// Fields that an edit ignores. The code of a link never changes, and `move` changes its
     /// domain; Shlink's clients have one form for creates and edits.
     pub const IGNORED_IN_EDITS: [&str; 6] =
@@ -29,11 +41,13 @@ fn schema_of(
     is_left_out: impl Fn(&str) -> bool,
 ) -> Schema {
     let mut schema = LinkFields::json_schema(generator);
+    let ignored = Ignored::json_schema(generator).to_value();
     if let Some(Value::Object(fields)) = schema.get_mut("properties") {
         fields.retain(|name, _| !is_left_out(name));
         for name in required {
             fields[*name]["type"] = json!("string");
         }
+        fields.extend(LinkFields::IGNORED.map(|name| (name.to_owned(), ignored.clone())));
     }
     schema.insert("description".to_owned(), json!(description));
     if !required.is_empty() {
@@ -136,15 +150,19 @@ mod tests {
     }
 
     #[test]
-    fn what_is_absent_is_not_sent() {
+    fn absent_null_and_set_are_three_things_and_come_back_as_they_went() {
         let fields = LinkFields {
             long_url: Patch::Set("https://a.b/".to_owned()),
             title: Patch::Null,
+            description: Patch::Set(String::new()),
             max_visits: Patch::Set(Number(7)),
             ..LinkFields::default()
         };
         let sent = serde_json::to_value(&fields).unwrap();
-        assert_eq!(sent, json!({ "longUrl": "https://a.b/", "title": null, "maxVisits": 7 }));
+        assert_eq!(
+            sent,
+            json!({ "longUrl": "https://a.b/", "title": null, "description": "", "maxVisits": 7 })
+        );
         assert_eq!(serde_json::from_value::<LinkFields>(sent).unwrap(), fields);
     }
 }

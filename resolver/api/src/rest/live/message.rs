@@ -2,14 +2,12 @@
 //!
 //! Visits and links are written once each, whatever number of subscriptions they are sent to.
 
-use app::live::{LiveEvent, LiveLink};
+use app::live::LiveEvent;
 use serde::Serialize;
 
 use super::super::{link_fields::short_url, visit_json::shown};
 use crate::Api;
-use web::server_sent_events::Events;
 
-/// The form of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum Dialect {
     /// Events with types.
@@ -19,22 +17,37 @@ pub(in super::super) enum Dialect {
 }
 
 /// Adds an event to those that are sent. `has_links` says whether the key may read links.
-pub(super) fn write(api: &Api, dialect: Dialect, has_links: bool, event: &LiveEvent, to: &mut Events) {
+pub(super) fn write(api: &Api, dialect: Dialect, has_links: bool, event: &LiveEvent, to: &mut Vec<u8>) {
     match event {
         LiveEvent::Visit(visit) => {
             let link = visit.link.as_ref().filter(|_| has_links);
-            let link = link.map(|link| link.written(|link| json(&shown_link(api, link))));
+            let link = link.map(|link| {
+                link.written(|link| json(&short_url(api, &link.record, &link.names, link.visits)))
+            });
             let id = visit.id.get();
             let id = if dialect == Dialect::Mercure { format!("#{id}") } else { id.to_string() };
             let kind = (dialect == Dialect::Live).then_some("visit");
-            to.event(kind, Some(&id), &message(link, visit.written(|visit| json(&shown(&visit.view)))));
+            push(to, kind, Some(&id), &message(link, visit.written(|visit| json(&shown(&visit.view)))));
         }
         LiveEvent::Skipped(visits) if dialect == Dialect::Live => {
-            to.event(Some("skipped"), None, &[&json(&dto::SkippedVisits { visits: *visits })]);
+            push(to, Some("skipped"), None, &[&json(&dto::SkippedVisits { visits: *visits })]);
         }
         // Updates of Mercure have no such event, and Shlink's client would take it for a visit.
-        LiveEvent::Skipped(_) => to.comment("skipped"),
+        LiveEvent::Skipped(_) => to.extend_from_slice(b": skipped\n\n"),
     }
+}
+
+/// Adds an event: its type, its id and the parts of its data. None of them has line breaks: data is
+/// JSON on one line.
+fn push(to: &mut Vec<u8>, kind: Option<&str>, id: Option<&str>, data: &[&[u8]]) {
+    for (name, value) in [("event", kind), ("id", id)] {
+        if let Some(value) = value {
+            to.extend_from_slice(format!("{name}: {value}\n").as_bytes());
+        }
+    }
+    to.extend_from_slice(b"data: ");
+    data.iter().for_each(|part| to.extend_from_slice(part));
+    to.extend_from_slice(b"\n\n");
 }
 
 /// Returns the parts of a message: what [`dto::LiveVisit`] is written as.
@@ -53,10 +66,6 @@ fn json(value: &impl Serialize) -> Vec<u8> {
     })
 }
 
-fn shown_link<'a>(api: &Api, link: &'a LiveLink) -> Option<dto::ShortUrl<'a>> {
-    short_url(api, &link.record, &link.names, link.visits)
-}
-
 #[cfg(test)]
 mod tests {
     use app::list_visits::VisitView;
@@ -64,6 +73,20 @@ mod tests {
     use visits::OrphanKind;
 
     use super::{super::super::visit_json::tests::visit, *};
+
+    fn pushed(kind: Option<&str>, id: Option<&str>, data: &[&[u8]]) -> String {
+        let mut events = Vec::new();
+        push(&mut events, kind, id, data);
+        String::from_utf8(events).unwrap()
+    }
+
+    #[test]
+    fn an_event_has_its_type_its_id_and_its_data_on_one_line() {
+        let broken = json(&"a\nb\r\n");
+        let event = pushed(Some("visit"), Some("12"), &[b"{\"a\":", &broken, b"}"]);
+        assert_eq!(event, "event: visit\nid: 12\ndata: {\"a\":\"a\\nb\\r\\n\"}\n\n");
+        assert_eq!(pushed(None, None, &[]), "data: \n\n");
+    }
 
     #[test]
     fn a_message_is_that_of_the_document_with_a_link_or_without() {

@@ -1,4 +1,4 @@
-//! A stream of live visits to one client.
+//! A stream of live visits to one client, as server-sent events (HTML, section 9.2).
 //!
 //! 1. Its task runs on the daemon's runtime, and hands one piece at a time to the connection. A
 //!    connection without events takes no time of its listener's thread but for a comment now and
@@ -7,10 +7,17 @@
 //!    revoked, has expired or has other limits.
 //! 3. It ends when the process begins to stop, so that a rolling update does not wait for it, and
 //!    when its client does not take a piece in time.
+//! 4. A connection between two events counts as being answered ([`Body::guard`]), so that it is
+//!    neither idle nor closed to make room.
 
-use std::{net::IpAddr, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use app::live::{LiveEvent, LiveFilter, LiveVisits, Refusal, Start, Subscription};
+use hyper::{
+    StatusCode,
+    body::Bytes,
+    header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue},
+};
 use links::api_key::Grant;
 use tokio::{
     sync::mpsc,
@@ -18,24 +25,20 @@ use tokio::{
 };
 
 use super::{
-    super::problem::Problem,
+    super::{call::Call, problem::Problem},
     message::{self, Dialect},
 };
 use crate::{Api, authenticate::is_still_granted};
 use app::AppError;
-use web::{
-    Answer, Piece,
-    server_sent_events::{self, Events},
-};
+use web::{Answer, Body, Piece, empty};
 
+pub(in super::super) const EVENT_STREAM: &str = "text/event-stream";
 /// The pause after which a comment is sent, so that proxies and clients do not take the stream for
 /// dead. Shlink's older clients wait 45 s.
 pub(in super::super) const HEARTBEAT: Duration = Duration::from_secs(15);
-/// The longest life of a stream.
 pub(in super::super) const LONGEST: Duration = Duration::from_secs(24 * 3_600);
 /// The time that a client waits before it connects again, in milliseconds.
 pub(in super::super) const RETRY_MS: u32 = 2_000;
-/// The time that a client has to take a piece.
 const PIECE_TIME: Duration = Duration::from_secs(30);
 /// The time in which Shlink's web client ends a stream because of the first event that it was sent,
 /// to begin another one: a page with a hundred thousand visits draws them all before, which takes
@@ -49,45 +52,47 @@ const KEY_CHECK: Duration = Duration::from_secs(1);
 /// either.
 const LOOKUPS_FAILED_MAX: u32 = 60;
 
-/// What a stream begins with.
-pub(in super::super) struct Opening {
-    pub(in super::super) dialect: Dialect,
-    pub(in super::super) filter: LiveFilter,
-    /// Where it begins.
-    pub(in super::super) start: Start,
-    /// The time after which it ends.
-    pub(in super::super) open_for: Duration,
+/// Answers a call with a stream, for at most `open_for`. Returns as well whether it surely
+/// continues after the visit that it was to continue after.
+pub(in super::super) fn open(
+    call: &Call,
+    live: &Arc<LiveVisits>,
+    dialect: Dialect,
+    filter: LiveFilter,
+    start: Start,
+    open_for: Duration,
+) -> Result<(Answer, bool), Problem> {
+    let by = filter.by.clone();
+    let (subscription, held) = live.subscribe(call.client, filter, start)?;
+    let is_complete = subscription.is_complete;
+    let (to, pieces) = mpsc::channel(1);
+    let stream = Stream {
+        api: Arc::clone(&call.api),
+        dialect,
+        by,
+        subscription,
+        until: Instant::now() + open_for.min(LONGEST),
+        quiet_until: Instant::now(),
+        paused_until: Instant::now(),
+        has_stayed: false,
+        lookups_failed: 0,
+        to,
+    };
+    call.api.runtime.spawn(stream.run());
+    let mut answer = head();
+    *answer.body_mut() = Body::stream(pieces, held);
+    Ok((answer, is_complete))
 }
 
-impl Opening {
-    /// Answers with a stream. Returns as well whether it surely continues after the visit that it
-    /// was to continue after.
-    pub(in super::super) fn open(
-        self,
-        api: &Arc<Api>,
-        live: &Arc<LiveVisits>,
-        client: IpAddr,
-    ) -> Result<(Answer, bool), Problem> {
-        let Self { dialect, filter, start, open_for } = self;
-        let by = filter.by.clone();
-        let (subscription, held) = live.subscribe(client, filter, start)?;
-        let is_complete = subscription.is_complete;
-        let (to, pieces) = mpsc::channel(1);
-        let stream = Stream {
-            api: Arc::clone(api),
-            dialect,
-            by,
-            subscription,
-            until: Instant::now() + open_for.min(LONGEST),
-            quiet_until: Instant::now(),
-            paused_until: Instant::now(),
-            has_stayed: false,
-            lookups_failed: 0,
-            to,
-        };
-        api.runtime.spawn(stream.run());
-        Ok((server_sent_events::stream(pieces, held), is_complete))
-    }
+/// Builds the head of a stream, which is the answer to HEAD.
+pub(in super::super) fn head() -> Answer {
+    let mut answer = empty(StatusCode::OK);
+    let headers = answer.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(EVENT_STREAM));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    // Proxies such as nginx would collect events before they pass them on.
+    headers.insert(HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));
+    answer
 }
 
 impl From<Refusal> for Problem {
@@ -117,11 +122,8 @@ struct Stream {
 }
 
 impl Stream {
-    /// Sends events until the stream has to end.
     async fn run(mut self) {
-        let mut first = Events::default();
-        first.retry(RETRY_MS);
-        let mut goes_on = self.send(first).await;
+        let mut goes_on = self.send(format!("retry: {RETRY_MS}\n\n")).await;
         let mut key_checks = interval_at(Instant::now() + KEY_CHECK, KEY_CHECK);
         key_checks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         while goes_on {
@@ -134,13 +136,13 @@ impl Stream {
                     Some(events) => self.send_events(&events).await,
                     None => false,
                 },
-                () = sleep_until(self.quiet_until) => self.send(heartbeat()).await,
+                () = sleep_until(self.quiet_until) => self.send(":\n\n").await,
             };
         }
     }
 
     async fn send_events(&mut self, events: &[LiveEvent]) -> bool {
-        let mut written = Events::default();
+        let mut written = Vec::new();
         let has_links = self.by.may_read();
         for event in events {
             message::write(&self.api, self.dialect, has_links, event, &mut written);
@@ -154,12 +156,11 @@ impl Stream {
     }
 
     /// Hands a piece to the connection, and returns whether that took it in time.
-    async fn send(&mut self, events: Events) -> bool {
+    async fn send(&mut self, events: impl Into<Bytes>) -> bool {
         self.quiet_until = Instant::now() + HEARTBEAT;
         matches!(timeout(PIECE_TIME, self.to.send(Ok(events.into()))).await, Ok(Ok(())))
     }
 
-    /// Returns whether the key is still as it was.
     async fn has_its_key(&mut self) -> bool {
         match is_still_granted(&self.api, &self.by).await {
             Ok(is_granted) => {
@@ -178,10 +179,4 @@ impl Stream {
 async fn next_events(subscription: &mut Subscription, paused_until: Instant) -> Option<Vec<LiveEvent>> {
     sleep_until(paused_until).await;
     subscription.next().await
-}
-
-fn heartbeat() -> Events {
-    let mut events = Events::default();
-    events.comment("");
-    events
 }

@@ -4,11 +4,6 @@ use std::collections::BTreeSet;
 
 use app::live::Topics;
 
-/// The beginning of all topics.
-const PREFIX: &str = "https://shlink.io/";
-/// The selector of all topics.
-const ALL: &str = "*";
-/// Maximum number of topics of a request.
 pub(super) const TOPICS_MAX: usize = 100;
 
 /// Reads the topics of a request. A topic without updates here is no error: another hub may have
@@ -27,11 +22,11 @@ pub(super) fn read(selectors: impl Iterator<Item = String>) -> Result<Topics, St
 }
 
 fn add(topics: &mut Topics, selector: &str) {
-    if selector == ALL {
+    if selector == "*" {
         (topics.links, topics.orphans) = (true, true);
         return;
     }
-    match selector.strip_prefix(PREFIX) {
+    match selector.strip_prefix("https://shlink.io/") {
         Some("new-visit") => topics.links = true,
         Some("new-orphan-visit") => topics.orphans = true,
         Some(other) => {

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     super::{
-        docs::{Header, Kind},
+        docs::{Header, Kind, TOPICS},
         route::{AnswerDocs, Content, Handler, Route, SchemaOf},
     },
     parameters, problems,
@@ -14,7 +14,6 @@ use super::{
 
 /// Problems that every call has whose body is read.
 const OF_EVERY_CALL: [Kind; 3] = [Kind::BodyTooLarge, Kind::SlowBody, Kind::Internal];
-/// Problems that a call with a key has beside those.
 const OF_KEYS: [Kind; 6] = [
     // Of a parameter that the call does not have.
     Kind::InvalidData,
@@ -25,42 +24,22 @@ const OF_KEYS: [Kind; 6] = [
     Kind::Unavailable,
 ];
 
-/// The schemas of a document. Requests and answers differ in which fields are required.
-pub(super) struct Schemas {
-    pub(super) requests: SchemaGenerator,
-    pub(super) answers: SchemaGenerator,
-}
-
-impl Schemas {
-    /// Makes generators whose references lead to the components of the document.
-    pub(super) fn new() -> Self {
-        let settings = |mut settings: SchemaSettings| {
-            settings.definitions_path = "/components/schemas".into();
-            settings.meta_schema = None;
-            settings.into_generator()
-        };
-        Self {
-            requests: settings(SchemaSettings::draft2020_12().for_deserialize()),
-            answers: settings(SchemaSettings::draft2020_12().for_serialize()),
-        }
-    }
-
-    /// Returns all schemas that were referred to, by name.
-    pub(super) fn all(mut self) -> Map<String, Value> {
-        let mut all = self.requests.take_definitions(true);
-        all.extend(self.answers.take_definitions(true));
-        all
-    }
+/// Makes a generator whose references lead to the components of the document.
+pub(super) fn generator(mut settings: SchemaSettings) -> SchemaGenerator {
+    settings.definitions_path = "/components/schemas".into();
+    settings.meta_schema = None;
+    settings.into_generator()
 }
 
 /// Describes a call for the document. Its parameters and schemas are added to the components.
 pub(super) fn describe(
     route: &Route,
     id: &str,
-    schemas: &mut Schemas,
+    (requests, answers): (&mut SchemaGenerator, &mut SchemaGenerator),
     parameters: &mut Map<String, Value>,
 ) -> Value {
-    let mut operation = json!({ "operationId": id, "tags": [route.topic.name()], "summary": route.summary });
+    let (_, topic, _) = TOPICS[route.topic as usize];
+    let mut operation = json!({ "operationId": id, "tags": [topic], "summary": route.summary });
     let description = description(route);
     if !description.is_empty() {
         operation["description"] = json!(description);
@@ -72,14 +51,14 @@ pub(super) fn describe(
         Some(scope) => operation["x-scope"] = json!(scope.as_str()),
         None => operation["security"] = json!([]),
     }
-    let of_call = parameters::add(parameters, route, &mut schemas.requests);
+    let of_call = parameters::add(parameters, route, requests);
     if !of_call.is_empty() {
         operation["parameters"] = json!(of_call);
     }
     if let Some(content) = &route.body {
-        operation["requestBody"] = body_of(route, content, &mut schemas.requests);
+        operation["requestBody"] = body_of(route, content, requests);
     }
-    operation["responses"] = Value::Object(responses(route, &mut schemas.answers));
+    operation["responses"] = Value::Object(responses(route, answers));
     operation
 }
 

@@ -51,11 +51,11 @@ fn schema(kind: Kind) -> Value {
     })
 }
 
-pub(super) fn schemas() -> Map<String, Value> {
+/// Returns the schemas of all problems, by name.
+pub fn problem_schemas() -> Map<String, Value> {
     Kind::all().map(|kind| (format!("{kind:?}"), schema(kind))).collect()
 }
 
-/// Returns the answers with these kinds, by status.
 pub(super) fn responses(kinds: &[Kind], is_limited: bool) -> Map<String, Value> {
     let mut by_status: BTreeMap<StatusCode, Vec<Kind>> = BTreeMap::new();
     for kind in kinds {
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn a_member_that_is_left_out_at_times_is_not_required() {
-        let schemas = schemas();
+        let schemas = problem_schemas();
         let missing = &schemas["NoShortUrl"];
         assert_eq!(missing["required"], json!(["shortCode", "title", "type", "status", "detail"]));
         assert!(missing["properties"]["domain"].is_object());
