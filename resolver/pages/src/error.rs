@@ -17,7 +17,6 @@ use crate::{
     locale::Locale,
     messages::message,
     request::PageRequest,
-    session::Session,
 };
 
 #[derive(Debug, thiserror::Error)]
@@ -48,14 +47,14 @@ struct ErrorPage<'a> {
 }
 
 /// Answers with the page of an error, or leads to the sign-in.
-pub(crate) fn show(error: &PageError, request: &PageRequest<'_>, session: Option<&Session>) -> Answer {
+pub(crate) fn show(error: &PageError, request: &PageRequest<'_>) -> Answer {
     if matches!(error, PageError::NoSession) {
         let back: String = byte_serialize(request.back().as_bytes()).collect();
         return redirect(StatusCode::SEE_OTHER, &format!("{SIGN_IN}?to={back}"));
     }
-    let frame = Frame::new(request, session, "");
+    let frame = Frame::new(request, "");
     let (status, title, text) = words(error, frame.t);
-    let mut answer = page(request.renderer, status, &ErrorPage { frame, title, text });
+    let mut answer = page(&request.pages.renderer, status, &ErrorPage { frame, title, text });
     if let PageError::SignIn(AuthError::TooManyCalls(refused)) = error {
         answer.headers_mut().insert(RETRY_AFTER, HeaderValue::from(refused.wait.as_secs() + 1));
     }

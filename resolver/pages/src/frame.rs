@@ -20,12 +20,9 @@ pub(crate) struct Frame<'a> {
 }
 
 impl<'a> Frame<'a> {
-    pub(crate) fn new(
-        request: &'a PageRequest<'_>,
-        session: Option<&'a Session>,
-        part: &'static str,
-    ) -> Self {
-        Self { session, part, ..Self::of_visitor(request.renderer, request.preferences, request.back()) }
+    pub(crate) fn new(request: &'a PageRequest<'_>, part: &'static str) -> Self {
+        let frame = Self::of_visitor(&request.pages.renderer, request.preferences, request.back());
+        Self { session: request.session.as_ref(), part, ..frame }
     }
 
     /// Makes the frame of a visitor's page, which has no navigation.
