@@ -49,80 +49,31 @@ impl DeviceKind {
     }
 
     pub(crate) fn of(user_agent: &[u8]) -> Self {
-        WORDS.found_in(user_agent).min().map_or(Self::Unknown, |(_, kind)| kind)
+        WORDS.found_in(user_agent).min().map_or(Self::Unknown, |rank| KINDS[rank])
     }
 }
 
-/// Words of devices, each with its rank, the most special first.
-static WORDS: LazyLock<Words<(u8, DeviceKind)>> = LazyLock::new(|| {
-    Words::new(&[
-        ((0, DeviceKind::Other), &["QtCarBrowser", "Tesla/"]),
-        ((1, DeviceKind::Wearable), WEARABLES),
-        ((2, DeviceKind::Console), &["Nintendo", "PlayStation", "Xbox"]),
-        ((3, DeviceKind::Tv), TVS),
-        ((4, DeviceKind::Tablet), TABLETS),
-        ((5, DeviceKind::Mobile), MOBILES),
-        ((6, DeviceKind::Tablet), &["Android"]),
-        // Tablet PC is a feature that Internet Explorer told of on desktops.
-        (
-            (7, DeviceKind::Desktop),
-            &["CrOS", "FreeBSD", "Linux", "Macintosh", "Tablet PC", "Ubuntu", "Windows", "X11"],
-        ),
-    ])
+/// Words of devices, one a line, with notes behind `#`. Each group is of a kind in [`KINDS`].
+const WORDS_OF_DEVICES: &str = include_str!("devices.txt");
+
+/// The kinds of the groups of words, the most special first.
+const KINDS: [DeviceKind; 8] = [
+    DeviceKind::Other,
+    DeviceKind::Wearable,
+    DeviceKind::Console,
+    DeviceKind::Tv,
+    DeviceKind::Tablet,
+    DeviceKind::Mobile,
+    DeviceKind::Tablet,
+    DeviceKind::Desktop,
+];
+
+/// The words, each with the rank of its kind.
+static WORDS: LazyLock<Words<usize>> = LazyLock::new(|| {
+    let word = |line: &'static str| line.split("  # ").next().unwrap_or(line);
+    let groups = WORDS_OF_DEVICES.split("\n\n").enumerate();
+    Words::new(groups.flat_map(|(rank, group)| group.lines().map(move |line| (word(line), rank))))
 });
-
-const WEARABLES: &[&str] =
-    &["Apple Watch", "AppleWatch", "Galaxy Watch", "OculusBrowser", "SmartWatch", "watchOS", "Wear OS"];
-
-const TVS: &[&str] = &[
-    "; AFT", // Fire TV
-    "Android TV",
-    "Apple TV",
-    "AppleTV",
-    "BRAVIA",
-    "Chromecast",
-    "CrKey", // Chromecast
-    "Google TV",
-    "GoogleTV",
-    "HbbTV",
-    "InettvBrowser",
-    "MiTV",
-    "NetCast",
-    "NETTV",
-    "Roku",
-    "Smart TV",
-    "SMART-TV",
-    "SmartTV",
-    "TV Safari",
-    "tvOS",
-    "VIDAA",
-    "Viera",
-    "Web0S", // LG writes it with a zero
-    "webOS.TV",
-];
-
-const TABLETS: &[&str] = &[
-    " Pad",   // Xiaomi, OPPO
-    "; KF",   // Kindle Fire
-    "; SM-P", // Galaxy Tab with pen
-    "; SM-T", // Galaxy Tab
-    "; SM-X", // Galaxy Tab
-    "iPad", "Kindle", "MatePad", "MediaPad", "PlayBook", "Tablet",
-];
-
-const MOBILES: &[&str] = &[
-    "BB10",
-    "BlackBerry",
-    "iPhone",
-    "iPod",
-    "KAIOS",
-    "MIDP",
-    "Mobile",
-    "Opera Mini",
-    "Opera Mobi",
-    "Symbian",
-    "Windows Phone",
-];
 
 #[cfg(test)]
 mod tests {

@@ -6,7 +6,7 @@
 
 use ua_parser::{Extractor, Regexes};
 
-use crate::{Agent, DeviceKind, bots::is_bot, head};
+use crate::{DeviceKind, bots::is_bot, head};
 
 const RULES: &str = include_str!("../uap-core/rules.json");
 /// The word by which a rule says that it does not know.
@@ -15,6 +15,19 @@ const SPIDER: &str = "Spider";
 /// A name that the user agent does not tell.
 const UNKNOWN: &str = "unknown";
 const NAME_MAX: usize = 64;
+
+/// What a user agent says about the client, as far as it is known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Agent {
+    /// The browser, app or bot, such as `Chrome Mobile` or `GPTBot`; `unknown` if not told.
+    pub browser: Box<str>,
+    /// The operating system, such as `Windows` or `iOS`; `unknown` if not told.
+    pub os: Box<str>,
+    /// The kind of device, [`DeviceKind::Bot`] for every bot.
+    pub device: DeviceKind,
+    /// Whether the client is a bot: a crawler, preview, monitor or library.
+    pub bot: bool,
+}
 
 /// A parser of user agents.
 ///
@@ -66,6 +79,23 @@ pub(crate) mod tests {
 
     /// Building one for each test would take most of their time.
     pub(crate) static PARSER: LazyLock<Parser> = LazyLock::new(Parser::new);
+
+    /// User agents, each followed by a line with its browser, system and kind of device.
+    const AGENTS: &str = include_str!("real_agents.txt");
+
+    #[test]
+    fn real_agents_are_recognised() {
+        let mut lines = AGENTS.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+        let mut count = 0;
+        while let Some(user_agent) = lines.next() {
+            let it = PARSER.parse(user_agent.as_bytes());
+            let said = format!("= {}, {}, {}", it.browser, it.os, it.device.as_str());
+            assert_eq!(Some(said.as_str()), lines.next(), "{user_agent}");
+            assert_eq!(it.bot, said.ends_with(", bot"), "{user_agent}");
+            count += 1;
+        }
+        assert!(count > 50, "{count} agents");
+    }
 
     #[test]
     fn agents_that_say_nothing_are_unknown() {
