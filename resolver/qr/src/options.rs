@@ -128,7 +128,10 @@ impl QrOptions {
                 _ => {}
             }
         }
-        if options.color == options.background { Err(same_colors()) } else { Ok(options) }
+        if options.color == options.background {
+            return Err(QrError::new("bgColor", "another colour than color"));
+        }
+        Ok(options)
     }
 
     /// Returns why many readers may fail to read the code, though it can be drawn.
@@ -154,23 +157,14 @@ impl Rgb {
 
     /// Parses three or six hexadecimal digits, with or without a leading `#`.
     pub fn parse(text: &str) -> Option<Self> {
-        let digits = text.strip_prefix('#').unwrap_or(text);
-        // `from_str_radix` would also accept a sign.
-        if !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
-            return None;
-        }
-        let number = u32::from_str_radix(digits, 16).ok()?;
-        let [_, red, green, blue] = match digits.len() {
+        let digit = |letter: char| u8::try_from(letter.to_digit(16)?).ok();
+        let digits = text.strip_prefix('#').unwrap_or(text).chars().map(digit);
+        match digits.collect::<Option<Vec<u8>>>()?[..] {
             // A short form stands for the long form with each digit doubled.
-            3 => [8, 4, 0]
-                .map(|shift| (number >> shift & 0xf) * 0x11)
-                .iter()
-                .fold(0, |sum, one| sum << 8 | one),
-            6 => number,
-            _ => return None,
+            [red, green, blue] => Some(Self([red, green, blue].map(|digit| 0x11 * digit))),
+            [r1, r2, g1, g2, b1, b2] => Some(Self([16 * r1 + r2, 16 * g1 + g2, 16 * b1 + b2])),
+            _ => None,
         }
-        .to_be_bytes();
-        Some(Self([red, green, blue]))
     }
 }
 
@@ -180,10 +174,6 @@ impl fmt::Display for Rgb {
         let [red, green, blue] = self.0;
         write!(f, "#{red:02x}{green:02x}{blue:02x}")
     }
-}
-
-fn same_colors() -> QrError {
-    QrError::new("bgColor", "another colour than color")
 }
 
 /// Finds the value of a name, in upper or lower case.
@@ -303,7 +293,7 @@ mod tests {
             &[("color", "#AbC"), ("bgColor", "aabbcc")],
             &[("color", "123"), ("bgColor", "123")],
         ] {
-            assert_eq!(read(pairs), Err(same_colors()), "{pairs:?}");
+            assert_eq!(read(pairs), Err(QrError::new("bgColor", "another colour than color")), "{pairs:?}");
         }
         assert!(
             read(&[("color", "fff"), ("bgColor", "000")]).is_ok(),

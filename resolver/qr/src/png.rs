@@ -3,7 +3,7 @@
 use ::png::{BitDepth, ColorType, Compression, Encoder, EncodingError, Filter};
 
 use super::{
-    drawing::Drawing,
+    Drawing,
     logo::{Logo, squares},
 };
 

@@ -3,7 +3,7 @@
 use std::fmt::{self, Write};
 
 use super::{
-    drawing::Drawing,
+    Drawing,
     logo::{Logo, squares},
 };
 

@@ -63,7 +63,5 @@ fn logo(path: &str) -> Result<(String, Logo), String> {
     let bytes = fs::read(path).map_err(|error| error.to_string())?;
     let url = format!("data:image/{kind};base64,{}", STANDARD.encode(&bytes));
     let png = (kind == "png").then_some(&*bytes);
-    // One that cannot be drawn into a PNG is still part of an SVG.
-    let logo = Logo::new(url.clone(), png).or_else(|_| Logo::new(url.clone(), None));
-    Ok((url, logo.map_err(|error| error.to_string())?))
+    Ok((url.clone(), Logo::new(url, png)))
 }
