@@ -38,7 +38,7 @@ pub(super) struct Own<'a> {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Lead {
-    /// The place of the rule that matches, counted from 0; `None` for the link's own long URL.
+    /// The number of the rule that matches, from 1; `None` for the link's own long URL.
     pub(super) rule: Option<usize>,
     /// The header `Location` of the redirect.
     pub(super) to: String,
@@ -92,7 +92,7 @@ pub(super) fn lead(
     let target = chosen.map_or(long_url, |rule| &rule.long_url);
     let merged = if forwards { location_with_query(target.as_str(), &query) } else { None };
     Ok(Lead {
-        rule: chosen.and_then(|chosen| rules.iter().position(|rule| ptr::eq(rule, chosen))),
+        rule: chosen.and_then(|chosen| Some(1 + rules.iter().position(|rule| ptr::eq(rule, chosen))?)),
         to: merged.unwrap_or_else(|| location(target.as_str())),
         is_denied: !allows(target),
         now,
@@ -207,10 +207,10 @@ mod tests {
         };
         let now = own().now;
         let expected = |rule, to: &str, is_denied| Lead { rule, to: to.to_owned(), is_denied, now };
-        assert_eq!(lead("browser=iphone&query=k%3D2", false), expected(Some(0), first, false));
-        let forwarded = expected(Some(0), "https://a.example/?k=2&x=%20%23", false);
+        assert_eq!(lead("browser=iphone&query=k%3D2", false), expected(Some(1), first, false));
+        let forwarded = expected(Some(1), "https://a.example/?k=2&x=%20%23", false);
         assert_eq!(lead("browser=iphone&query=k%3D2%26x%3D%20%23", true), forwarded);
-        assert_eq!(lead("browser=android", true), expected(Some(1), second, true));
+        assert_eq!(lead("browser=android", true), expected(Some(2), second, true));
         assert_eq!(lead("browser=linux", true), expected(None, "https://e.example/%C3%BC", false));
     }
 

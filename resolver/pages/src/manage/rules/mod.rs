@@ -64,9 +64,9 @@ struct RulesPage<'a> {
 }
 
 impl<'a> RulesPage<'a> {
-    /// Returns a form, the ids of whose fields end in `id`.
+    /// Returns a form, the ids of whose fields end in `id`. What was typed stays if it was refused.
     fn form(&self, id: &str, typed_in: TypedIn) -> TypedForm<'a> {
-        TypedForm::new(id, typed_in, self.refused)
+        TypedForm { id: id.to_owned(), refused: self.refused.filter(|form| form.typed_in == typed_in) }
     }
 }
 

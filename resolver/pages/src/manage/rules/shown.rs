@@ -34,22 +34,13 @@ pub(super) struct ShownExample {
     pub(super) browsers: Vec<(&'static str, String)>,
     pub(super) refused: Option<String>,
     /// Where the visitor is led; `None` for a wrong example.
-    pub(super) lead: Option<ShownLead>,
+    pub(super) lead: Option<Lead>,
+    /// Whether the link redirects at the time of the example.
+    pub(super) is_live: bool,
     wrong: Vec<&'static str>,
 }
 
-pub(super) struct ShownLead {
-    pub(super) text: String,
-    pub(super) to: String,
-    pub(super) why_not: Vec<String>,
-}
-
-impl<'a> TypedForm<'a> {
-    /// Makes a form, the ids of whose fields end in `id`. What was typed stays if it was refused.
-    pub(super) fn new(id: &str, typed_in: TypedIn, refused: Option<&'a RefusedForm>) -> Self {
-        Self { id: id.to_owned(), refused: refused.filter(|form| form.typed_in == typed_in) }
-    }
-
+impl TypedForm<'_> {
     pub(super) fn value(&self, field: &str) -> &str {
         self.refused.and_then(|form| form.typed.filled(field)).unwrap_or_default()
     }
@@ -78,7 +69,7 @@ impl ShownExample {
         let allows = |url: &_| api.lookup.allows(url);
         let (rules, forwards, zone) = (link.rules(), link.forward_query, &api.time_zone);
         let (lead, wrong) = match example::lead(&typed, &own, zone, rules, &link.long_url, forwards, allows) {
-            Ok(lead) => (Some(ShownLead::new(&lead, link.is_live(lead.now), t)), Vec::new()),
+            Ok(lead) => (Some(lead), Vec::new()),
             Err(wrong) => (None, wrong),
         };
         let told: Vec<String> = wrong.iter().map(|field| t.text(&format!("rules-wrong-{field}"))).collect();
@@ -86,7 +77,9 @@ impl ShownExample {
         let own_browser = [(OWN, t.text("rules-browser-own"))].into_iter();
         let common = browsers().map(|(value, name, _)| (value, name.to_owned()));
         let none = [(NONE, t.text("rules-browser-none"))];
-        Self { typed, browsers: own_browser.chain(common).chain(none).collect(), refused, lead, wrong }
+        let browsers = own_browser.chain(common).chain(none).collect();
+        let is_live = lead.as_ref().is_some_and(|lead| link.is_live(lead.now));
+        Self { typed, browsers, refused, lead, is_live, wrong }
     }
 
     pub(super) fn value(&self, field: &str) -> &str {
@@ -95,18 +88,6 @@ impl ShownExample {
 
     pub(super) fn is_wrong(&self, field: &str) -> bool {
         self.wrong.contains(&field)
-    }
-}
-
-impl ShownLead {
-    fn new(lead: &Lead, is_live: bool, t: &Locale) -> Self {
-        let text = match lead.rule {
-            Some(place) => t.with("rules-match", (place + 1).to_string()),
-            None => t.text("rules-no-match"),
-        };
-        let denied = lead.is_denied.then(|| t.text("rules-match-denied"));
-        let not_live = (!is_live).then(|| t.text("rules-match-not-live"));
-        Self { text, to: lead.to.clone(), why_not: denied.into_iter().chain(not_live).collect() }
     }
 }
 
@@ -140,15 +121,5 @@ mod tests {
         assert!(exact.contains("utm_source") && exact.contains("mail"), "{exact}");
         assert!(told("any-value-query-param", Some("utm_source"), None).contains("utm_source"));
         assert!(told("geolocation-city-name", None, Some("São Paulo")).contains("São Paulo"));
-    }
-
-    #[test]
-    fn a_lead_says_why_a_visitor_is_not_led_there() {
-        let t = english();
-        let now = jiff::Timestamp::UNIX_EPOCH;
-        let lead = |rule, is_denied| Lead { rule, to: "https://e.example/".to_owned(), is_denied, now };
-        let shown = ShownLead::new(&lead(Some(1), false), true, t);
-        assert!(shown.text.contains('2') && shown.why_not.is_empty(), "{}", shown.text);
-        assert_eq!(ShownLead::new(&lead(None, true), false, t).why_not.len(), 2);
     }
 }
