@@ -51,7 +51,7 @@ use limits::{Rate, budgets::CREATES_PER_MINUTE};
 use links::Link;
 
 pub use addresses::is_page;
-pub use theme::{Theme, ThemeError};
+pub use theme::Theme;
 
 use assets::Assets;
 use locale::Locales;

@@ -85,7 +85,7 @@ async fn read_filter(context: &Context<'_>) -> Result<EntryFilter, PageError> {
         found.ok_or_else(|| "no name of an action".to_owned())
     });
     let period = read_period(query, "created", &mut wrong);
-    let bounds = period.bounds(api.domain_cache.now(), &api.time_zone);
+    let (since, until) = period.bounds(api.domain_cache.now(), &api.time_zone);
     let object = match query.owned("object") {
         Some(name) => Some(context.links.audit_object(name, context.by).await?),
         None => None,
@@ -95,8 +95,8 @@ async fn read_filter(context: &Context<'_>) -> Result<EntryFilter, PageError> {
         action: action.and_then(|read| wrong.note("action", read)),
         by_name: query.owned("key"),
         object,
-        since: bounds.start,
-        until: bounds.end,
+        since,
+        until,
     };
     wrong.finish()?;
     Ok(filter)

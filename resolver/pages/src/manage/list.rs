@@ -91,14 +91,14 @@ pub(super) fn read_query(context: &Context<'_>, query: &Form, wrong: &mut FieldE
     });
     let api = &context.pages.api;
     let (now, zone) = (api.domain_cache.now(), &api.time_zone);
-    let created = read_period(query, "created", wrong).bounds(now, zone);
+    let (since, until) = read_period(query, "created", wrong).bounds(now, zone);
     let hides_ended = query.is_on("ended");
     let filter = Filter {
         page: page.and_then(|read| wrong.note("page", read)).unwrap_or_default(),
         per_page: Some(per_page(query)),
         search: query.owned("search"),
-        since: created.start,
-        until: created.end,
+        since,
+        until,
         exclude_past: hides_ended,
         exclude_spent: hides_ended,
         deleted: query.get("deleted") == Some("true"),

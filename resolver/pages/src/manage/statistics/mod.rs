@@ -94,7 +94,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<Answer, PageError> {
         Some(stats) => series::dates(&stats.current, zone),
         None => (typed("from"), typed("until")),
     };
-    let is_live = selection.period.bounds(api.domain_cache.now(), zone).end.is_none();
+    let is_live = selection.period.bounds(api.domain_cache.now(), zone).1.is_none();
     let (tags, domains) = suggestions(context).await?;
     let page = StatisticsPage {
         frame: context.frame(addresses::STATISTICS),
@@ -150,7 +150,7 @@ async fn suggestions(context: &Context<'_>) -> Result<(Vec<String>, Vec<String>)
 }
 
 fn presets(selection: &Selection, t: &Locale) -> Vec<Choice> {
-    let choice = |period: Period| {
+    let choice = |(period, _): (Period, _)| {
         let is_chosen = period == selection.period;
         Choice::new(&Selection { period, ..selection.clone() }, period.text(t), is_chosen)
     };

@@ -10,11 +10,8 @@ use jiff::{Timestamp, tz::TimeZone};
 use url::form_urlencoded;
 use visits::{OrphanKind, tally::Dimension};
 
-use super::super::period::{Bounds, Period};
+use super::super::period::Period;
 use crate::{addresses, form::Form, locale::Locale};
-
-/// Fields of a query: names and values.
-pub(super) type Pairs = Vec<(&'static str, String)>;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Selection {
@@ -36,7 +33,7 @@ impl Selection {
     }
 
     pub(super) fn request(&self, now: Timestamp, zone: &TimeZone, dimensions: &[Dimension]) -> StatsRequest {
-        let Bounds { start, end } = self.period.bounds(now, zone);
+        let (start, end) = self.period.bounds(now, zone);
         StatsRequest {
             of: self.of.clone(),
             start,
@@ -50,7 +47,8 @@ impl Selection {
         }
     }
 
-    pub(super) fn subject_pairs(&self) -> Pairs {
+    /// Returns the fields of a query that say whose visits.
+    pub(super) fn subject_pairs(&self) -> Vec<(&'static str, String)> {
         let (of, name, domain) = match &self.of {
             VisitsOf::Link(name) => ("link", Some(("code", &name.code)), name.domain.as_ref()),
             VisitsOf::Tag { tag, domain } => ("tag", Some(("tag", tag)), domain.as_ref()),
@@ -68,7 +66,7 @@ impl Selection {
     }
 
     /// Returns the fields that say which period, and whether bots are left out.
-    pub(super) fn period_pairs(&self) -> Pairs {
+    pub(super) fn period_pairs(&self) -> Vec<(&'static str, String)> {
         let mut pairs = self.period.pairs();
         pairs.extend(self.people_only.then(|| ("people", "on".to_owned())));
         pairs
