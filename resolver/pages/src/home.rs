@@ -17,7 +17,7 @@ use web::Answer;
 
 use crate::{
     Pages,
-    addresses::CREATE,
+    addresses::{CREATE, link_page},
     answer::page,
     error::PageError,
     form::Form,
@@ -126,7 +126,7 @@ fn created_page(request: &PageRequest<'_>, record: &Record) -> Answer {
         qr_code: Markup::qr_code(&short_url),
         path: link.domain().is_default().then(|| format!("/{name}")),
         ends: ends.map(|time| pages.shown_time(&time)),
-        manage: reads.then(|| pages.link_page(link)),
+        manage: reads.then(|| link_page(&pages.name_of(link))),
         short_url,
     };
     page(&pages.renderer, StatusCode::OK, &created)

@@ -46,6 +46,7 @@ pub mod visitors;
 use std::sync::Arc;
 
 use api::Api;
+use app::find_link::LinkName;
 use jiff::Timestamp;
 use limits::{Rate, budgets::CREATES_PER_MINUTE};
 use links::Link;
@@ -95,9 +96,9 @@ impl Pages {
         format!("{}/{name}", self.api.base(link.domain()))
     }
 
-    fn link_page(&self, link: &Link) -> String {
-        let name = self.api.lookup.name_of(link).unwrap_or_default();
-        addresses::link_page(&name, self.api.domain_cache.shown_name(link.domain()).as_deref())
+    fn name_of(&self, link: &Link) -> LinkName {
+        let code = self.api.lookup.name_of(link).unwrap_or_default();
+        LinkName { code, domain: self.api.domain_cache.shown_name(link.domain()) }
     }
 
     fn shown_time(&self, time: &Timestamp) -> String {

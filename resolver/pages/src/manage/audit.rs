@@ -1,6 +1,6 @@
 //! The audit log: who changed what, with each changed field before and after.
 
-use app::FieldErrors;
+use app::{FieldErrors, find_link::LinkName};
 use askama::Template;
 use hyper::StatusCode;
 use links::{
@@ -112,7 +112,8 @@ impl<'a> ShownEntry<'a> {
             let domain = api.domain_cache.shown_name(link.domain);
             let is_gone = entry.action == Action::DeleteLink.as_str() || domain.as_deref() == Some(REMOVED);
             let address = name.as_deref().filter(|_| !is_gone);
-            let address = address.map(|name| addresses::link_page(name, domain.as_deref()));
+            let named = |code: &str| LinkName { code: code.to_owned(), domain: domain.clone() };
+            let address = address.map(|code| addresses::link_page(&named(code)));
             // An entry of a keyspace that is not known any more keeps its number.
             (name.unwrap_or_else(|| entry.subject.clone()), domain, address, Some(link.fields))
         } else {

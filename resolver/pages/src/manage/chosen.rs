@@ -17,7 +17,7 @@ use tokio::time::Instant;
 use web::Answer;
 
 use super::{
-    choice::{Choice, DONE, Done},
+    choice::{self, DONE, Done},
     list,
     paged::address,
 };
@@ -112,10 +112,10 @@ async fn set_tag(
 
 pub(super) async fn change(context: &Context<'_>) -> Result<Answer, PageError> {
     let form = context.form;
-    let mut chosen: Vec<Choice> = Vec::new();
-    for choice in form.all("link").filter_map(Choice::parse) {
-        if chosen.len() < CHOSEN_MAX && !chosen.contains(&choice) {
-            chosen.push(choice);
+    let mut chosen: Vec<LinkName> = Vec::new();
+    for name in form.all("link").filter_map(choice::read) {
+        if chosen.len() < CHOSEN_MAX && !chosen.contains(&name) {
+            chosen.push(name);
         }
     }
     let action = Action::read(form)
@@ -135,22 +135,22 @@ pub(super) async fn change(context: &Context<'_>) -> Result<Answer, PageError> {
 }
 
 /// Changes one link after the other, until what stopped one would stop the others too.
-async fn change_each(context: &Context<'_>, action: Action<'_>, chosen: Vec<Choice>) -> Done {
+async fn change_each(context: &Context<'_>, action: Action<'_>, chosen: Vec<LinkName>) -> Done {
     let (mut count, mut failed) = (0, Vec::new());
     let until = Instant::now() + WITHIN;
     let mut stopped: Option<String> = None;
-    for choice in chosen {
+    for name in chosen {
         if let Some(why) = &stopped {
-            failed.push((choice, why.clone()));
+            failed.push((name, why.clone()));
             continue;
         }
-        match action.apply(context.links, &choice.0, context.by).await {
+        match action.apply(context.links, &name, context.by).await {
             Ok(()) => count += 1,
             Err(error) => {
                 let why = message(&error, context.t);
                 let stops = matches!(error, AppError::Unavailable | AppError::TooMuchAtOnce(_));
                 stopped = stops.then(|| why.clone());
-                failed.push((choice, why));
+                failed.push((name, why));
             }
         }
         if stopped.is_none() && Instant::now() > until {

@@ -2,6 +2,7 @@
 
 use app::{
     FieldErrors,
+    find_link::LinkName,
     list_links::{ListLinks, ListedLinks, VisitDays},
 };
 use askama::Template;
@@ -11,13 +12,13 @@ use links::{Filter, Record, Tag, scope::Scope};
 use web::Answer;
 
 use super::{
-    choice::{Choice, Done},
+    choice::{self, Done, written},
     paged::{KNOWN, Paged, address},
     period::{Period, period_choices, read_period},
     shown::ShownLink,
 };
 use crate::{
-    addresses::{LINKS, QR_SHEET},
+    addresses::{LINKS, QR_SHEET, link_page},
     answer::redirect,
     context::Context,
     error::PageError,
@@ -55,7 +56,7 @@ struct ListPage<'a> {
     may_count: bool,
     may: May,
     done: Done,
-    deleted: Option<Choice>,
+    deleted: Option<LinkName>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -171,7 +172,7 @@ pub(super) async fn answer(
         may_count: context.allows(Scope::Visits),
         may: May { edit: context.allows(Scope::Edit), delete: context.allows(Scope::Delete) },
         done,
-        deleted: query.get("gone").and_then(Choice::parse),
+        deleted: query.get("gone").and_then(choice::read),
         query: query.only(&KNOWN),
     };
     Ok(context.page(status, &page))

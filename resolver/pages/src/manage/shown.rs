@@ -3,14 +3,12 @@
 use app::find_link::LinkName;
 use links::{LinkState, Record};
 
-use super::choice::Choice;
 use crate::{addresses, context::Context};
 
 pub(super) struct ShownLink {
     pub(super) short_url: String,
     pub(super) long_url: String,
-    pub(super) name: String,
-    pub(super) domain: Option<String>,
+    pub(super) name: LinkName,
     pub(super) title: Option<String>,
     pub(super) tags: Vec<String>,
     pub(super) created: String,
@@ -21,28 +19,24 @@ pub(super) struct ShownLink {
     /// with `state-` that of a text.
     pub(super) state: &'static str,
     pub(super) state_text: String,
-    pub(super) choice: Choice,
 }
 
 impl ShownLink {
     pub(super) fn new(context: &Context<'_>, record: &Record, visits: u64) -> Self {
-        let (link, api) = (&record.link, &context.pages.api);
-        let name = api.lookup.name_of(link).unwrap_or_default();
-        let domain = api.domain_cache.shown_name(link.domain());
-        let state = class_of(link.state(api.domain_cache.now()));
+        let (link, pages) = (&record.link, context.pages);
+        let name = pages.name_of(link);
+        let state = class_of(link.state(pages.api.domain_cache.now()));
         Self {
-            short_url: context.pages.short_url(link),
+            short_url: pages.short_url(link),
             long_url: link.long_url.as_str().to_owned(),
-            choice: Choice(LinkName { code: name.clone(), domain: domain.clone() }),
             title: link.title.clone(),
             tags: record.tags.iter().map(ToString::to_string).collect(),
-            created: context.pages.shown_time(&link.created_at),
+            created: pages.shown_time(&link.created_at),
             visits,
-            address: addresses::link_page(&name, domain.as_deref()),
-            statistics: addresses::link_statistics(&name, domain.as_deref()),
+            address: addresses::link_page(&name),
+            statistics: addresses::link_statistics(&name),
             state,
             state_text: context.t.text(&format!("state-{state}")),
-            domain,
             name,
         }
     }

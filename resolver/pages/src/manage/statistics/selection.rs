@@ -90,7 +90,7 @@ impl Selection {
     /// Returns the address of the page of the link.
     pub(super) fn link_page(&self) -> Option<String> {
         let VisitsOf::Link(name) = &self.of else { return None };
-        Some(addresses::link_page(&name.code, name.domain.as_deref()))
+        Some(addresses::link_page(name))
     }
 
     pub(super) fn is_of_all(&self) -> bool {
