@@ -70,9 +70,9 @@ pub(crate) fn show(error: &PageError, request: &PageRequest<'_>) -> Answer {
 }
 
 fn words(error: &PageError, t: &Locale) -> (StatusCode, String, String) {
-    let (status, title, text) = match error {
+    match error {
         PageError::App(error) | PageError::SignIn(AuthError::App(error)) => {
-            return (api::rest::status_of(error), t.text("error-title"), message(error, t));
+            (api::rest::status_of(error), t.text("error-title"), message(error, t))
         }
         PageError::SignIn(AuthError::NoKey | AuthError::WrongKey) => {
             (StatusCode::FORBIDDEN, t.text("sign-in-title"), t.text("sign-in-wrong"))
@@ -86,6 +86,5 @@ fn words(error: &PageError, t: &Locale) -> (StatusCode, String, String) {
         }
         PageError::Form(status) => (*status, t.text("error-title"), t.text("error-form")),
         PageError::NoPage => (StatusCode::NOT_FOUND, t.text("no-page-title"), t.text("no-page-text")),
-    };
-    (status, title, text)
+    }
 }

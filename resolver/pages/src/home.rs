@@ -28,6 +28,9 @@ use crate::{
     request::PageRequest,
 };
 
+/// Fields that are folded away until one of them is filled in.
+const OPTIONS: [&str; 8] =
+    ["customSlug", "domain", "shortCodeLength", "validUntil", "maxVisits", "password", "tags", "title"];
 const UTM: [&str; 5] = ["utm_source", "utm_medium", "utm_campaign", "utm_term", "utm_content"];
 
 #[derive(Template)]
@@ -61,19 +64,8 @@ impl HomePage<'_> {
         self.refused.is_some_and(|error| wrong_fields(error).iter().any(|field| field == name))
     }
 
-    /// Returns whether an option is filled in, so that the options are shown unfolded.
     fn has_options(&self) -> bool {
-        let options = [
-            "customSlug",
-            "domain",
-            "shortCodeLength",
-            "validUntil",
-            "maxVisits",
-            "password",
-            "tags",
-            "title",
-        ];
-        options.iter().chain(&UTM).any(|name| self.form.filled(name).is_some())
+        OPTIONS.iter().chain(&UTM).any(|name| self.form.filled(name).is_some())
     }
 }
 

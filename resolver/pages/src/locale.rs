@@ -45,10 +45,6 @@ impl Locale {
         Self { tag: tag.to_owned(), bundle }
     }
 
-    pub(crate) fn name(&self) -> String {
-        self.text("language-name")
-    }
-
     pub(crate) fn text(&self, id: &str) -> String {
         self.format(id, None).unwrap_or_else(|| id.to_owned())
     }

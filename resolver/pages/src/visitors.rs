@@ -3,12 +3,11 @@
 use askama::Template;
 use hyper::{
     HeaderMap, StatusCode,
-    body::Bytes,
-    header::{ACCEPT, CONTENT_TYPE, HeaderValue, VARY},
+    header::{ACCEPT, HeaderValue, VARY},
 };
 use serde_json::json;
 use web::{
-    Answer, Body,
+    Answer, answer,
     visitor_page::{LinkPreview, VisitorPage},
 };
 
@@ -103,8 +102,7 @@ fn problem(status: StatusCode, shown: &VisitorPage, t: &Locale) -> Answer {
         _ => json!({ "type": "about:blank", "title": title, "status": status.as_u16(), "detail": detail }),
     };
     let kind = if status.is_success() { "application/json" } else { PROBLEM };
-    let mut answer = Answer::new(Body::whole(Bytes::from(body.to_string())));
-    answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    let mut answer = answer(status, kind, body.to_string());
     answer.headers_mut().insert(VARY, HeaderValue::from_static("accept-language, cookie, accept"));
     answer
 }
@@ -117,7 +115,7 @@ fn accepts_html(headers: &HeaderMap) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use hyper::header::{ACCEPT_LANGUAGE, COOKIE, RETRY_AFTER};
+    use hyper::header::{ACCEPT_LANGUAGE, CONTENT_TYPE, COOKIE, RETRY_AFTER};
 
     use super::*;
     use crate::Theme;

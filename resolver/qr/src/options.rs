@@ -235,20 +235,8 @@ mod tests {
     #[test]
     fn a_value_that_cannot_be_is_refused_under_its_name() {
         let numbers = ["", " ", "-1", "+60", "6e1", "60.0", "0x40", "٦٠", "65636", "99999999999999999999"];
-        let colors = [
-            "",
-            "#",
-            "##000",
-            "12",
-            "1234",
-            "12345",
-            "1234567",
-            "#12345678",
-            "+12345",
-            "red",
-            "gggggg",
-            "１２３",
-        ];
+        let colors =
+            ["", "#", "##000", "12", "1234", "12345", "1234567", "+12345", "red", "gggggg", "１２３"];
         for (name, wrong) in [
             ("format", &["", "jpg", "png,svg", "image/png"][..]),
             ("size", &numbers),
@@ -257,7 +245,9 @@ mod tests {
             ("margin", &["201"]),
             ("errorCorrection", &["", "x", "lm", "low", "ℓ"]),
             ("color", &colors),
+            ("color", &["#12345678"]),
             ("bgColor", &colors),
+            ("bgColor", &["#12345678"]),
         ] {
             for &value in wrong {
                 let QrError(error) = read(&[(name, value)]).expect_err(value);

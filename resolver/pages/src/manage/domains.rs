@@ -8,7 +8,7 @@ use links::{Authority, DomainEdit, Protocol, Redirects, api_key::Grant, scope::S
 use web::Answer;
 
 use super::{
-    notices::{Notices, Refusal, stored},
+    notices::{Notices, Refusal},
     paged::Paged,
 };
 use crate::{context::Context, error::PageError, form::Form, frame::Frame};
@@ -80,20 +80,13 @@ fn protocol(domain: &NamedDomain) -> &'static str {
     domain.settings.protocol.map_or("", Protocol::as_str)
 }
 
-pub(super) async fn change(context: &Context<'_>) -> Result<Answer, PageError> {
+pub(super) async fn change(context: &Context<'_>) -> Result<(), AppError> {
     let (links, by, form) = (context.links, context.by, context.form);
     let name = form.value("domain");
-    let changed = match form.get("do") {
+    match form.get("do") {
         Some("add") => add(links, name, by).await,
         Some("remove") => links.remove_domain(name, by).await,
-        _ => match read_edit(form, name) {
-            Ok(edit) => links.edit_domain(name, &edit, by).await.map(drop),
-            Err(error) => Err(error),
-        },
-    };
-    match changed {
-        Ok(()) => Ok(stored(context, PATH)),
-        Err(error) => answer(context, Some(Refusal::new(error, context.t)?)).await,
+        _ => links.edit_domain(name, &read_edit(form, name)?, by).await.map(drop),
     }
 }
 

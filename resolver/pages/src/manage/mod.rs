@@ -29,6 +29,7 @@ use crate::{
     context::{Answering, Context},
     error::PageError,
 };
+use notices::{Refusal, stored};
 
 pub(crate) async fn answer(context: &Context<'_>) -> Result<Answer, PageError> {
     let (path, is_form) = (context.request.path(), *context.request.method == Method::POST);
@@ -43,20 +44,28 @@ pub(crate) async fn answer(context: &Context<'_>) -> Result<Answer, PageError> {
         };
         return answering.await;
     }
+    // The forms of these lists lead back to them, or show them with what is wrong.
+    let changed = match (path, is_form) {
+        (tags::PATH, true) => Box::pin(tags::change(context)).await,
+        (domains::PATH, true) => Box::pin(domains::change(context)).await,
+        (targets::PATH, true) => Box::pin(targets::change(context)).await,
+        _ => Ok(()),
+    };
+    let refusal = changed.err().map(|error| Refusal::new(error, context.t)).transpose()?;
     let answering: Answering<'_> = match (path, is_form) {
+        (tags::PATH | domains::PATH | targets::PATH, true) if refusal.is_none() => {
+            return Ok(stored(context, path));
+        }
+        (tags::PATH, _) => Box::pin(tags::answer(context, refusal)),
+        (domains::PATH, _) => Box::pin(domains::answer(context, refusal)),
+        (targets::PATH, _) => Box::pin(targets::answer(context, refusal)),
         (LINKS, false) => Box::pin(list::show(context)),
         (LINKS, true) => Box::pin(chosen::change(context)),
         (STATISTICS, false) => Box::pin(statistics::show(context)),
         (statistics::TABLE, false) => Box::pin(statistics::download(context)),
         (statistics::COUNT, false) => Box::pin(statistics::count(context)),
-        (tags::PATH, false) => Box::pin(tags::answer(context, None)),
-        (tags::PATH, true) => Box::pin(tags::change(context)),
-        (domains::PATH, false) => Box::pin(domains::answer(context, None)),
-        (domains::PATH, true) => Box::pin(domains::change(context)),
         (bulk::PATH, false) => return Ok(bulk::show(context)),
         (bulk::PATH, true) => Box::pin(bulk::submit(context)),
-        (targets::PATH, false) => Box::pin(targets::answer(context, None)),
-        (targets::PATH, true) => Box::pin(targets::change(context)),
         (keys::PATH, false) => Box::pin(keys::answer(context, None, None)),
         (keys::PATH, true) => Box::pin(keys::change(context)),
         (reservations::PATH, false) => Box::pin(reservations::show(context)),

@@ -2,14 +2,14 @@
 
 use std::collections::HashMap;
 
-use app::FieldErrors;
+use app::{AppError, FieldErrors};
 use askama::Template;
 use links::{Tag, scope::Scope};
 use store::{TagCount, VisitTotals};
 use web::Answer;
 
 use super::{
-    notices::{Notices, Refusal, stored},
+    notices::{Notices, Refusal},
     paged::Paged,
 };
 use crate::{context::Context, error::PageError, form::Form, frame::Frame};
@@ -52,16 +52,12 @@ impl TagsPage<'_> {
     }
 }
 
-pub(super) async fn change(context: &Context<'_>) -> Result<Answer, PageError> {
+pub(super) async fn change(context: &Context<'_>) -> Result<(), AppError> {
     let (links, by, form) = (context.links, context.by, context.form);
     let name = form.value("tag");
-    let changed = match form.get("do") {
+    match form.get("do") {
         Some("delete") => links.delete_tags(std::iter::once(name), by).await,
         _ => links.rename_tag(Some(name), form.get("newName"), FieldErrors::default(), by).await,
-    };
-    match changed {
-        Ok(()) => Ok(stored(context, PATH)),
-        Err(error) => answer(context, Some(Refusal::new(error, context.t)?)).await,
     }
 }
 

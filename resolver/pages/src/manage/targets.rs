@@ -6,7 +6,7 @@ use links::targets::TargetRule;
 use web::Answer;
 
 use super::{
-    notices::{Notices, Refusal, stored},
+    notices::{Notices, Refusal},
     paged::Paged,
 };
 use crate::{context::Context, error::PageError, form::Form, frame::Frame};
@@ -26,19 +26,11 @@ struct TargetsPage<'a> {
     new_allowed: bool,
 }
 
-pub(super) async fn change(context: &Context<'_>) -> Result<Answer, PageError> {
+pub(super) async fn change(context: &Context<'_>) -> Result<(), AppError> {
     let (links, by, form) = (context.links, context.by, context.form);
-    let changed = if form.get("do") == Some("remove") {
-        links.remove_target_rule(form.value("pattern"), by).await
-    } else {
-        match read_rule(form) {
-            Ok(rule) => links.set_target_rule(&rule, by).await,
-            Err(error) => Err(error),
-        }
-    };
-    match changed {
-        Ok(()) => Ok(stored(context, PATH)),
-        Err(error) => answer(context, Some(Refusal::new(error, context.t)?)).await,
+    match form.get("do") {
+        Some("remove") => links.remove_target_rule(form.value("pattern"), by).await,
+        _ => links.set_target_rule(&read_rule(form)?, by).await,
     }
 }
 
