@@ -12,7 +12,6 @@ mod file;
 #[cfg(test)]
 mod fixtures;
 mod place;
-mod record;
 
 use std::{net::IpAddr, path::PathBuf, sync::Arc};
 

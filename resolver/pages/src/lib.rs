@@ -58,7 +58,6 @@ use assets::Assets;
 use locale::Locales;
 
 /// What every page is made with: texts, files, and the operator's theme.
-#[derive(Debug)]
 pub struct Renderer {
     locales: Locales,
     assets: Assets,

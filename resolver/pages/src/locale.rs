@@ -3,7 +3,6 @@
 //! A file is named after its language (BCP 47), and its message `language-name` is the name that
 //! the choice of languages shows. A new language is a new file there, and nothing else.
 
-use std::fmt;
 #[cfg(test)]
 use std::sync::LazyLock;
 
@@ -25,14 +24,7 @@ pub(crate) struct Locale {
 }
 
 /// All languages, in the order of their tags.
-#[derive(Debug)]
 pub(crate) struct Locales(pub(crate) Vec<Locale>);
-
-impl fmt::Debug for Locale {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Locale").field(&self.tag).finish()
-    }
-}
 
 impl Locale {
     fn parse(tag: &str, source: String) -> Self {

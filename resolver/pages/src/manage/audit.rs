@@ -18,8 +18,6 @@ pub(super) const PATH: &str = "/manage/audit";
 const PER_PAGE: usize = 50;
 const _: () = assert!(PER_PAGE < app::audit::PER_PAGE);
 const FIELDS: [&str; 4] = ["action", "key", "object", "created"];
-/// The member of an entry's details with the changed fields.
-const CHANGED: &str = "changed";
 /// The fields of a link that are shown if the entry is not about single fields.
 const OF_LINK: [&str; 3] = ["longUrl", "title", "deletedVisits"];
 
@@ -143,7 +141,7 @@ fn changes(entry: &Entry, details: &Map<String, Value>, t: &Locale) -> Vec<Chang
         }
         _ => Change { field: field(name, t), before: None, after: text(value, t) },
     };
-    match details.get(CHANGED).and_then(Value::as_object) {
+    match details.get("changed").and_then(Value::as_object) {
         // The version changes with every edit.
         Some(changed) => changed.iter().filter(|(name, _)| *name != "version").map(change).collect(),
         None => {

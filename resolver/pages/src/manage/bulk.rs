@@ -81,10 +81,6 @@ impl ShownResult {
     }
 }
 
-pub(super) fn show(context: &Context<'_>) -> Answer {
-    form(context, None, None)
-}
-
 pub(super) async fn submit(context: &Context<'_>) -> Result<Answer, PageError> {
     let (form_sent, t) = (context.form, context.t);
     let rows = match read(form_sent.value("rows")) {
@@ -101,7 +97,8 @@ pub(super) async fn submit(context: &Context<'_>) -> Result<Answer, PageError> {
     Ok(form(context, None, Some(preview)))
 }
 
-fn form(context: &Context<'_>, refused: Option<String>, preview: Option<Preview>) -> Answer {
+/// Answers with the form: why its rows were refused, or a preview of them.
+pub(super) fn form(context: &Context<'_>, refused: Option<String>, preview: Option<Preview>) -> Answer {
     let status = if refused.is_some() { StatusCode::BAD_REQUEST } else { StatusCode::OK };
     let page = BulkPage {
         mark: context.form.owned("mark").unwrap_or_else(mark),

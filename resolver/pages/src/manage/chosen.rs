@@ -40,8 +40,8 @@ const ATTEMPTS: usize = 3;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Action<'a> {
     Move(&'a str),
-    AddTag(&'a str),
-    RemoveTag(&'a str),
+    /// Whether the links get the tag or lose it.
+    Tag(&'a str, bool),
     Enable(bool),
     Delete,
     Restore,
@@ -54,8 +54,8 @@ impl<'a> Action<'a> {
         let tag = || form.filled("newTag").ok_or("chosen-expected-tag");
         match form.get("do") {
             Some("move") => Ok(Self::Move(to()?)),
-            Some("add-tag") => Ok(Self::AddTag(tag()?)),
-            Some("remove-tag") => Ok(Self::RemoveTag(tag()?)),
+            Some("add-tag") => Ok(Self::Tag(tag()?, true)),
+            Some("remove-tag") => Ok(Self::Tag(tag()?, false)),
             Some("enable") => Ok(Self::Enable(true)),
             Some("disable") => Ok(Self::Enable(false)),
             Some("delete") => Ok(Self::Delete),
@@ -69,8 +69,7 @@ impl<'a> Action<'a> {
         let none = FieldErrors::default;
         match self {
             Self::Move(domain) => links.move_link(&target, Some(domain), none(), by).await.map(drop),
-            Self::AddTag(tag) => set_tag(links, name, tag, true, by).await,
-            Self::RemoveTag(tag) => set_tag(links, name, tag, false, by).await,
+            Self::Tag(tag, has_it) => set_tag(links, name, tag, has_it, by).await,
             Self::Enable(enabled) => {
                 let fields = LinkFields { enabled: Some(Some(enabled)), ..LinkFields::default() };
                 links.edit_link(&target, fields, none(), by).await.map(drop)
@@ -172,7 +171,7 @@ mod tests {
         };
         assert_eq!(read("do=move&to=a.example").unwrap(), r#"Move("a.example")"#);
         assert_eq!(read("do=move&to=+&newTag=x"), Err("chosen-expected-domain"));
-        assert_eq!(read("do=add-tag&newTag=+x+").unwrap(), r#"AddTag("x")"#);
+        assert_eq!(read("do=add-tag&newTag=+x+").unwrap(), r#"Tag("x", true)"#);
         assert_eq!(read("do=remove-tag"), Err("chosen-expected-tag"));
         assert_eq!(read("do=disable").unwrap(), "Enable(false)");
         assert_eq!(read("do=burn"), Err("chosen-expected-action"));

@@ -131,10 +131,6 @@ fn visit_days(period: Period, now: Timestamp, zone: &TimeZone) -> Option<VisitDa
     Some(VisitDays { first: first?.min(today), last: last.unwrap_or(today) })
 }
 
-pub(super) async fn show(context: &Context<'_>) -> Result<Answer, PageError> {
-    answer(context, StatusCode::OK, Done::of(context.query)).await
-}
-
 /// Answers with the list of the query; `done` is what became of the last change of chosen links.
 pub(super) async fn answer(
     context: &Context<'_>,

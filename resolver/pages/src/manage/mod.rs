@@ -20,7 +20,7 @@ mod statistics;
 mod tags;
 mod targets;
 
-use hyper::Method;
+use hyper::{Method, StatusCode};
 use percent_encoding::percent_decode_str;
 use web::Answer;
 
@@ -29,6 +29,7 @@ use crate::{
     context::{Answering, Context},
     error::PageError,
 };
+use choice::Done;
 use notices::{Refusal, stored};
 
 pub(crate) async fn answer(context: &Context<'_>) -> Result<Answer, PageError> {
@@ -59,12 +60,12 @@ pub(crate) async fn answer(context: &Context<'_>) -> Result<Answer, PageError> {
         (tags::PATH, _) => Box::pin(tags::answer(context, refusal)),
         (domains::PATH, _) => Box::pin(domains::answer(context, refusal)),
         (targets::PATH, _) => Box::pin(targets::answer(context, refusal)),
-        (LINKS, false) => Box::pin(list::show(context)),
+        (LINKS, false) => Box::pin(list::answer(context, StatusCode::OK, Done::of(context.query))),
         (LINKS, true) => Box::pin(chosen::change(context)),
         (STATISTICS, false) => Box::pin(statistics::show(context)),
         (statistics::TABLE, false) => Box::pin(statistics::download(context)),
         (statistics::COUNT, false) => Box::pin(statistics::count(context)),
-        (bulk::PATH, false) => return Ok(bulk::show(context)),
+        (bulk::PATH, false) => return Ok(bulk::form(context, None, None)),
         (bulk::PATH, true) => Box::pin(bulk::submit(context)),
         (keys::PATH, false) => Box::pin(keys::answer(context, None, None)),
         (keys::PATH, true) => Box::pin(keys::change(context)),

@@ -20,7 +20,7 @@ use hyper::StatusCode;
 use jiff::tz::TimeZone;
 use links::scope::Scope;
 use serde_json::json;
-use visits::{Day, OrphanKind, series::rfc3339, tally::Dimension};
+use visits::{Day, OrphanKind, tally::Dimension};
 use web::Answer;
 
 use super::period::{Period, was_text};
@@ -71,10 +71,7 @@ impl Choice {
 
 /// Says which days visitors, addresses and rankings count.
 fn days((first, last): &(Day, Day), t: &Locale) -> String {
-    let day = |day: &Day| {
-        let start = rfc3339(day.start(), &TimeZone::UTC);
-        start.split('T').next().unwrap_or_default().to_owned()
-    };
+    let day = |day: &Day| series::date(day.start(), &TimeZone::UTC);
     t.with_two("stats-days", day(first), day(last))
 }
 
