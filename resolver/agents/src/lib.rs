@@ -21,7 +21,6 @@ mod words;
 
 pub use bots::{is_bot, is_crawler};
 pub use cache::Cache;
-pub use device::DeviceKind;
 pub use parser::Agent;
 
 /// The number of bytes of a user agent that are read. Visits store no longer ones.
