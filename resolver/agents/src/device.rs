@@ -9,14 +9,12 @@ use std::sync::LazyLock;
 
 use crate::words::Words;
 
-/// The kind of a device that the user agent does not tell.
 pub(crate) const UNKNOWN: &str = "unknown";
 
 /// Groups of a kind of device and its words, the most special first, one a line, with notes behind
 /// `#`.
 const DEVICES: &str = include_str!("devices.txt");
 
-/// The words, each with the rank and the name of its kind.
 static WORDS: LazyLock<Words<(usize, &'static str)>> = LazyLock::new(|| {
     let words = DEVICES.split("\n\n").enumerate().flat_map(|(rank, group)| {
         let mut lines = group.lines().map(|line| line.split("  # ").next().unwrap_or(line));

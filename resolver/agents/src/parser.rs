@@ -13,10 +13,8 @@ use crate::{
 };
 
 const RULES: &str = include_str!("../uap-core/rules.json");
-/// The word by which a rule says that it does not know.
 const NOT_KNOWN: &str = "Other";
 const SPIDER: &str = "Spider";
-/// The kind of device of every bot.
 const BOT: &str = "bot";
 const NAME_MAX: usize = 64;
 

@@ -11,7 +11,6 @@ pub(crate) struct Words<T> {
 }
 
 impl<T: Copy> Words<T> {
-    /// Makes an automaton of words, each with its meaning.
     pub(crate) fn new<'a>(words: impl Iterator<Item = (&'a str, T)>) -> Self {
         let (words, meanings): (Vec<_>, Vec<_>) = words.unzip();
         let automaton = AhoCorasick::builder()

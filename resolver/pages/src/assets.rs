@@ -40,7 +40,6 @@ impl File {
 }
 
 impl Assets {
-    /// Reads the files that are part of the program, and makes the theme's style sheet.
     pub(crate) fn new(theme: &Theme) -> Self {
         let embedded = |name: Cow<'static, str>| {
             let bytes = Files::get(&name)?.data.into_owned();
@@ -101,7 +100,6 @@ mod tests {
         }
     }
 
-    /// No file leads the browser to another host.
     #[test]
     fn no_file_names_another_host() {
         for name in Files::iter() {

@@ -20,7 +20,6 @@ pub(crate) type Answering<'a> = Pin<Box<dyn Future<Output = Result<Answer, PageE
 pub(crate) struct Context<'a> {
     pub(crate) pages: &'a Pages,
     pub(crate) request: &'a PageRequest<'a>,
-    /// The key of the session.
     pub(crate) by: &'a Grant,
     pub(crate) links: &'a LinkService,
     pub(crate) t: &'a Locale,

@@ -46,7 +46,6 @@ struct ErrorPage<'a> {
     text: String,
 }
 
-/// Answers with the page of an error, or leads to the sign-in.
 pub(crate) fn show(error: &PageError, request: &PageRequest<'_>) -> Answer {
     if matches!(error, PageError::NoSession) {
         let back: String = byte_serialize(request.back().as_bytes()).collect();

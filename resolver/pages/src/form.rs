@@ -42,7 +42,6 @@ impl Form {
         self.get(name).map(str::trim).filter(|text| !text.is_empty())
     }
 
-    /// Returns a field that is not empty, as a text of its own.
     pub(crate) fn owned(&self, name: &str) -> Option<String> {
         self.filled(name).map(str::to_owned)
     }
@@ -51,7 +50,6 @@ impl Form {
         self.get(name).is_some()
     }
 
-    /// Returns the fields as a query, without some of them.
     pub(crate) fn without(&self, names: &[&str]) -> String {
         let kept = self.0.iter().filter(|(name, _)| !names.contains(&name.as_str()));
         form_urlencoded::Serializer::new(String::new()).extend_pairs(kept).finish()

@@ -11,7 +11,7 @@ pub(crate) struct Frame<'a> {
     renderer: &'a Renderer,
     pub(crate) theme: &'a Theme,
     pub(crate) t: &'a Locale,
-    preferences: Preferences<'a>,
+    pub(crate) preferences: Preferences<'a>,
     session: Option<&'a Session>,
     /// The address of the part of the navigation that the page belongs to; empty for none.
     part: &'static str,
@@ -40,15 +40,10 @@ impl<'a> Frame<'a> {
         self.theme.logo.as_ref().is_some_and(|logo| logo.starts_with("data:image/png"))
     }
 
-    pub(crate) fn colours(&self) -> &'static str {
-        self.preferences.colours
-    }
-
     pub(crate) fn languages(&self) -> impl Iterator<Item = &'a Locale> {
         self.renderer.locales.0.iter().filter(move |locale| locale.tag != self.t.tag)
     }
 
-    /// Returns where a choice leads back to, percent-encoded for a query.
     pub(crate) fn back(&self) -> String {
         url::form_urlencoded::byte_serialize(self.back.as_bytes()).collect()
     }

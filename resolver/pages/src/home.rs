@@ -55,7 +55,6 @@ struct CreatedPage<'a> {
     /// The path of the link on this host; `None` if it is on another domain.
     path: Option<String>,
     ends: Option<String>,
-    /// The page that manages the link, if the visitor may read it.
     manage: Option<String>,
 }
 
@@ -154,7 +153,6 @@ fn read_form(pages: &Pages, form: &Form, wrong: &mut FieldErrors) -> CreateLink 
     command
 }
 
-/// Puts the campaign's fields into a long URL, before its fragment.
 fn with_utm(url: &str, form: &Form) -> String {
     let pairs: Vec<(&str, &str)> = UTM.iter().filter_map(|name| Some((*name, form.filled(name)?))).collect();
     if pairs.is_empty() {

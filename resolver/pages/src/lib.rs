@@ -62,7 +62,6 @@ pub struct Renderer {
     locales: Locales,
     assets: Assets,
     theme: Theme,
-    /// Whether browsers are told to use HTTPS only.
     hsts: bool,
 }
 
@@ -78,7 +77,6 @@ impl Renderer {
 pub struct Pages {
     renderer: Arc<Renderer>,
     api: Arc<Api>,
-    /// Whether links are created without an API key too.
     public_create: bool,
     /// Creates without a key, by network.
     creates: Rate,

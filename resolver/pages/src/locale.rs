@@ -45,7 +45,6 @@ impl Locale {
         self.format(id, None)
     }
 
-    /// Returns the name of a field of a link.
     pub(crate) fn field(&self, field: &Field) -> String {
         self.text(&format!("field-{}", field.name()))
     }
@@ -123,7 +122,6 @@ impl Locales {
     }
 }
 
-/// Returns the English texts, for tests.
 #[cfg(test)]
 pub(crate) fn english() -> &'static Locale {
     static LOCALES: LazyLock<Locales> = LazyLock::new(Locales::embedded);

@@ -39,7 +39,6 @@ pub(crate) struct PageRequest<'a> {
     pub(crate) preferences: Preferences<'a>,
     pub(crate) query: Form,
     pub(crate) form: Form,
-    /// The session, if the request has one and it was looked for.
     pub(crate) session: Option<Session>,
     _held: Option<Held>,
 }

@@ -46,7 +46,6 @@ impl Session {
         Ok(found.map(|grant| Self { grant, form_token: form_token(token), hash }))
     }
 
-    /// Opens a session, and sets its cookie.
     pub(crate) async fn open(pages: &Pages, grant: &Grant, answer: &mut Answer) -> Result<(), PageError> {
         let mut bytes = [0; TOKEN_BYTES];
         getrandom::fill(&mut bytes).map_err(|_| app::AppError::Internal)?;

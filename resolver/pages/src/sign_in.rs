@@ -60,7 +60,6 @@ pub(crate) async fn sign_out(request: &PageRequest<'_>) -> Result<Answer, PageEr
     Ok(answer)
 }
 
-/// Returns where a sign-in leads.
 fn to<'a>(request: &'a PageRequest<'_>) -> &'a str {
     let asked = request.form.get("to").or_else(|| request.query.get("to"));
     // Another path may be a short link, which leads to another site.

@@ -17,9 +17,7 @@ pub use logo::Logo;
 use options::{ErrorCorrection, Format, QUIET_MODULES};
 pub use options::{QrError, QrOptions, Rgb};
 
-/// What the format has to be for a logo without pixels.
 const PNG_LOGO: &str = "svg: the logo is not a PNG, or too large for one";
-/// What the error correction has to be for a text that no code has room for.
 const TOO_LONG: &str = "a lower one, no logo, or the text to be shorter";
 
 /// An image of a QR code, encoded as a file.
@@ -66,7 +64,6 @@ struct Drawing<'a> {
     scale: u16,
     /// Pixels above the first row of modules, and left of the first column.
     offset: u16,
-    /// Pixels on each side of the image.
     side: u16,
 }
 
@@ -306,7 +303,6 @@ mod tests {
         }
     }
 
-    /// Returns a logo of one colour, wider than high.
     fn red_logo() -> Logo {
         let mut file = Vec::new();
         let mut encoder = ::png::Encoder::new(&mut file, 40, 20);

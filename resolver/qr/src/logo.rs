@@ -7,7 +7,6 @@ use ::png::{ColorType, Decoder, Limits, Transformations};
 
 use super::Drawing;
 
-/// Maximum pixels on each side of a logo.
 const SIDE_MAX: u32 = 1024;
 const DECODER_BYTES: usize = 16 << 20;
 /// The part of the modules on a side that a logo takes, as a divisor.
@@ -35,7 +34,6 @@ impl Logo {
         Self { url, pixels: png.and_then(Pixels::decode) }
     }
 
-    /// Returns the colour of the logo over a background, at a position within a square.
     pub(super) fn color(&self, (x, y): (usize, usize), side: usize, background: [u8; 3]) -> [u8; 3] {
         let Some(pixels) = &self.pixels else { return background };
         // The longer side fills the square, and the other one is in its middle.

@@ -13,12 +13,9 @@ pub(super) const QUIET_MODULES: u16 = 4;
 const MARGIN_MAX: u16 = 200;
 /// The least contrast of the two colours that readers are sure to see, as WCAG 2 computes it.
 const CONTRAST_MIN: f64 = 3.0;
-/// The warning for two colours that are too much alike.
 const LOW_CONTRAST: &str =
     "low contrast: many readers will not see the code; use a darker color or a lighter bgColor";
-/// The warning for modules that are lighter than the background.
 const INVERTED: &str = "inverted: some readers expect a color that is darker than bgColor";
-/// What a colour has to be.
 const COLOR: &str = "RRGGBB or RGB in hexadecimal digits, with or without a leading #";
 /// The names of formats, of levels of error correction, and of whether a logo is wanted: `disable`
 /// is Shlink's word.
@@ -59,7 +56,6 @@ pub struct QrOptions {
     pub(super) margin: Option<u16>,
     pub(super) error_correction: ErrorCorrection,
     pub(super) color: Rgb,
-    /// The colour of the light modules and the margin.
     pub(super) background: Rgb,
     pub(super) logo: bool,
 }
@@ -169,7 +165,6 @@ impl Rgb {
 }
 
 impl fmt::Display for Rgb {
-    /// Writes the CSS notation `#rrggbb`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [red, green, blue] = self.0;
         write!(f, "#{red:02x}{green:02x}{blue:02x}")

@@ -14,7 +14,6 @@ pub(super) fn written(name: &LinkName) -> String {
     format!("{} {}", name.domain.as_deref().unwrap_or(""), name.code)
 }
 
-/// Reads a value that [`written`] returned.
 pub(super) fn read(value: &str) -> Option<LinkName> {
     let (domain, code) = value.split_once(' ')?;
     let domain = Some(domain).filter(|domain| !domain.is_empty()).map(str::to_owned);
@@ -23,13 +22,11 @@ pub(super) fn read(value: &str) -> Option<LinkName> {
     is_name.then(|| LinkName { code: code.to_owned(), domain })
 }
 
-/// What became of the last change of chosen links.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Done {
     /// The number of links that were changed; `None` without a change.
     pub(super) count: Option<u64>,
     pub(super) refused: Option<String>,
-    /// The links that were not changed, with the reason.
     pub(super) failed: Vec<(LinkName, String)>,
     /// The domain and the tag that were typed.
     pub(super) to: String,
@@ -37,7 +34,6 @@ pub(super) struct Done {
 }
 
 impl Done {
-    /// Reads what the query of a list says of the change before.
     pub(super) fn of(query: &Form) -> Self {
         Self { count: query.get(DONE).and_then(|count| count.parse().ok()), ..Self::default() }
     }

@@ -23,7 +23,6 @@ const REDIRECTS: [&str; 3] = ["baseUrlRedirect", "regular404Redirect", "invalidS
 struct DomainsPage<'a> {
     frame: Frame<'a>,
     domains: Vec<NamedDomain>,
-    /// The form of a domain that was refused.
     refused: Option<&'a Form>,
     paged: Paged,
     notices: Notices,
@@ -46,7 +45,6 @@ struct Changes {
 }
 
 impl Changes {
-    /// Returns what the scopes and limits of a key allow.
     fn of(by: &Grant) -> Self {
         let edit = by.scopes.allow(Scope::Admin) && !by.limits.own_links_only;
         Self {

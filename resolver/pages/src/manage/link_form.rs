@@ -57,7 +57,6 @@ pub(super) struct LinkForm {
 pub(super) struct FormField {
     pub(super) field: Field,
     pub(super) input: Input,
-    /// The value that the form was filled with.
     pub(super) was: String,
     pub(super) typed: String,
 }

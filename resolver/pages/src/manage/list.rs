@@ -84,7 +84,6 @@ impl ListPage<'_> {
     }
 }
 
-/// Reads the query of a list; what is wrong is recorded.
 pub(super) fn read_query(context: &Context<'_>, query: &Form, wrong: &mut FieldErrors) -> ListLinks {
     let page = query.filled("page").map(|text| {
         let page = text.parse().ok().filter(|page| *page > 0);
@@ -190,7 +189,6 @@ fn page_of(total: u64, page: u64, per_page: u64, len: u64, query: &Form) -> Resu
     Ok(Paged { total, pages: None, ..Paged::new(pages * per_page, page, per_page, LINKS, query) })
 }
 
-/// Reads the links of a page with their visits on these days; `None` for all visits.
 async fn read_links(
     context: &Context<'_>,
     listed: &ListedLinks,

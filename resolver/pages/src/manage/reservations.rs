@@ -25,7 +25,6 @@ const COLUMNS: [&str; 2] = ["shortCode", "shortUrl"];
 struct ReservationsPage<'a> {
     frame: Frame<'a>,
     context: Context<'a>,
-    /// The reservation that the query names.
     chosen: Option<Reserved>,
     reservations: Vec<Reservation>,
     paged: Paged,
@@ -45,7 +44,6 @@ fn count<T>(codes: &[T]) -> u64 {
     codes.len() as u64
 }
 
-/// Shows a page of the open reservations, and the codes of the one that the query names.
 pub(super) async fn show(context: &Context<'_>) -> Result<Answer, PageError> {
     let Some(id) = context.query.filled("id") else { return answer(context, None, None).await };
     match context.links.reservation(id, context.by).await {

@@ -22,7 +22,6 @@ struct TargetsPage<'a> {
     notices: Notices,
     is_wrong: bool,
     new_pattern: &'a str,
-    /// Whether that rule would have allowed its hosts.
     new_allowed: bool,
 }
 

@@ -168,7 +168,6 @@ fn page_of<'a>(
     }
 }
 
-/// Returns what the values of conditions may be.
 fn values_text(pages: &Pages, t: &Locale) -> String {
     let names = t.with_two("rules-values", Device::NAMES.join(", "), Browser::NAMES.join(", "));
     let zone = pages.api.time_zone.iana_name().unwrap_or("UTC");

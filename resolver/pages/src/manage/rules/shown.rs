@@ -23,7 +23,6 @@ pub(super) struct RefusedForm {
 }
 
 pub(super) struct TypedForm<'a> {
-    /// What the ids of its fields end in.
     pub(super) id: String,
     /// What was typed if the form was refused, so that it is shown unfolded.
     pub(super) refused: Option<&'a RefusedForm>,
@@ -35,7 +34,6 @@ pub(super) struct ShownExample {
     pub(super) refused: Option<String>,
     /// Where the visitor is led; `None` for a wrong example.
     pub(super) lead: Option<Lead>,
-    /// Whether the link redirects at the time of the example.
     pub(super) is_live: bool,
     wrong: Vec<&'static str>,
 }
@@ -56,7 +54,6 @@ impl TypedForm<'_> {
 }
 
 impl ShownExample {
-    /// Reads the example from the query, and decides where a link leads it.
     pub(super) fn new(context: &Context<'_>, link: &Link) -> Self {
         let (t, headers, api) = (context.t, context.request.headers, &context.pages.api);
         let own = Own {

@@ -14,7 +14,6 @@ const MINUS: char = '−';
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Change {
-    /// Sign and percentage, for the eye.
     pub(super) sign: String,
     pub(super) text: String,
 }

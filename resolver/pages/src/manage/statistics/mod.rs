@@ -63,12 +63,6 @@ struct Choice {
     is_chosen: bool,
 }
 
-impl Choice {
-    fn new(selection: &Selection, text: String, is_chosen: bool) -> Self {
-        Self { query: selection.query(), text, is_chosen }
-    }
-}
-
 /// Says which days visitors, addresses and rankings count.
 fn days((first, last): &(Day, Day), t: &Locale) -> String {
     let day = |day: &Day| series::date(day.start(), &TimeZone::UTC);
@@ -148,8 +142,8 @@ async fn suggestions(context: &Context<'_>) -> Result<(Vec<String>, Vec<String>)
 
 fn presets(selection: &Selection, t: &Locale) -> Vec<Choice> {
     let choice = |(period, _): (Period, _)| {
-        let is_chosen = period == selection.period;
-        Choice::new(&Selection { period, ..selection.clone() }, period.text(t), is_chosen)
+        let query = Selection { period, ..selection.clone() }.query();
+        Choice { query, text: period.text(t), is_chosen: period == selection.period }
     };
     Period::PRESETS.into_iter().map(choice).collect()
 }
@@ -165,7 +159,8 @@ fn kinds(selection: &Selection, t: &Locale) -> Vec<Choice> {
             Some(OrphanKind::RegularNotFound) => "stats-no-page",
         };
         let of = VisitsOf::Orphans { kind, domain: domain.clone() };
-        Choice::new(&Selection { of, ..selection.clone() }, t.text(text), kind == *chosen)
+        let query = Selection { of, ..selection.clone() }.query();
+        Choice { query, text: t.text(text), is_chosen: kind == *chosen }
     };
     std::iter::once(None).chain(OrphanKind::ALL.map(Some)).map(choice).collect()
 }

@@ -87,7 +87,6 @@ impl Selection {
         }
     }
 
-    /// Returns the address of the page of the link.
     pub(super) fn link_page(&self) -> Option<String> {
         let VisitsOf::Link(name) = &self.of else { return None };
         Some(addresses::link_page(name))
