@@ -174,7 +174,7 @@ fn idempotency(form: &Form) -> Result<Option<IdempotencyKey>, AppError> {
     let Some(mark) = form.filled("mark") else { return Ok(None) };
     // The password is not part of the digest, which would reveal it. Whether there is one is.
     let has_password = !form.value("password").is_empty();
-    let request = form.without(&["password", "formToken", "mark"]);
+    let request = form.without(&["password", "formToken", "mark"]).query();
     let request = format!("{request}&hasPassword={has_password}");
     IdempotencyKey::new(format!("page-{mark}").as_bytes(), request).map(Some)
 }

@@ -12,7 +12,7 @@ use http_body_util::{BodyExt as _, Limited};
 use hyper::{
     HeaderMap, Method, StatusCode, Uri,
     body::Incoming,
-    header::{CONTENT_TYPE, HOST, HeaderValue, ORIGIN},
+    header::{CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderValue, ORIGIN},
     http::uri::Authority,
 };
 use limits::{Account, Held, from_client};
@@ -88,7 +88,8 @@ impl<'a> PageRequest<'a> {
             Some(session) => (Account::Key(session.grant.id.0), LONG_FORM_BYTES, BODY_TIME.1),
             None => (Account::client(self.client), FORM_BYTES, BODY_TIME.0),
         };
-        let expected = body_bytes(self.headers).unwrap_or(most);
+        let length = self.headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
+        let expected = length.unwrap_or(most);
         if expected > most {
             return Err(PageError::Form(StatusCode::PAYLOAD_TOO_LARGE));
         }
@@ -107,10 +108,6 @@ impl<'a> PageRequest<'a> {
             _ => Ok(()),
         }
     }
-}
-
-fn body_bytes(headers: &HeaderMap) -> Option<usize> {
-    headers.get(hyper::header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 
 /// Returns the host of a request: that of its target, as in HTTP/2, or else the header.

@@ -73,13 +73,6 @@ pub(super) async fn show(context: &Context<'_>) -> Result<Answer, PageError> {
 async fn read_filter(context: &Context<'_>) -> Result<EntryFilter, PageError> {
     let (query, api) = (context.query, &context.pages.api);
     let mut wrong = FieldErrors::default();
-    let before = query
-        .filled("before")
-        .map(|text| text.parse::<i64>().map_err(|_| "no number of an entry".to_owned()));
-    let action = query.filled("action").map(|name| {
-        let found = Action::parse(name);
-        found.ok_or_else(|| "no name of an action".to_owned())
-    });
     let period = read_period(query, "created", &mut wrong);
     let (since, until) = period.bounds(api.domain_cache.now(), &api.time_zone);
     let object = match query.owned("object") {
@@ -87,8 +80,8 @@ async fn read_filter(context: &Context<'_>) -> Result<EntryFilter, PageError> {
         None => None,
     };
     let filter = EntryFilter {
-        before: before.and_then(|read| wrong.note("before", read)),
-        action: action.and_then(|read| wrong.note("action", read)),
+        before: query.read("before", "no number of an entry", &mut wrong, |text| text.parse().ok()),
+        action: query.read("action", "no name of an action", &mut wrong, Action::parse),
         by_name: query.owned("key"),
         object,
         since,

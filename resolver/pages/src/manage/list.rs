@@ -75,7 +75,7 @@ impl May {
 impl ListPage<'_> {
     /// Returns the query of the links that have a tag too, from the first page on.
     fn tag_query(&self, tag: &str) -> String {
-        Form::parse(self.query.without(&["page"]).as_bytes()).query_with("tag", tag)
+        self.query.without(&["page"]).query_with("tag", tag)
     }
 
     fn is_filtered(&self) -> bool {
@@ -85,16 +85,14 @@ impl ListPage<'_> {
 }
 
 pub(super) fn read_query(context: &Context<'_>, query: &Form, wrong: &mut FieldErrors) -> ListLinks {
-    let page = query.filled("page").map(|text| {
-        let page = text.parse().ok().filter(|page| *page > 0);
-        page.ok_or_else(|| "no number from 1".to_owned())
-    });
     let api = &context.pages.api;
     let (now, zone) = (api.domain_cache.now(), &api.time_zone);
     let (since, until) = read_period(query, "created", wrong).bounds(now, zone);
+    let page = |text: &str| text.parse().ok().filter(|page| *page > 0);
+    let page = query.read("page", "no number from 1", wrong, page);
     let hides_ended = query.is_on("ended");
     let filter = Filter {
-        page: page.and_then(|read| wrong.note("page", read)).unwrap_or_default(),
+        page: page.unwrap_or_default(),
         per_page: Some(per_page(query)),
         search: query.owned("search"),
         since,

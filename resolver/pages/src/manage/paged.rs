@@ -47,7 +47,7 @@ impl Paged {
 
 /// Returns the address of a list with the same query: where its forms are sent to.
 pub(super) fn address(path: &str, query: &Form) -> String {
-    let query = query.only(&KNOWN).without(&[]);
+    let query = query.only(&KNOWN).query();
     if query.is_empty() { path.to_owned() } else { format!("{path}?{query}") }
 }
 

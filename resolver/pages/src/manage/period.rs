@@ -125,9 +125,8 @@ const OF_LISTS: [Period; 5] =
 
 /// Reads the period of a field of a list; all of the time if it is empty.
 pub(super) fn read_period(query: &Form, field: &str, wrong: &mut FieldErrors) -> Period {
-    let Some(name) = query.filled(field) else { return Period::All };
-    let found = OF_LISTS.into_iter().find(|period| period.name() == name);
-    wrong.note(field, found.ok_or_else(|| NO_PERIOD.to_owned())).unwrap_or(Period::All)
+    let named = |name: &str| OF_LISTS.into_iter().find(|period| period.name() == name);
+    query.read(field, NO_PERIOD, wrong, named).unwrap_or(Period::All)
 }
 
 pub(super) fn period_choices(t: &Locale) -> Vec<(&'static str, String)> {
