@@ -201,6 +201,7 @@ mod tests {
             ("rules-wrong", vec!["ip", "time"]),
             ("state", states.to_vec()),
             ("stats-device", devices.to_vec()),
+            ("stats-of", vec!["link", "tag", "domain", "all", "orphans"]),
         ] {
             for locale in &Locales::embedded().0 {
                 for name in &names {

@@ -10,10 +10,10 @@ use std::{net::IpAddr, time::Duration};
 
 use http_body_util::{BodyExt as _, Limited};
 use hyper::{
-    HeaderMap, Method, StatusCode, Uri,
+    HeaderMap, StatusCode, Uri,
     body::Incoming,
     header::{CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderValue, ORIGIN},
-    http::uri::Authority,
+    http::{request::Parts, uri::Authority},
 };
 use limits::{Account, Held, from_client};
 use tokio::time::timeout;
@@ -32,9 +32,7 @@ const FORM_TOKEN: &str = "formToken";
 
 pub(crate) struct PageRequest<'a> {
     pub(crate) pages: &'a Pages,
-    pub(crate) method: &'a Method,
-    pub(crate) uri: &'a Uri,
-    pub(crate) headers: &'a HeaderMap,
+    pub(crate) head: &'a Parts,
     pub(crate) client: IpAddr,
     pub(crate) preferences: Preferences<'a>,
     pub(crate) query: Form,
@@ -44,12 +42,10 @@ pub(crate) struct PageRequest<'a> {
 }
 
 impl<'a> PageRequest<'a> {
-    pub(crate) fn new(pages: &'a Pages, head: &'a hyper::http::request::Parts, client: IpAddr) -> Self {
+    pub(crate) fn new(pages: &'a Pages, head: &'a Parts, client: IpAddr) -> Self {
         Self {
             pages,
-            method: &head.method,
-            uri: &head.uri,
-            headers: &head.headers,
+            head,
             client,
             preferences: Preferences::of(&pages.renderer, &head.headers),
             query: Form::parse(head.uri.query().unwrap_or("").as_bytes()),
@@ -60,27 +56,28 @@ impl<'a> PageRequest<'a> {
     }
 
     pub(crate) fn host(&self) -> Option<&'a str> {
-        host_of(self.uri, self.headers)
+        host_of(&self.head.uri, &self.head.headers)
     }
 
     pub(crate) fn path(&self) -> &'a str {
-        self.uri.path()
+        self.head.uri.path()
     }
 
     /// Returns the path and query to come back to. A form is sent to its own page.
     pub(crate) fn back(&self) -> &'a str {
-        self.uri.path_and_query().map_or("/", |to| to.as_str())
+        self.head.uri.path_and_query().map_or("/", |to| to.as_str())
     }
 
     /// Checks that a POST comes from a page of this service.
     pub(crate) fn check_origin(&self) -> Result<(), PageError> {
         let own = [self.host().unwrap_or(""), self.pages.api.domain_cache.default_name()];
-        if is_same_origin(self.headers, &own) { Ok(()) } else { Err(PageError::OtherOrigin) }
+        if is_same_origin(&self.head.headers, &own) { Ok(()) } else { Err(PageError::OtherOrigin) }
     }
 
     /// Reads the form of a POST, and checks that it has the token of the session.
     pub(crate) async fn read_form(&mut self, body: Incoming) -> Result<(), PageError> {
-        let kind = self.headers.get(CONTENT_TYPE).map_or(&b""[..], HeaderValue::as_bytes);
+        let headers = &self.head.headers;
+        let kind = headers.get(CONTENT_TYPE).map_or(&b""[..], HeaderValue::as_bytes);
         if !kind.starts_with(b"application/x-www-form-urlencoded") {
             return Err(PageError::Form(StatusCode::UNSUPPORTED_MEDIA_TYPE));
         }
@@ -88,7 +85,7 @@ impl<'a> PageRequest<'a> {
             Some(session) => (Account::Key(session.grant.id.0), LONG_FORM_BYTES, BODY_TIME.1),
             None => (Account::client(self.client), FORM_BYTES, BODY_TIME.0),
         };
-        let length = self.headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
+        let length = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
         let expected = length.unwrap_or(most);
         if expected > most {
             return Err(PageError::Form(StatusCode::PAYLOAD_TOO_LARGE));

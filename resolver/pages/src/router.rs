@@ -90,7 +90,7 @@ impl Pages {
             // A long page counts against its reader's budget until it is sent. The answer to a form
             // is sent in any case, because the form has taken effect.
             let kept = charge(&self.api.budgets, account, &mut answer);
-            if *request.method != Method::POST {
+            if request.head.method != Method::POST {
                 kept.map_err(AppError::from)?;
             }
             Ok(answer)
@@ -106,7 +106,7 @@ impl Pages {
             PageHost::Own => None,
             // Only of a host that is known not to be the public one: a proxy that does not pass
             // `Host` on would lead back here without end.
-            PageHost::OfDomain if *request.method != Method::POST => {
+            PageHost::OfDomain if request.head.method != Method::POST => {
                 Some(redirect(StatusCode::FOUND, &format!("{public_url}{}", request.back())))
             }
             PageHost::OfDomain | PageHost::Unknown => {
@@ -127,7 +127,7 @@ async fn answer_form(
     body: Incoming,
     begun: Instant,
 ) -> Result<Answer, PageError> {
-    let is_form = *request.method == Method::POST;
+    let is_form = request.head.method == Method::POST;
     if is_form {
         request.check_origin()?;
     }

@@ -38,7 +38,8 @@ impl Session {
     /// Finds the session of a request; an error if the database does not answer.
     pub(crate) async fn find(request: &PageRequest<'_>) -> Result<Option<Self>, PageError> {
         let pages = request.pages;
-        let Some(token) = cookie(request.headers, cookie_name(pages)).filter(|token| is_token(token)) else {
+        let Some(token) = cookie(&request.head.headers, cookie_name(pages)).filter(|token| is_token(token))
+        else {
             return Ok(None);
         };
         let hash = SessionHash::of(token.as_bytes());

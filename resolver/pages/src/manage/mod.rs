@@ -33,7 +33,7 @@ use choice::Done;
 use notices::{Refusal, stored};
 
 pub(crate) async fn answer(context: &Context<'_>) -> Result<Answer, PageError> {
-    let (path, is_form) = (context.request.path(), *context.request.method == Method::POST);
+    let (path, is_form) = (context.request.path(), context.request.head.method == Method::POST);
     for prefix in [LINK, rules::PATH] {
         let Some(name) = path.strip_prefix(prefix) else { continue };
         let name = percent_decode_str(name).decode_utf8().map_err(|_| PageError::NoPage)?;

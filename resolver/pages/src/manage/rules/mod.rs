@@ -70,7 +70,7 @@ impl<'a> RulesPage<'a> {
 pub(super) async fn show(context: &Context<'_>, name: &str) -> Result<Answer, PageError> {
     let link = context.links.get_redirect_rules(&context.link_name(name), context.by).await?;
     let page = page_of(context, &link, None, None);
-    let is_wrong = page.example.refused.is_some();
+    let is_wrong = page.example.lead.is_err();
     Ok(context.page(if is_wrong { StatusCode::BAD_REQUEST } else { StatusCode::OK }, &page))
 }
 

@@ -31,11 +31,9 @@ pub(super) struct TypedForm<'a> {
 pub(super) struct ShownExample {
     typed: Form,
     pub(super) browsers: Vec<(&'static str, String)>,
-    pub(super) refused: Option<String>,
-    /// Where the visitor is led; `None` for a wrong example.
-    pub(super) lead: Option<Lead>,
+    /// Where the visitor is led, or the names of wrong fields.
+    pub(super) lead: Result<Lead, Vec<&'static str>>,
     pub(super) is_live: bool,
-    wrong: Vec<&'static str>,
 }
 
 impl TypedForm<'_> {
@@ -55,7 +53,7 @@ impl TypedForm<'_> {
 
 impl ShownExample {
     pub(super) fn new(context: &Context<'_>, link: &Link) -> Self {
-        let (t, headers, api) = (context.t, context.request.headers, &context.pages.api);
+        let (t, headers, api) = (context.t, &context.request.head.headers, &context.pages.api);
         let own = Own {
             user_agent: header(headers, &USER_AGENT),
             language: header(headers, &ACCEPT_LANGUAGE),
@@ -65,26 +63,28 @@ impl ShownExample {
         let typed = example::typed(context.query, &own);
         let allows = |url: &_| api.lookup.allows(url);
         let (rules, forwards, zone) = (link.rules(), link.forward_query, &api.time_zone);
-        let (lead, wrong) = match example::lead(&typed, &own, zone, rules, &link.long_url, forwards, allows) {
-            Ok(lead) => (Some(lead), Vec::new()),
-            Err(wrong) => (None, wrong),
-        };
-        let told: Vec<String> = wrong.iter().map(|field| t.text(&format!("rules-wrong-{field}"))).collect();
-        let refused = (!told.is_empty()).then(|| told.join(" "));
+        let lead = example::lead(&typed, &own, zone, rules, &link.long_url, forwards, allows);
         let own_browser = [(OWN, t.text("rules-browser-own"))].into_iter();
         let common = browsers().map(|(value, name, _)| (value, name.to_owned()));
         let none = [(NONE, t.text("rules-browser-none"))];
         let browsers = own_browser.chain(common).chain(none).collect();
-        let is_live = lead.as_ref().is_some_and(|lead| link.is_live(lead.now));
-        Self { typed, browsers, refused, lead, is_live, wrong }
+        let is_live = lead.as_ref().is_ok_and(|lead| link.is_live(lead.now));
+        Self { typed, browsers, lead, is_live }
     }
 
     pub(super) fn value(&self, field: &str) -> &str {
         self.typed.filled(field).unwrap_or_default()
     }
 
+    /// Says which fields are wrong.
+    pub(super) fn refused(&self, t: &Locale) -> Option<String> {
+        let told = |field: &&str| t.text(&format!("rules-wrong-{field}"));
+        let wrong = self.lead.as_ref().err()?;
+        Some(wrong.iter().map(told).collect::<Vec<_>>().join(" "))
+    }
+
     pub(super) fn is_wrong(&self, field: &str) -> bool {
-        self.wrong.contains(&field)
+        self.lead.as_ref().is_err_and(|wrong| wrong.contains(&field))
     }
 }
 
