@@ -27,11 +27,6 @@ use crate::{
     sign_in,
 };
 
-/// Returns whether a page is for sessions only.
-fn needs_session(path: &str) -> bool {
-    is_page(path) && path != CREATE && !path.starts_with("/_pages/")
-}
-
 impl Renderer {
     /// Answers a request for a file, or for a choice of language or colours; `None` for others.
     /// Every process answers them.
@@ -52,24 +47,26 @@ impl Pages {
     /// Answers a request for the home page or a page for which [`is_page`] holds. The future is in
     /// a box, so that it is compiled here once.
     pub fn route(self: &Arc<Self>, client: IpAddr, request: Request<Incoming>) -> BoxFuture<'_, Answer> {
-        Box::pin(self.answer_apart(client, request))
-    }
-
-    async fn answer_apart(self: &Arc<Self>, client: IpAddr, request: Request<Incoming>) -> Answer {
-        if let Some(answer) = self.renderer.answer(&request, self.is_https()) {
-            return answer;
-        }
-        if !matches!(*request.method(), Method::GET | Method::HEAD | Method::POST) {
-            let mut refused =
-                answer(StatusCode::METHOD_NOT_ALLOWED, TEXT, "method not allowed: use GET, HEAD or POST\n");
-            refused.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD, POST"));
-            return refused;
-        }
-        let pages = Arc::clone(self);
-        // Away from the listener's thread: pages wait for the database, and a change runs to its
-        // end though its client goes away.
-        let task = self.api.runtime.spawn(async move { pages.answer(client, request).await });
-        task.await.unwrap_or_else(|_| answer(StatusCode::INTERNAL_SERVER_ERROR, TEXT, "an error occurred\n"))
+        Box::pin(async move {
+            if let Some(answer) = self.renderer.answer(&request, self.is_https()) {
+                return answer;
+            }
+            if !matches!(*request.method(), Method::GET | Method::HEAD | Method::POST) {
+                let mut refused = answer(
+                    StatusCode::METHOD_NOT_ALLOWED,
+                    TEXT,
+                    "method not allowed: use GET, HEAD or POST\n",
+                );
+                refused.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD, POST"));
+                return refused;
+            }
+            let pages = Arc::clone(self);
+            // Away from the listener's thread: pages wait for the database, and a change runs to its
+            // end though its client goes away.
+            let task = self.api.runtime.spawn(async move { pages.answer(client, request).await });
+            task.await
+                .unwrap_or_else(|_| answer(StatusCode::INTERNAL_SERVER_ERROR, TEXT, "an error occurred\n"))
+        })
     }
 
     async fn answer(self: Arc<Self>, client: IpAddr, request: Request<Incoming>) -> Answer {
@@ -131,7 +128,8 @@ async fn answer_form(
     if is_form {
         request.check_origin()?;
     }
-    if request.session.is_none() && needs_session(request.path()) {
+    let path = request.path();
+    if request.session.is_none() && is_page(path) && path != CREATE && !path.starts_with("/_pages/") {
         // Before the form is read: without a session there is less room for it.
         return Err(PageError::NoSession);
     }

@@ -23,9 +23,7 @@ use crate::{
 const COOKIE: &str = "shortmint_session";
 const SECURE_COOKIE: &str = "__Host-shortmint_session";
 const LASTS: Duration = Duration::from_secs(12 * 3600);
-/// Length of a token, in bytes before and after it is written as text.
 const TOKEN_BYTES: usize = 32;
-const TOKEN_LEN: usize = 2 * TOKEN_BYTES;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Session {
@@ -75,7 +73,7 @@ fn cookie_name(pages: &Pages) -> &'static str {
 }
 
 fn is_token(text: &str) -> bool {
-    text.len() == TOKEN_LEN && text.bytes().all(|digit| digit.is_ascii_hexdigit())
+    text.len() == 2 * TOKEN_BYTES && text.bytes().all(|digit| digit.is_ascii_hexdigit())
 }
 
 fn form_token(token: &str) -> String {

@@ -14,7 +14,7 @@ mod svg;
 use fast_qr::{ECL, QRBuilder, QRCode};
 
 pub use logo::Logo;
-use options::{ErrorCorrection, Format, QUIET_MODULES};
+use options::{Format, QUIET_MODULES};
 pub use options::{QrError, QrOptions, Rgb};
 
 const PNG_LOGO: &str = "svg: the logo is not a PNG, or too large for one";
@@ -37,13 +37,7 @@ pub fn render(text: &str, options: &QrOptions, logo: Option<&Logo>) -> Result<Im
     if options.format == Format::Png && logo.is_some_and(|logo| logo.pixels.is_none()) {
         return Err(QrError::new("format", PNG_LOGO));
     }
-    let level = match options.error_correction {
-        _ if logo.is_some() => ECL::H,
-        ErrorCorrection::Low => ECL::L,
-        ErrorCorrection::Medium => ECL::M,
-        ErrorCorrection::Quartile => ECL::Q,
-        ErrorCorrection::High => ECL::H,
-    };
+    let level = if logo.is_some() { ECL::H } else { options.error_correction };
     let code =
         QRBuilder::new(text).ecl(level).build().map_err(|_| QrError::new("errorCorrection", TOO_LONG))?;
     let drawing = Drawing::new(code, options)?;

@@ -35,18 +35,14 @@ mod tests {
 
     use super::{super::sample, *};
 
-    fn written(referrers: &[&str]) -> String {
-        let count = VisitCount { total: 3, bots: 1 };
-        let values = referrers.iter().map(|referrer| ((*referrer).to_owned(), count)).collect();
-        let mut stats = sample::stats(&[2], Some(&[1]));
-        stats.dimensions = vec![(Dimension::Referrer, values)];
-        String::from_utf8(write(&stats, &TimeZone::UTC).unwrap()).unwrap()
-    }
-
     #[test]
     fn series_and_rankings_are_one_table() {
+        let count = VisitCount { total: 3, bots: 1 };
+        let values = ["example.com", "a,\"b\""].map(|referrer| (referrer.to_owned(), count));
+        let mut stats = sample::stats(&[2], Some(&[1]));
+        stats.dimensions = vec![(Dimension::Referrer, values.to_vec())];
         assert_eq!(
-            written(&["example.com", "a,\"b\""]),
+            String::from_utf8(write(&stats, &TimeZone::UTC).unwrap()).unwrap(),
             "part,value,visits,bots\r\n\
              previous,2025-11-16T00:00:00+00:00,1,0\r\n\
              series,2025-11-25T00:00:00+00:00,2,0\r\n\
