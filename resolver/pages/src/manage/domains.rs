@@ -29,31 +29,14 @@ struct DomainsPage<'a> {
     columns: [String; 3],
     /// The redirects of domains that have none of their own.
     defaults: [String; 3],
-    may: Changes,
+    /// Whether redirects, the scheme, and whether visitors are kept may be edited. The use cases
+    /// decide; so they do about the other changes.
+    may_edit: bool,
+    /// Whether a name may be changed, and a domain be enabled again.
+    may_rename: bool,
+    may_add: bool,
+    may_remove: bool,
     new_domain: &'a str,
-}
-
-/// The changes that are offered to a key. The use cases decide.
-#[derive(Clone, Copy)]
-struct Changes {
-    /// Redirects, the scheme, and whether visitors are kept.
-    edit: bool,
-    /// The name, and enabling a domain again.
-    rename: bool,
-    add: bool,
-    remove: bool,
-}
-
-impl Changes {
-    fn of(by: &Grant) -> Self {
-        let edit = by.scopes.allow(Scope::Admin) && !by.limits.own_links_only;
-        Self {
-            edit,
-            rename: edit && !by.limits.hides_links(),
-            add: edit && by.limits.domain.is_none(),
-            remove: require_operator(by).is_ok(),
-        }
-    }
 }
 
 impl<'a> DomainsPage<'a> {
@@ -136,13 +119,17 @@ pub(super) async fn answer(context: &Context<'_>, refusal: Option<Refusal>) -> R
     // What was typed stays in its form.
     let refused =
         |what: &str| Some(form).filter(|_| notices.refusal.is_some() && form.get("do") == Some(what));
+    let may_edit = context.allows(Scope::Admin) && !by.limits.own_links_only;
     let frame = context.frame(PATH);
     let page = DomainsPage {
         domains,
         refused: refused("edit"),
         columns: REDIRECTS.map(|field| frame.t.text(&format!("domains-{field}"))),
         defaults: texts(&context.pages.api.fallback_redirects),
-        may: Changes::of(by),
+        may_edit,
+        may_rename: may_edit && !by.limits.hides_links(),
+        may_add: may_edit && by.limits.domain.is_none(),
+        may_remove: require_operator(by).is_ok(),
         new_domain: refused("add").and_then(|form| form.get("domain")).unwrap_or_default(),
         paged,
         notices,

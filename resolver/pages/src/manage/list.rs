@@ -54,25 +54,18 @@ struct ListPage<'a> {
     visits_in: Period,
     created_in: Period,
     may_count: bool,
-    may: May,
+    may_edit: bool,
+    may_delete: bool,
     done: Done,
     deleted: Option<LinkName>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct May {
-    edit: bool,
-    delete: bool,
-}
-
-impl May {
-    /// Returns whether there is anything to choose links for.
-    fn change(self, is_trash: bool) -> bool {
-        self.delete || (self.edit && !is_trash)
-    }
-}
-
 impl ListPage<'_> {
+    /// Returns whether there is anything to choose links for.
+    fn may_choose(&self) -> bool {
+        self.may_delete || (self.may_edit && !self.is_trash)
+    }
+
     /// Returns the query of the links that have a tag too, from the first page on.
     fn tag_query(&self, tag: &str) -> String {
         self.query.without(&["page"]).query_with("tag", tag)
@@ -163,7 +156,8 @@ pub(super) async fn answer(
         visits_in: read_period(query, "visits", &mut ignored),
         created_in: read_period(query, "created", &mut ignored),
         may_count: context.allows(Scope::Visits),
-        may: May { edit: context.allows(Scope::Edit), delete: context.allows(Scope::Delete) },
+        may_edit: context.allows(Scope::Edit),
+        may_delete: context.allows(Scope::Delete),
         done,
         deleted: query.get("gone").and_then(choice::read),
         query: query.only(&KNOWN),

@@ -44,10 +44,6 @@ struct RulesPage<'a> {
     frame: Frame<'a>,
     context: Context<'a>,
     link: ShownLink,
-    /// The address of this page without its query.
-    path: &'a str,
-    /// The domain that the query names, which the form of the example repeats.
-    domain: Option<&'a str>,
     /// Where the forms of changes are sent to. It keeps the example.
     action: String,
     version: u64,
@@ -131,8 +127,6 @@ fn page_of<'a>(
         frame: context.frame(LINKS),
         context: *context,
         link: ShownLink::new(context, &record, 0),
-        path: context.request.path(),
-        domain: query.filled("domain"),
         action: address(context.request.path(), query),
         version: link.version(),
         rules: link.rules(),

@@ -12,15 +12,18 @@ mod rankings;
 mod sample;
 mod selection;
 mod series;
-mod table;
 
-use app::{AppError, FieldErrors, visit_stats::VisitStats, visit_subjects::VisitsOf};
+use app::{
+    AppError, FieldErrors,
+    visit_stats::{VisitCount, VisitStats},
+    visit_subjects::VisitsOf,
+};
 use askama::Template;
 use hyper::StatusCode;
 use jiff::tz::TimeZone;
 use links::scope::Scope;
 use serde_json::json;
-use visits::{Day, OrphanKind, tally::Dimension};
+use visits::{Day, OrphanKind, series::rfc3339, tally::Dimension};
 use web::Answer;
 
 use super::period::{Period, was_text};
@@ -32,6 +35,8 @@ use rankings::Ranking;
 use selection::{Selection, query_of};
 use series::ShownSeries;
 
+/// The columns of the download.
+const COLUMNS: [&str; 4] = ["part", "value", "visits", "bots"];
 pub(super) const TABLE: &str = "/manage/statistics.csv";
 pub(super) const COUNT: &str = "/manage/statistics/count";
 
@@ -109,7 +114,25 @@ pub(super) async fn download(context: &Context<'_>) -> Result<Answer, PageError>
     let (_, stats) = read(context, &rankings::SHOWN).await;
     let stats = stats?;
     let (from, until) = series::dates(&stats.current, zone);
-    Ok(crate::table::answer(&format!("statistics-{from}-{until}"), table::write(&stats, zone)?))
+    Ok(crate::table::answer(&format!("statistics-{from}-{until}"), table(&stats, zone)?))
+}
+
+/// Writes series and rankings as CSV (RFC 4180). One table holds everything, so that every record
+/// has the same columns. `part` is `series`, `previous` for the period before, or the name of a
+/// dimension; `value` is the beginning of an interval (RFC 3339) or a value of the dimension as the
+/// API returns it.
+fn table(stats: &VisitStats, zone: &TimeZone) -> Result<Vec<u8>, AppError> {
+    let row = |part: &str, value: String, count: VisitCount| {
+        [part.to_owned(), value, count.total.to_string(), count.bots.to_string()]
+    };
+    let previous = stats.previous.iter().map(|previous| ("previous", previous));
+    let points = previous.chain([("series", &stats.current)]).flat_map(|(part, range)| {
+        range.points.iter().map(move |(start, count)| row(part, rfc3339(*start, zone), *count))
+    });
+    let values = stats.dimensions.iter().flat_map(|(dimension, values)| {
+        values.iter().map(move |(value, count)| row(dimension.as_str(), value.clone(), *count))
+    });
+    crate::table::write(COLUMNS, points.chain(values))
 }
 
 /// Answers with the number of visits as JSON, for the script of the page.
@@ -174,5 +197,26 @@ fn wrong_text(error: &AppError, t: &Locale) -> String {
         t.text("stats-wrong-dates")
     } else {
         message(error, t)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn series_and_rankings_are_one_table() {
+        let count = VisitCount { total: 3, bots: 1 };
+        let values = ["example.com", "a,\"b\""].map(|referrer| (referrer.to_owned(), count));
+        let mut stats = sample::stats(&[2], Some(&[1]));
+        stats.dimensions = vec![(Dimension::Referrer, values.to_vec())];
+        assert_eq!(
+            String::from_utf8(table(&stats, &TimeZone::UTC).unwrap()).unwrap(),
+            "part,value,visits,bots\r\n\
+             previous,2025-11-16T00:00:00+00:00,1,0\r\n\
+             series,2025-11-25T00:00:00+00:00,2,0\r\n\
+             referrer,example.com,3,1\r\n\
+             referrer,\"a,\"\"b\"\"\",3,1\r\n"
+        );
     }
 }
