@@ -112,9 +112,8 @@ fn rounded(coordinate: f64) -> f64 {
 /// Returns the distance of grid lines below which at most [`GRID_MAX`] intervals reach a number: 1,
 /// 2 or 5 times a power of ten.
 fn grid_step(most: u64) -> u64 {
-    let powers = (0..=19).filter_map(|power| 10_u64.checked_pow(power));
-    let mut steps =
-        powers.flat_map(|power| [1, 2, 5].into_iter().filter_map(move |one| power.checked_mul(one)));
+    let steps = |power: u32| [1, 2, 5].map(|one| 10_u64.checked_pow(power)?.checked_mul(one));
+    let mut steps = (0..=19).flat_map(steps).flatten();
     steps.find(|step| step.saturating_mul(GRID_MAX) >= most).unwrap_or(u64::MAX)
 }
 

@@ -56,11 +56,6 @@ fn is_on(refused: &Option<&Form>, field: &str, is_off: &bool) -> bool {
     refused.map_or(!is_off, |form| form.is_on(field))
 }
 
-/// Returns the scheme of a domain; empty for that of the default domain.
-fn protocol(domain: &NamedDomain) -> &'static str {
-    domain.settings.protocol.map_or("", Protocol::as_str)
-}
-
 pub(super) async fn change(context: &Context<'_>) -> Result<(), AppError> {
     let (links, by, form) = (context.links, context.by, context.form);
     let name = form.value("domain");
