@@ -11,7 +11,7 @@ use hyper::{
 use sha2::{Digest as _, Sha256};
 use web::{Answer, TEXT, answer};
 
-use crate::theme::Theme;
+use crate::{hex, theme::Theme};
 
 pub(crate) const PATH: &str = "/_pages/assets/";
 /// The style sheet of the theme, which is made at start.
@@ -26,9 +26,7 @@ struct Files;
 pub(crate) struct Assets(HashMap<Cow<'static, str>, (String, Bytes)>);
 
 fn with_digest(bytes: Vec<u8>) -> (String, Bytes) {
-    let digest = Sha256::digest(&bytes);
-    let digest = digest.iter().take(DIGEST_LEN / 2).map(|byte| format!("{byte:02x}"));
-    (digest.collect(), bytes.into())
+    (hex(&Sha256::digest(&bytes)[..DIGEST_LEN / 2]), bytes.into())
 }
 
 impl Assets {

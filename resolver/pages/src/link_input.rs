@@ -3,6 +3,8 @@
 use api::Api;
 use app::{Field, FieldErrors, LinkFields, LinkService, create_link::CreateLink, time::read_time};
 
+use crate::hex;
+
 /// Reads a create from the texts of its fields; what is wrong is recorded. A long URL without a
 /// scheme is one of the web. `split` separates tags.
 pub(crate) fn read_create<'a>(
@@ -54,11 +56,8 @@ fn with_scheme(links: &LinkService, url: &str) -> String {
 /// twice makes its links once.
 pub(crate) fn mark() -> String {
     let mut bytes = [0; 16];
-    match getrandom::fill(&mut bytes) {
-        Ok(()) => bytes.iter().map(|byte| format!("{byte:02x}")).collect(),
-        // Without one, a form that is sent twice makes two links.
-        Err(_) => String::new(),
-    }
+    // Without one, a form that is sent twice makes two links.
+    getrandom::fill(&mut bytes).map(|()| hex(&bytes)).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ use crate::{
     Pages,
     cookies::{self, cookie},
     error::PageError,
+    hex,
     request::PageRequest,
 };
 
@@ -79,8 +80,4 @@ fn is_token(text: &str) -> bool {
 fn form_token(token: &str) -> String {
     let digest = Sha256::new_with_prefix(b"form token").chain_update(token).finalize();
     hex(&digest[..16])
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

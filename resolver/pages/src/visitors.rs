@@ -124,23 +124,21 @@ mod tests {
         shown: VisitorPage,
         status: u16,
         headers: &[(hyper::header::HeaderName, &'static str)],
-    ) -> (Answer, usize) {
+    ) -> Answer {
         let headers =
             headers.iter().map(|(name, value)| (name.clone(), HeaderValue::from_static(value))).collect();
         let renderer = Renderer::new(Theme::default(), false);
-        let answer = renderer.write(&headers, "/aB3x9Q", shown.answer(StatusCode::from_u16(status).unwrap()));
-        let length = answer.body().len();
-        (answer, length)
+        renderer.write(&headers, "/aB3x9Q", shown.answer(StatusCode::from_u16(status).unwrap()))
     }
 
     #[test]
     fn browsers_get_html_and_programs_a_problem() {
-        let (page, length) = written(VisitorPage::NotFound, 404, &[(ACCEPT, "text/html,*/*;q=0.8")]);
+        let page = written(VisitorPage::NotFound, 404, &[(ACCEPT, "text/html,*/*;q=0.8")]);
         assert_eq!(page.headers()[CONTENT_TYPE], "text/html; charset=utf-8");
-        assert!(length > 500 && page.status() == StatusCode::NOT_FOUND);
-        let (page, _) = written(VisitorPage::NotFound, 404, &[(ACCEPT, "application/json")]);
+        assert!(page.body().len() > 500 && page.status() == StatusCode::NOT_FOUND);
+        let page = written(VisitorPage::NotFound, 404, &[(ACCEPT, "application/json")]);
         assert_eq!(page.headers()[CONTENT_TYPE], PROBLEM);
-        let (page, _) = written(VisitorPage::NotFound, 404, &[]);
+        let page = written(VisitorPage::NotFound, 404, &[]);
         assert_eq!(page.headers()[CONTENT_TYPE], "text/html; charset=utf-8");
     }
 
@@ -158,7 +156,7 @@ mod tests {
     #[test]
     fn the_password_form_may_lead_elsewhere_and_others_not() {
         let policy = |shown, status| {
-            let (page, _) = written(shown, status, &[(ACCEPT_LANGUAGE, "zh"), (COOKIE, "colours=dark")]);
+            let page = written(shown, status, &[(ACCEPT_LANGUAGE, "zh"), (COOKIE, "colours=dark")]);
             page.headers()["content-security-policy"].to_str().unwrap().to_owned()
         };
         assert!(!policy(VisitorPage::Password { is_wrong: false }, 200).contains("form-action"));
