@@ -125,11 +125,8 @@ fn created_page(request: &PageRequest<'_>, record: &Record) -> Answer {
 
 /// Returns who creates: the session's key, or the public if it may.
 fn creator(request: &PageRequest<'_>) -> Option<Grant> {
-    match &request.session {
-        Some(session) => Some(session.grant.clone()),
-        None if request.pages.public_create => Some(public()),
-        None => None,
-    }
+    let grant = request.session.as_ref().map(|session| session.grant.clone());
+    grant.or_else(|| request.pages.public_create.then(public))
 }
 
 /// Returns the grant of visitors without a key: they create links, and see none.

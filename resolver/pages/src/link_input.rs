@@ -45,11 +45,8 @@ pub(crate) fn tags(text: &str) -> Vec<String> {
 fn with_scheme(links: &LinkService, url: &str) -> String {
     let is_accepted = |url: &str| links.check_long_url(url).is_ok();
     let with_scheme = format!("https://{url}");
-    if !url.contains("://") && !is_accepted(url) && is_accepted(&with_scheme) {
-        with_scheme
-    } else {
-        url.to_owned()
-    }
+    let is_needed = !url.contains("://") && !is_accepted(url) && is_accepted(&with_scheme);
+    if is_needed { with_scheme } else { url.to_owned() }
 }
 
 /// Draws the mark of a form, which becomes the idempotency key of its creates: a form that is sent

@@ -13,7 +13,7 @@ use super::{
     shown::ShownLink,
 };
 use crate::{
-    addresses::{LINKS, link_page, with_parameter},
+    addresses::{LINKS, link_page, link_statistics, with_parameter},
     answer::redirect,
     context::Context,
     error::PageError,

@@ -18,7 +18,7 @@ use super::{
     shown::ShownLink,
 };
 use crate::{
-    addresses::{LINKS, QR_SHEET, link_page},
+    addresses::{LINKS, QR_SHEET, link_page, link_statistics},
     answer::redirect,
     context::Context,
     error::PageError,

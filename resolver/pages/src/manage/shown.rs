@@ -3,7 +3,7 @@
 use app::find_link::LinkName;
 use links::{LinkState, Record};
 
-use crate::{addresses, context::Context};
+use crate::context::Context;
 
 pub(super) struct ShownLink {
     pub(super) short_url: String,
@@ -13,8 +13,6 @@ pub(super) struct ShownLink {
     pub(super) tags: Vec<String>,
     pub(super) created: String,
     pub(super) visits: u64,
-    pub(super) address: String,
-    pub(super) statistics: String,
     /// Whether the link redirects, and if not, why: the name of a class of the style sheet, and
     /// with `state-` that of a text.
     pub(super) state: &'static str,
@@ -24,20 +22,17 @@ pub(super) struct ShownLink {
 impl ShownLink {
     pub(super) fn new(context: &Context<'_>, record: &Record, visits: u64) -> Self {
         let (link, pages) = (&record.link, context.pages);
-        let name = pages.name_of(link);
         let state = class_of(link.state(pages.api.domain_cache.now()));
         Self {
             short_url: pages.short_url(link),
             long_url: link.long_url.as_str().to_owned(),
+            name: pages.name_of(link),
             title: link.title.clone(),
             tags: record.tags.iter().map(ToString::to_string).collect(),
             created: pages.shown_time(&link.created_at),
             visits,
-            address: addresses::link_page(&name),
-            statistics: addresses::link_statistics(&name),
             state,
             state_text: context.t.text(&format!("state-{state}")),
-            name,
         }
     }
 }

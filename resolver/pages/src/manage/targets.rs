@@ -21,8 +21,7 @@ struct TargetsPage<'a> {
     paged: Paged,
     notices: Notices,
     is_wrong: bool,
-    new_pattern: &'a str,
-    new_allowed: bool,
+    typed: Form,
 }
 
 pub(super) async fn change(context: &Context<'_>) -> Result<(), AppError> {
@@ -52,8 +51,7 @@ pub(super) async fn answer(context: &Context<'_>, refusal: Option<Refusal>) -> R
         frame: context.frame(PATH),
         rules,
         // What was typed stays in the form.
-        new_pattern: form.get("pattern").filter(|_| is_wrong).unwrap_or_default(),
-        new_allowed: is_wrong && form.get("allowed") == Some("true"),
+        typed: if is_wrong { form.clone() } else { Form::default() },
         is_wrong,
         paged,
         notices: Notices::new(context.query, refusal),

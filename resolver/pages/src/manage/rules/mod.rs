@@ -29,7 +29,12 @@ use super::{
     shown::ShownLink,
 };
 use crate::{
-    Pages, addresses::LINKS, answer::redirect, context::Context, error::PageError, frame::Frame,
+    Pages,
+    addresses::{LINKS, link_page},
+    answer::redirect,
+    context::Context,
+    error::PageError,
+    frame::Frame,
     locale::Locale,
 };
 use change::{Change, TypedIn};
