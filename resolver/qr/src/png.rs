@@ -10,7 +10,7 @@ use super::{
 const PIXELS_PER_BYTE: usize = 8;
 
 pub(super) fn write(drawing: &Drawing<'_>, logo: Option<&Logo>) -> Vec<u8> {
-    let (mut file, side) = (Vec::new(), u32::from(drawing.side));
+    let (mut file, side) = (Vec::<u8>::new(), u32::from(drawing.side));
     let mut encoder = Encoder::new(&mut file, side, side);
     let mut bytes = pixels(drawing);
     if let Some(logo) = logo {

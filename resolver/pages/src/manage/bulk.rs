@@ -93,7 +93,6 @@ pub(super) async fn submit(context: &Context<'_>) -> Result<Answer, PageError> {
     Ok(form(context, None, Some(preview)))
 }
 
-/// Answers with the form: why its rows were refused, or a preview of them.
 pub(super) fn form(context: &Context<'_>, refused: Option<String>, preview: Option<Preview>) -> Answer {
     let status = if refused.is_some() { StatusCode::BAD_REQUEST } else { StatusCode::OK };
     let page = BulkPage {

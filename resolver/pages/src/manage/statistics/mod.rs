@@ -30,7 +30,7 @@ use super::period::{Period, was_text};
 use crate::{
     addresses, answer, context::Context, error::PageError, frame::Frame, locale::Locale, messages::message,
 };
-use figures::{Change, exactness};
+use figures::{change, exactness};
 use rankings::Ranking;
 use selection::{Selection, query_of};
 use series::ShownSeries;

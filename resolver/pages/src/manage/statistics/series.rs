@@ -64,7 +64,6 @@ fn beside(previous: &RangeCount, count: usize) -> Vec<u64> {
     previous.points.iter().skip(extra).map(|(_, count)| count.total).collect()
 }
 
-/// Returns the first and the last day of a range, in a zone.
 pub(super) fn dates(count: &RangeCount, zone: &TimeZone) -> (String, String) {
     (date(count.range.from, zone), date(count.range.before.saturating_sub(1), zone))
 }
