@@ -35,7 +35,7 @@ struct BulkPage<'a> {
     preview: Option<Preview>,
 }
 
-struct Preview {
+pub(super) struct Preview {
     rows: u64,
     /// The number of rows that are right, as far as that is known.
     right: u64,
