@@ -10,7 +10,9 @@
 
 use std::sync::LazyLock;
 
-use crate::{crawlers, head, words::Words};
+use aho_corasick::AhoCorasick;
+
+use crate::{head, words::Words};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Sign {
@@ -22,8 +24,8 @@ enum Sign {
 }
 
 static WORDS: LazyLock<Words<Sign>> = LazyLock::new(|| {
-    let [crawlers, programs] = [CRAWLERS, PROGRAMS].map(|words| words.lines().collect::<Vec<_>>());
-    Words::new(&[(Sign::Crawler, &crawlers[..]), (Sign::Program, &programs[..]), (Sign::Innocent, INNOCENT)])
+    let groups = [(CRAWLERS, Sign::Crawler), (PROGRAMS, Sign::Program), (INNOCENT, Sign::Innocent)];
+    Words::new(groups.into_iter().flat_map(|(words, sign)| words.lines().map(move |word| (word, sign))))
 });
 
 /// Words of crawlers, previews and monitors in general, and the names of some that the list lacks,
@@ -36,13 +38,24 @@ const CRAWLERS: &str = include_str!("../crawlers/words.txt");
 const PROGRAMS: &str = include_str!("../crawlers/programs.txt");
 
 /// Makers of phones, and words of apps.
-const INNOCENT: &[&str] = &["botim", "cubot", "curling", "curly", "javafx/"];
+const INNOCENT: &str = "botim\ncubot\ncurling\ncurly\njavafx/";
+
+/// The names of crawlers in the list of crawler-user-agents, one a line; `^` is the beginning of an
+/// agent.
+const NAMES: &str = include_str!("../crawlers/names.txt");
+
+/// The names as one automaton, and whether each stands at the beginning only.
+static NAMED: LazyLock<(AhoCorasick, Vec<bool>)> = LazyLock::new(|| {
+    let names = NAMES.lines().map(|name| name.strip_prefix('^').unwrap_or(name));
+    let automaton = AhoCorasick::new(names).expect("20 kB of names are far from the limits of an automaton");
+    (automaton, NAMES.lines().map(|name| name.starts_with('^')).collect())
+});
 
 /// Returns whether a user agent is that of a bot, in about half a microsecond.
 pub fn is_bot(user_agent: &[u8]) -> bool {
     let user_agent = head(user_agent);
     let has_word = WORDS.found_in(user_agent).any(|sign| sign != Sign::Innocent);
-    has_word || has_mail_address(user_agent) || crawlers::is_named_in(user_agent)
+    has_word || has_mail_address(user_agent) || has_name_of_crawler(user_agent)
 }
 
 /// Returns whether a bot is a crawler, a monitor or the preview of a chat, which fetches a link
@@ -57,13 +70,19 @@ pub fn is_crawler(user_agent: &[u8]) -> bool {
             Sign::Innocent => {}
         }
     }
-    !is_program && crawlers::is_named_in(user_agent)
+    !is_program && has_name_of_crawler(user_agent)
 }
 
 /// Returns whether a user agent names the mail address of an operator. Versions such as
 /// `android@150` are none.
 fn has_mail_address(user_agent: &[u8]) -> bool {
     user_agent.windows(2).any(|pair| pair[0] == b'@' && pair[1].is_ascii_alphabetic())
+}
+
+fn has_name_of_crawler(user_agent: &[u8]) -> bool {
+    let (automaton, is_first) = &*NAMED;
+    let mut found = automaton.find_overlapping_iter(user_agent);
+    found.any(|name| name.start() == 0 || !is_first[name.pattern().as_usize()])
 }
 
 #[cfg(test)]
@@ -78,30 +97,19 @@ mod tests {
     const KNOWN_BOTS: &str = include_str!("known_bots.txt");
 
     #[test]
-    fn apps_and_agents_that_no_list_knows_are_people() {
+    fn bots_are_told_from_people_and_crawlers_from_programs() {
         for person in PEOPLE.lines().chain(["", " ", "-", "?", "shlink-tests-agent"]) {
-            assert!(!is_bot(person.as_bytes()), "{person}");
-            assert!(!PARSER.parse(person.as_bytes()).bot, "{person}");
+            let agent = person.as_bytes();
+            assert!(!is_bot(agent) && !is_crawler(agent) && !PARSER.parse(agent).bot, "{person}");
         }
-    }
-
-    #[test]
-    fn crawlers_previews_monitors_and_libraries_are_bots() {
         for bot in KNOWN_BOTS.lines() {
             assert!(is_bot(bot.as_bytes()), "{bot}");
         }
-    }
-
-    #[test]
-    fn crawlers_and_previews_are_told_from_programs_and_people() {
         for program in PROGRAMS_OF_USERS.lines() {
             assert!(is_bot(program.as_bytes()) && !is_crawler(program.as_bytes()), "{program}");
         }
         for preview in PREVIEWS.lines() {
             assert!(is_crawler(preview.as_bytes()), "{preview}");
-        }
-        for person in PEOPLE.lines().chain([""]) {
-            assert!(!is_crawler(person.as_bytes()), "{person}");
         }
     }
 
@@ -125,5 +133,26 @@ mod tests {
         assert!(is_bot(&buffer));
         buffer[44..50].copy_from_slice(b"Chrome");
         assert!(!is_bot(&buffer));
+    }
+
+    #[test]
+    fn every_name_of_the_list_is_found() {
+        for name in NAMES.lines() {
+            let name = name.strip_prefix('^').unwrap_or(name);
+            assert!(has_name_of_crawler(name.as_bytes()), "{name}");
+        }
+        assert!(NAMES.lines().count() > 1_000);
+    }
+
+    #[test]
+    fn a_name_that_stands_first_is_none_elsewhere() {
+        for (agent, is_named) in [
+            ("Silk/44.1.54 like Chrome/44.0", true),
+            ("Mozilla/5.0 (Linux) AppleWebKit/537.36 Silk/130.4.1 like Chrome/130.0", false),
+            ("HTTPie/3.2.2", true),
+            ("Mozilla/5.0 HTTPie/3.2.2", false),
+        ] {
+            assert_eq!(has_name_of_crawler(agent.as_bytes()), is_named, "{agent}");
+        }
     }
 }

@@ -9,120 +9,25 @@ use std::sync::LazyLock;
 
 use crate::words::Words;
 
-/// What kind of device a user agent claims to run on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum DeviceKind {
-    /// Desktop or laptop computer.
-    Desktop,
-    /// Phone or media player.
-    Mobile,
-    /// Tablet or e-book reader.
-    Tablet,
-    /// Television set, or a box or stick for one.
-    Tv,
-    /// Game console.
-    Console,
-    /// Watch, glasses or headset.
-    Wearable,
-    /// No person's device: crawler, preview, monitor or library.
-    Bot,
-    /// Another kind, such as a car.
-    Other,
-    /// The user agent does not tell.
-    Unknown,
-}
+pub(crate) const UNKNOWN: &str = "unknown";
 
-impl DeviceKind {
-    /// Returns the kind in lower case, such as `tablet`.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Desktop => "desktop",
-            Self::Mobile => "mobile",
-            Self::Tablet => "tablet",
-            Self::Tv => "tv",
-            Self::Console => "console",
-            Self::Wearable => "wearable",
-            Self::Bot => "bot",
-            Self::Other => "other",
-            Self::Unknown => "unknown",
-        }
-    }
+/// Groups of a kind of device and its words, the most special first, one a line, with notes behind
+/// `#`.
+const DEVICES: &str = include_str!("devices.txt");
 
-    pub(crate) fn of(user_agent: &[u8]) -> Self {
-        WORDS.found_in(user_agent).min().map_or(Self::Unknown, |(_, kind)| kind)
-    }
-}
-
-/// Words of devices, each with its rank, the most special first.
-static WORDS: LazyLock<Words<(u8, DeviceKind)>> = LazyLock::new(|| {
-    Words::new(&[
-        ((0, DeviceKind::Other), &["QtCarBrowser", "Tesla/"]),
-        ((1, DeviceKind::Wearable), WEARABLES),
-        ((2, DeviceKind::Console), &["Nintendo", "PlayStation", "Xbox"]),
-        ((3, DeviceKind::Tv), TVS),
-        ((4, DeviceKind::Tablet), TABLETS),
-        ((5, DeviceKind::Mobile), MOBILES),
-        ((6, DeviceKind::Tablet), &["Android"]),
-        // Tablet PC is a feature that Internet Explorer told of on desktops.
-        (
-            (7, DeviceKind::Desktop),
-            &["CrOS", "FreeBSD", "Linux", "Macintosh", "Tablet PC", "Ubuntu", "Windows", "X11"],
-        ),
-    ])
+static WORDS: LazyLock<Words<(usize, &'static str)>> = LazyLock::new(|| {
+    let words = DEVICES.split("\n\n").enumerate().flat_map(|(rank, group)| {
+        let mut lines = group.lines().map(|line| line.split("  # ").next().unwrap_or(line));
+        let kind = lines.next().unwrap_or(UNKNOWN);
+        lines.map(move |word| (word, (rank, kind)))
+    });
+    Words::new(words)
 });
 
-const WEARABLES: &[&str] =
-    &["Apple Watch", "AppleWatch", "Galaxy Watch", "OculusBrowser", "SmartWatch", "watchOS", "Wear OS"];
-
-const TVS: &[&str] = &[
-    "; AFT", // Fire TV
-    "Android TV",
-    "Apple TV",
-    "AppleTV",
-    "BRAVIA",
-    "Chromecast",
-    "CrKey", // Chromecast
-    "Google TV",
-    "GoogleTV",
-    "HbbTV",
-    "InettvBrowser",
-    "MiTV",
-    "NetCast",
-    "NETTV",
-    "Roku",
-    "Smart TV",
-    "SMART-TV",
-    "SmartTV",
-    "TV Safari",
-    "tvOS",
-    "VIDAA",
-    "Viera",
-    "Web0S", // LG writes it with a zero
-    "webOS.TV",
-];
-
-const TABLETS: &[&str] = &[
-    " Pad",   // Xiaomi, OPPO
-    "; KF",   // Kindle Fire
-    "; SM-P", // Galaxy Tab with pen
-    "; SM-T", // Galaxy Tab
-    "; SM-X", // Galaxy Tab
-    "iPad", "Kindle", "MatePad", "MediaPad", "PlayBook", "Tablet",
-];
-
-const MOBILES: &[&str] = &[
-    "BB10",
-    "BlackBerry",
-    "iPhone",
-    "iPod",
-    "KAIOS",
-    "MIDP",
-    "Mobile",
-    "Opera Mini",
-    "Opera Mobi",
-    "Symbian",
-    "Windows Phone",
-];
+/// Returns the kind of the device that a user agent claims to run on.
+pub(crate) fn kind(user_agent: &[u8]) -> &'static str {
+    WORDS.found_in(user_agent).min().map_or(UNKNOWN, |(_, kind)| kind)
+}
 
 #[cfg(test)]
 mod tests {
@@ -130,18 +35,18 @@ mod tests {
 
     #[test]
     fn the_most_special_word_decides() {
-        for (user_agent, kind) in [
-            ("X11; GNU/Linux; QtCarBrowser", DeviceKind::Other),
-            ("Linux; Android 14; Mobile; Galaxy Watch6", DeviceKind::Wearable),
-            ("Windows NT 10.0; Xbox; Xbox One", DeviceKind::Console),
-            ("Linux; Android 9; AFTMM", DeviceKind::Tv),
-            ("Linux; Android 12; SM-X700 Mobile", DeviceKind::Tablet),
-            ("Linux; Android 12", DeviceKind::Tablet),
-            ("Linux; Android 12 Mobile", DeviceKind::Mobile),
-            ("Windows NT 6.1; Tablet PC 2.0", DeviceKind::Desktop),
-            ("?", DeviceKind::Unknown),
+        for (user_agent, expected) in [
+            ("X11; GNU/Linux; QtCarBrowser", "other"),
+            ("Linux; Android 14; Mobile; Galaxy Watch6", "wearable"),
+            ("Windows NT 10.0; Xbox; Xbox One", "console"),
+            ("Linux; Android 9; AFTMM", "tv"),
+            ("Linux; Android 12; SM-X700 Mobile", "tablet"),
+            ("Linux; Android 12", "tablet"),
+            ("Linux; Android 12 Mobile", "mobile"),
+            ("Windows NT 6.1; Tablet PC 2.0", "desktop"),
+            ("?", "unknown"),
         ] {
-            assert_eq!(DeviceKind::of(user_agent.as_bytes()), kind, "{user_agent}");
+            assert_eq!(kind(user_agent.as_bytes()), expected, "{user_agent}");
         }
     }
 }

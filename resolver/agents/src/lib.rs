@@ -13,25 +13,19 @@
 //! because its cache compares the address, the length and the ends of a text, so that an agent read
 //! into the buffer of an earlier one can get the answer of that one.
 
-mod agent;
 mod bots;
 mod cache;
-mod crawlers;
 mod device;
 mod parser;
-#[cfg(test)]
-mod real_agents;
 mod words;
 
-pub use agent::Agent;
 pub use bots::{is_bot, is_crawler};
 pub use cache::Cache;
-pub use device::DeviceKind;
+pub use parser::Agent;
 
 /// The number of bytes of a user agent that are read. Visits store no longer ones.
-pub(crate) const AGENT_MAX: usize = 512;
+const AGENT_MAX: usize = 512;
 
-/// Returns the bytes of a user agent that are read.
 fn head(user_agent: &[u8]) -> &[u8] {
     &user_agent[..user_agent.len().min(AGENT_MAX)]
 }

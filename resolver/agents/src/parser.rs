@@ -6,15 +6,30 @@
 
 use ua_parser::{Extractor, Regexes};
 
-use crate::{Agent, DeviceKind, bots::is_bot, head};
+use crate::{
+    bots::is_bot,
+    device::{self, UNKNOWN},
+    head,
+};
 
 const RULES: &str = include_str!("../uap-core/rules.json");
-/// The word by which a rule says that it does not know.
 const NOT_KNOWN: &str = "Other";
 const SPIDER: &str = "Spider";
-/// A name that the user agent does not tell.
-const UNKNOWN: &str = "unknown";
+const BOT: &str = "bot";
 const NAME_MAX: usize = 64;
+
+/// What a user agent says about the client, as far as it is known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Agent {
+    /// The browser, app or bot, such as `Chrome Mobile` or `GPTBot`; `unknown` if not told.
+    pub browser: Box<str>,
+    /// The operating system, such as `Windows` or `iOS`; `unknown` if not told.
+    pub os: Box<str>,
+    /// The kind of device, such as `tablet`: one of `devices.txt`, or `unknown`; `bot` for every bot.
+    pub device: &'static str,
+    /// Whether the client is a bot: a crawler, preview, monitor or library.
+    pub bot: bool,
+}
 
 /// A parser of user agents.
 ///
@@ -36,7 +51,7 @@ impl Parser {
         let text = printable(user_agent);
         let (browser, os, device) = self.rules.extract(&text);
         let bot = is_bot(user_agent) || device.as_ref().is_some_and(|it| it.device == SPIDER);
-        let kind = if bot { DeviceKind::Bot } else { DeviceKind::of(text.as_bytes()) };
+        let kind = if bot { BOT } else { device::kind(text.as_bytes()) };
         let browser = name(browser.as_ref().map(|it| &*it.family));
         let os = name(os.as_ref().map(|it| &*it.os));
         Agent { browser, os, device: kind, bot }
@@ -67,6 +82,23 @@ pub(crate) mod tests {
     /// Building one for each test would take most of their time.
     pub(crate) static PARSER: LazyLock<Parser> = LazyLock::new(Parser::new);
 
+    /// User agents, each followed by a line with its browser, system and kind of device.
+    const AGENTS: &str = include_str!("real_agents.txt");
+
+    #[test]
+    fn real_agents_are_recognised() {
+        let mut lines = AGENTS.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+        let mut count = 0;
+        while let Some(user_agent) = lines.next() {
+            let it = PARSER.parse(user_agent.as_bytes());
+            let said = format!("= {}, {}, {}", it.browser, it.os, it.device);
+            assert_eq!(Some(said.as_str()), lines.next(), "{user_agent}");
+            assert_eq!(it.bot, said.ends_with(", bot"), "{user_agent}");
+            count += 1;
+        }
+        assert!(count > 50, "{count} agents");
+    }
+
     #[test]
     fn agents_that_say_nothing_are_unknown() {
         let junk: Vec<u8> =
@@ -74,7 +106,7 @@ pub(crate) mod tests {
         for user_agent in [&b""[..], b" ", b"\xff\xfe\x80", &[0; 8192], &junk, "…".as_bytes()] {
             let agent = PARSER.parse(user_agent);
             assert_eq!((&*agent.browser, &*agent.os), (UNKNOWN, UNKNOWN), "{agent:?}");
-            assert!(!agent.bot && agent.device == DeviceKind::Unknown);
+            assert!(!agent.bot && agent.device == UNKNOWN);
         }
     }
 
@@ -110,30 +142,10 @@ pub(crate) mod tests {
 
     /// Bytes, and texts made of the words that rules look for.
     fn user_agents() -> impl Strategy<Value = Vec<u8>> {
-        let word = prop::sample::select(vec![
-            "Mozilla/5.0 (",
-            "Linux; Android 1",
-            "; ",
-            " Build/",
-            ") AppleWebKit/537.36",
-            "Chrome/1.2.3",
-            "Mobile ",
-            "iPhone",
-            "CFNetwork/1 Darwin/1",
-            "HbbTV/1.1.1 (",
-            "Windows Phone ",
-            "IEMobile/",
-            "Opera/9.80 ",
-            "bot",
-            "SAMSUNG",
-            "(",
-            ")",
-            "\u{7f}",
-            "é",
-            "$1",
-            "MSIE ",
-            "Windows NT 10.0",
-        ]);
+        let words = "Mozilla/5.0 (|Linux; Android 1|; | Build/|) AppleWebKit/537.36|Chrome/1.2.3|Mobile |\
+                     iPhone|CFNetwork/1 Darwin/1|HbbTV/1.1.1 (|Windows Phone |IEMobile/|Opera/9.80 |bot|\
+                     SAMSUNG|(|)|\u{7f}|é|$1|MSIE |Windows NT 10.0";
+        let word = prop::sample::select(words.split('|').collect::<Vec<_>>());
         prop_oneof![
             prop::collection::vec(any::<u8>(), 0..600),
             prop::collection::vec(word, 0..40).prop_map(|words| words.concat().into_bytes()),
@@ -149,7 +161,7 @@ pub(crate) mod tests {
                 prop_assert!(!name.contains(char::is_control));
             }
             prop_assert!(agent.bot || !is_bot(&user_agent));
-            prop_assert_eq!(agent.bot, agent.device == DeviceKind::Bot);
+            prop_assert_eq!(agent.bot, agent.device == BOT);
         }
     }
 }

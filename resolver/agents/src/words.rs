@@ -11,15 +11,14 @@ pub(crate) struct Words<T> {
 }
 
 impl<T: Copy> Words<T> {
-    pub(crate) fn new(groups: &[(T, &[&str])]) -> Self {
-        let words = groups.iter().flat_map(|(_, words)| *words);
+    pub(crate) fn new<'a>(words: impl Iterator<Item = (&'a str, T)>) -> Self {
+        let (words, meanings): (Vec<_>, Vec<_>) = words.unzip();
         let automaton = AhoCorasick::builder()
             .ascii_case_insensitive(true)
             .match_kind(MatchKind::LeftmostLongest)
             .build(words)
             .expect("a few short words are far from the limits of an automaton");
-        let meanings = groups.iter().flat_map(|(meaning, words)| words.iter().map(|_| *meaning));
-        Self { automaton, meanings: meanings.collect() }
+        Self { automaton, meanings }
     }
 
     /// Returns the meanings of the words that a text contains, in the order of the text.
@@ -34,7 +33,7 @@ mod tests {
 
     #[test]
     fn the_longest_word_hides_those_within_it() {
-        let words = Words::new(&[(1, &["bot"]), (2, &["cubot", "bottle"]), (3, &["x"])]);
+        let words = Words::new([("bot", 1), ("cubot", 2), ("bottle", 2), ("x", 3)].into_iter());
         let found: Vec<_> = words.found_in(b"XCubot BOT\xff bottles").collect();
         assert_eq!(found, [3, 2, 1, 2]);
     }

@@ -10,7 +10,7 @@ use std::{
 
 use maxminddb::Reader;
 
-use crate::{GeoIpError, Place, record};
+use crate::{GeoIpError, Place};
 
 /// The maximum size of a file in bytes, several times that of the largest free ones.
 pub(crate) const FILE_MAX: u64 = 512 << 20;
@@ -74,7 +74,7 @@ impl Database {
     /// as absent. Returns `None` if no field is present.
     pub(crate) fn place(&self, address: IpAddr) -> Option<Place> {
         let record = self.reader.lookup(address.to_canonical()).ok()?;
-        let place = record::place(&record);
+        let place = Place::read(&record);
         (place != Place::default()).then_some(place)
     }
 }

@@ -7,21 +7,18 @@
 //!    geoipupdate does, so that no mixture of the two is read.
 //! 4. A new file that cannot be read is ignored: slightly outdated locations are better than none.
 
-mod country_code;
 mod database;
 mod file;
 #[cfg(test)]
 mod fixtures;
 mod place;
-mod record;
 
 use std::{net::IpAddr, path::PathBuf, sync::Arc};
 
 use daemon::TaskSupervisor;
 use file::DatabaseFile;
 
-pub use country_code::CountryCode;
-pub use place::{Coordinates, Place};
+pub use place::{Coordinates, CountryCode, Place};
 
 /// The reason why a database cannot be read.
 #[derive(Debug, thiserror::Error)]

@@ -103,7 +103,7 @@ impl BatchMaker {
             Dimension::Referrer => &derived.referrer_host,
             Dimension::Browser => &derived.agent.browser,
             Dimension::Os => &derived.agent.os,
-            Dimension::Device => derived.agent.device.as_str(),
+            Dimension::Device => derived.agent.device,
             Dimension::Country => &derived.located.country,
             Dimension::Region => &derived.located.region,
             Dimension::City => &derived.located.city,

@@ -1,5 +1,6 @@
 //! The addresses of pages that other pages lead to. Those of a page alone are in its file.
 
+use app::find_link::LinkName;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use url::form_urlencoded;
 
@@ -10,7 +11,6 @@ pub(crate) const LINKS: &str = "/manage";
 pub(crate) const LINK: &str = "/manage/link/";
 pub(crate) const STATISTICS: &str = "/manage/statistics";
 pub(crate) const QR_SHEET: &str = "/manage/qr-sheet";
-/// The address of the form that opens a session.
 pub(crate) const SIGN_IN: &str = "/_pages/sign-in";
 
 /// What is escaped in the name of a link; a slash is not.
@@ -31,14 +31,15 @@ pub(crate) fn is_same_site(text: &str) -> bool {
     begins && text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\')
 }
 
-pub(crate) fn link_page(name: &str, domain: Option<&str>) -> String {
-    let name = utf8_percent_encode(name, ESCAPED);
-    let domain = domain.map(|domain| format!("?domain={}", utf8_percent_encode(domain, NON_ALPHANUMERIC)));
-    format!("{LINK}{name}{}", domain.unwrap_or_default())
+pub(crate) fn link_page(LinkName { code, domain }: &LinkName) -> String {
+    let code = utf8_percent_encode(code, ESCAPED);
+    let encoded = |domain: &String| format!("?domain={}", utf8_percent_encode(domain, NON_ALPHANUMERIC));
+    format!("{LINK}{code}{}", domain.as_ref().map(encoded).unwrap_or_default())
 }
 
-pub(crate) fn link_statistics(code: &str, domain: Option<&str>) -> String {
-    let fields = [("of", "link"), ("code", code)].into_iter().chain(domain.map(|domain| ("domain", domain)));
+pub(crate) fn link_statistics(LinkName { code, domain }: &LinkName) -> String {
+    let domain = domain.as_deref().map(|domain| ("domain", domain));
+    let fields = [("of", "link"), ("code", code.as_str())].into_iter().chain(domain);
     format!("{STATISTICS}?{}", form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish())
 }
 
@@ -64,10 +65,12 @@ mod tests {
 
     #[test]
     fn names_of_links_are_escaped_in_addresses() {
-        assert_eq!(link_page("aB3x9Q", None), format!("{LINK}aB3x9Q"));
-        assert_eq!(
-            link_page("a/b c?d", Some("s.example:80")),
-            format!("{LINK}a/b%20c%3Fd?domain=s%2Eexample%3A80")
-        );
+        for (code, domain, expected) in [
+            ("aB3x9Q", None, "aB3x9Q"),
+            ("a/b c?d", Some("s.example:80"), "a/b%20c%3Fd?domain=s%2Eexample%3A80"),
+        ] {
+            let name = LinkName { code: code.to_owned(), domain: domain.map(str::to_owned) };
+            assert_eq!(link_page(&name), format!("{LINK}{expected}"));
+        }
     }
 }

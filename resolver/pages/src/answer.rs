@@ -2,7 +2,7 @@
 
 use askama::Template;
 use hyper::{
-    HeaderMap, StatusCode,
+    StatusCode,
     header::{
         CACHE_CONTROL, CONTENT_SECURITY_POLICY, HeaderName, HeaderValue, LOCATION, REFERRER_POLICY,
         STRICT_TRANSPORT_SECURITY, VARY, X_CONTENT_TYPE_OPTIONS,
@@ -23,28 +23,15 @@ const POLICY_OF_PASSWORDS: &str = "default-src 'none'; style-src 'self'; img-src
 const HSTS: &str = "max-age=63072000";
 
 pub(crate) fn page(renderer: &Renderer, status: StatusCode, page: &impl Template) -> Answer {
-    match page.render() {
-        Ok(text) => {
-            let mut answer = answer(status, HTML, text);
-            secure(renderer, answer.headers_mut());
-            answer
-        }
+    let text = match page.render() {
+        Ok(text) => text,
         Err(error) => {
             // Templates are checked by the compiler, and write to memory.
             tracing::error!(error = &error as &dyn std::error::Error, "write a page");
-            empty(StatusCode::INTERNAL_SERVER_ERROR)
+            return empty(StatusCode::INTERNAL_SERVER_ERROR);
         }
-    }
-}
-
-/// Lets the forms of a page lead to the target of a link.
-pub(crate) fn leading_away(mut answer: Answer) -> Answer {
-    let policy = HeaderValue::from_static(POLICY_OF_PASSWORDS);
-    answer.headers_mut().insert(CONTENT_SECURITY_POLICY, policy);
-    answer
-}
-
-fn secure(renderer: &Renderer, headers: &mut HeaderMap) {
+    };
+    let mut answer = answer(status, HTML, text);
     let fixed: [(HeaderName, &'static str); 6] = [
         (CONTENT_SECURITY_POLICY, POLICY),
         (CACHE_CONTROL, "no-store"),
@@ -53,12 +40,18 @@ fn secure(renderer: &Renderer, headers: &mut HeaderMap) {
         (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
         (VARY, "accept-language, cookie, accept"),
     ];
-    for (name, value) in fixed {
-        headers.insert(name, HeaderValue::from_static(value));
+    let hsts = renderer.hsts.then_some((STRICT_TRANSPORT_SECURITY, HSTS));
+    for (name, value) in fixed.into_iter().chain(hsts) {
+        answer.headers_mut().insert(name, HeaderValue::from_static(value));
     }
-    if renderer.hsts {
-        headers.insert(STRICT_TRANSPORT_SECURITY, HeaderValue::from_static(HSTS));
-    }
+    answer
+}
+
+/// Lets the forms of a page lead to the target of a link.
+pub(crate) fn leading_away(mut answer: Answer) -> Answer {
+    let policy = HeaderValue::from_static(POLICY_OF_PASSWORDS);
+    answer.headers_mut().insert(CONTENT_SECURITY_POLICY, policy);
+    answer
 }
 
 pub(crate) fn redirect(status: StatusCode, to: &str) -> Answer {

@@ -11,7 +11,7 @@ use hyper::{
 use sha2::{Digest as _, Sha256};
 use web::{Answer, TEXT, answer};
 
-use crate::theme::Theme;
+use crate::{hex, theme::Theme};
 
 pub(crate) const PATH: &str = "/_pages/assets/";
 /// The style sheet of the theme, which is made at start.
@@ -22,37 +22,26 @@ const DIGEST_LEN: usize = 12;
 #[folder = "assets"]
 struct Files;
 
-#[derive(Debug)]
-pub(crate) struct Assets(HashMap<Cow<'static, str>, File>);
+/// Files by their names, each with its digest.
+pub(crate) struct Assets(HashMap<Cow<'static, str>, (String, Bytes)>);
 
-#[derive(Debug)]
-struct File {
-    digest: String,
-    bytes: Bytes,
-}
-
-impl File {
-    fn new(bytes: Vec<u8>) -> Self {
-        let digest = Sha256::digest(&bytes);
-        let digest = digest.iter().take(DIGEST_LEN / 2).map(|byte| format!("{byte:02x}")).collect();
-        Self { digest, bytes: bytes.into() }
-    }
+fn with_digest(bytes: Vec<u8>) -> (String, Bytes) {
+    (hex(&Sha256::digest(&bytes)[..DIGEST_LEN / 2]), bytes.into())
 }
 
 impl Assets {
-    /// Reads the files that are part of the program, and makes the theme's style sheet.
     pub(crate) fn new(theme: &Theme) -> Self {
         let embedded = |name: Cow<'static, str>| {
-            let bytes = Files::get(&name)?.data.into_owned();
-            Some((name, File::new(bytes)))
+            let file = with_digest(Files::get(&name)?.data.into_owned());
+            Some((name, file))
         };
         let mut files: HashMap<_, _> = Files::iter().filter_map(embedded).collect();
-        files.insert(THEME.into(), File::new(theme.style().into_bytes()));
+        files.insert(THEME.into(), with_digest(theme.style().into_bytes()));
         Self(files)
     }
 
     pub(crate) fn url(&self, name: &str) -> String {
-        let digest = self.0.get(name).map_or("0", |file| file.digest.as_str());
+        let digest = self.0.get(name).map_or("0", |(digest, _)| digest.as_str());
         format!("{PATH}{digest}/{name}")
     }
 
@@ -60,11 +49,11 @@ impl Assets {
     /// page of the release before may ask another process during an update.
     pub(crate) fn serve(&self, path: &str) -> Answer {
         let found = path.split_once('/').and_then(|(digest, name)| Some((digest, name, self.0.get(name)?)));
-        let Some((digest, name, file)) = found else {
+        let Some((asked, name, (digest, bytes))) = found else {
             return answer(StatusCode::NOT_FOUND, TEXT, "no such file\n");
         };
-        let mut answer = answer(StatusCode::OK, content_type(name), file.bytes.clone());
-        let cached = if digest == file.digest { "public, max-age=31536000, immutable" } else { "no-store" };
+        let mut answer = answer(StatusCode::OK, content_type(name), bytes.clone());
+        let cached = if asked == digest { "public, max-age=31536000, immutable" } else { "no-store" };
         answer.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static(cached));
         answer.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
         answer
@@ -101,7 +90,6 @@ mod tests {
         }
     }
 
-    /// No file leads the browser to another host.
     #[test]
     fn no_file_names_another_host() {
         for name in Files::iter() {

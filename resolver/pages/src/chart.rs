@@ -16,13 +16,11 @@ use crate::locale::Locale;
 
 /// Size of the picture. The style sheet scales it.
 const WIDTH: f64 = 780.0;
-/// See [`WIDTH`].
 const HEIGHT: f64 = 260.0;
 /// Left edge of the bars; numbers stand before it.
 const LEFT: f64 = 72.0;
 /// Right edge of the bars; half of the last time stands behind it.
 const RIGHT: f64 = WIDTH - 36.0;
-/// Upper edge of the bars.
 const TOP: f64 = 14.0;
 /// Lower edge of the bars; times stand below it.
 const BASE: f64 = HEIGHT - 28.0;
@@ -31,7 +29,6 @@ const BAR_SHARE: f64 = 0.8;
 const TEXT_GAP: f64 = 8.0;
 /// Maximum number of intervals between grid lines, and of times below the bars.
 const GRID_MAX: u64 = 4;
-/// See [`GRID_MAX`].
 const TIMES_MAX: usize = 8;
 
 /// A number of a chart or a map.
@@ -39,7 +36,6 @@ const TIMES_MAX: usize = 8;
 pub(crate) struct Value {
     /// The time below the bar, if there is room for it, or the code of the country.
     pub(crate) label: String,
-    /// The text for people.
     pub(crate) text: String,
     pub(crate) number: u64,
 }
@@ -59,7 +55,6 @@ pub(crate) struct Chart {
 }
 
 impl Chart {
-    /// Draws values as bars, and the numbers of `before` as a dashed line.
     pub(crate) fn new(title: String, text: String, values: Vec<Value>, before: Vec<u64>, t: &Locale) -> Self {
         let most = values.iter().map(|value| value.number).chain(before.iter().copied()).max().unwrap_or(0);
         let step = grid_step(most);
@@ -117,9 +112,8 @@ fn rounded(coordinate: f64) -> f64 {
 /// Returns the distance of grid lines below which at most [`GRID_MAX`] intervals reach a number: 1,
 /// 2 or 5 times a power of ten.
 fn grid_step(most: u64) -> u64 {
-    let powers = (0..=19).filter_map(|power| 10_u64.checked_pow(power));
-    let mut steps =
-        powers.flat_map(|power| [1, 2, 5].into_iter().filter_map(move |one| power.checked_mul(one)));
+    let steps = |power: u32| [1, 2, 5].map(|one| 10_u64.checked_pow(power)?.checked_mul(one));
+    let mut steps = (0..=19).flat_map(steps).flatten();
     steps.find(|step| step.saturating_mul(GRID_MAX) >= most).unwrap_or(u64::MAX)
 }
 

@@ -21,7 +21,9 @@ fn percent(part: &u64, whole: &u64) -> String {
     format!("{}.{:02} %", hundredths / 100, hundredths % 100)
 }
 
-fn lasts(seconds: &f64, t: &Locale) -> String {
+/// Says how long something lasts; `None` if it is not used.
+fn lasts(seconds: &Option<f64>, t: &Locale) -> String {
+    let seconds = seconds.unwrap_or(f64::INFINITY);
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a positive number of hours")]
     match seconds / 3600.0 {
         hours if hours < 1.0 => t.count("cluster-minutes", &((seconds / 60.0) as u64)),
@@ -31,13 +33,9 @@ fn lasts(seconds: &f64, t: &Locale) -> String {
     }
 }
 
-fn time_left(seconds: &Option<f64>, t: &Locale) -> String {
-    seconds.map_or_else(|| t.text("cluster-unused"), |seconds| lasts(&seconds, t))
-}
-
 #[expect(clippy::cast_precision_loss, reason = "seconds stay below 2^53")]
 fn holder_lasts(ms: &Option<u64>, t: &Locale) -> String {
-    time_left(&ms.map(|ms| (ms / 1_000) as f64), t)
+    lasts(&ms.map(|ms| (ms / 1_000) as f64), t)
 }
 
 pub(crate) async fn show(context: &Context<'_>) -> Result<Answer, PageError> {

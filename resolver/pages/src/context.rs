@@ -1,6 +1,6 @@
 //! The input of a handler of a page for sessions: the request, its session, and the use cases.
 
-use std::{pin::Pin, sync::Arc};
+use std::pin::Pin;
 
 use app::{LinkService, find_link::LinkName};
 use askama::Template;
@@ -10,7 +10,6 @@ use web::Answer;
 
 use crate::{
     Pages, answer, error::PageError, form::Form, frame::Frame, locale::Locale, request::PageRequest,
-    session::Session,
 };
 
 /// The answer of a handler. It is boxed, so that the task of a request is not as large as its
@@ -19,10 +18,8 @@ pub(crate) type Answering<'a> = Pin<Box<dyn Future<Output = Result<Answer, PageE
 
 #[derive(Clone, Copy)]
 pub(crate) struct Context<'a> {
-    pub(crate) pages: &'a Arc<Pages>,
+    pub(crate) pages: &'a Pages,
     pub(crate) request: &'a PageRequest<'a>,
-    session: &'a Session,
-    /// The key of the session.
     pub(crate) by: &'a Grant,
     pub(crate) links: &'a LinkService,
     pub(crate) t: &'a Locale,
@@ -31,17 +28,17 @@ pub(crate) struct Context<'a> {
 }
 
 impl<'a> Context<'a> {
-    pub(crate) fn new(pages: &'a Arc<Pages>, request: &'a PageRequest<'a>, session: &'a Session) -> Self {
-        Self {
-            pages,
+    pub(crate) fn new(request: &'a PageRequest<'a>) -> Result<Self, PageError> {
+        let session = request.session.as_ref().ok_or(PageError::NoSession)?;
+        Ok(Self {
+            pages: request.pages,
             request,
-            session,
             by: &session.grant,
-            links: &pages.api.links,
+            links: &request.pages.api.links,
             t: request.preferences.locale,
             query: &request.query,
             form: &request.form,
-        }
+        })
     }
 
     pub(crate) fn allows(&self, scope: Scope) -> bool {
@@ -54,10 +51,10 @@ impl<'a> Context<'a> {
 
     /// Makes the frame of an answer; `part` is the address of its part of the navigation.
     pub(crate) fn frame(&self, part: &'static str) -> Frame<'a> {
-        Frame::new(self.request, Some(self.session), part)
+        Frame::new(self.request, part)
     }
 
     pub(crate) fn page(&self, status: StatusCode, page: &impl Template) -> Answer {
-        answer::page(self.request.renderer, status, page)
+        answer::page(&self.pages.renderer, status, page)
     }
 }

@@ -17,7 +17,6 @@ use crate::{
     locale::Locale,
     messages::message,
     request::PageRequest,
-    session::Session,
 };
 
 #[derive(Debug, thiserror::Error)]
@@ -47,15 +46,14 @@ struct ErrorPage<'a> {
     text: String,
 }
 
-/// Answers with the page of an error, or leads to the sign-in.
-pub(crate) fn show(error: &PageError, request: &PageRequest<'_>, session: Option<&Session>) -> Answer {
+pub(crate) fn show(error: &PageError, request: &PageRequest<'_>) -> Answer {
     if matches!(error, PageError::NoSession) {
         let back: String = byte_serialize(request.back().as_bytes()).collect();
         return redirect(StatusCode::SEE_OTHER, &format!("{SIGN_IN}?to={back}"));
     }
-    let frame = Frame::new(request, session, "");
+    let frame = Frame::new(request, "");
     let (status, title, text) = words(error, frame.t);
-    let mut answer = page(request.renderer, status, &ErrorPage { frame, title, text });
+    let mut answer = page(&request.pages.renderer, status, &ErrorPage { frame, title, text });
     if let PageError::SignIn(AuthError::TooManyCalls(refused)) = error {
         answer.headers_mut().insert(RETRY_AFTER, HeaderValue::from(refused.wait.as_secs() + 1));
     }
@@ -71,9 +69,9 @@ pub(crate) fn show(error: &PageError, request: &PageRequest<'_>, session: Option
 }
 
 fn words(error: &PageError, t: &Locale) -> (StatusCode, String, String) {
-    let (status, title, text) = match error {
+    match error {
         PageError::App(error) | PageError::SignIn(AuthError::App(error)) => {
-            return (api::rest::status_of(error), t.text("error-title"), message(error, t));
+            (api::rest::status_of(error), t.text("error-title"), message(error, t))
         }
         PageError::SignIn(AuthError::NoKey | AuthError::WrongKey) => {
             (StatusCode::FORBIDDEN, t.text("sign-in-title"), t.text("sign-in-wrong"))
@@ -87,6 +85,5 @@ fn words(error: &PageError, t: &Locale) -> (StatusCode, String, String) {
         }
         PageError::Form(status) => (*status, t.text("error-title"), t.text("error-form")),
         PageError::NoPage => (StatusCode::NOT_FOUND, t.text("no-page-title"), t.text("no-page-text")),
-    };
-    (status, title, text)
+    }
 }

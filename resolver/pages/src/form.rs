@@ -1,5 +1,6 @@
 //! The fields of a form or a query.
 
+use app::FieldErrors;
 use url::form_urlencoded;
 
 /// Maximum number of fields. Each takes far more memory than its two bytes on the wire.
@@ -42,19 +43,33 @@ impl Form {
         self.get(name).map(str::trim).filter(|text| !text.is_empty())
     }
 
-    /// Returns a field that is not empty, as a text of its own.
     pub(crate) fn owned(&self, name: &str) -> Option<String> {
         self.filled(name).map(str::to_owned)
+    }
+
+    /// Reads a field that is not empty; what is wrong is recorded.
+    pub(crate) fn read<T>(
+        &self,
+        name: &str,
+        expected: &str,
+        wrong: &mut FieldErrors,
+        parse: impl FnOnce(&str) -> Option<T>,
+    ) -> Option<T> {
+        let read = parse(self.filled(name)?);
+        wrong.note(name, read.ok_or_else(|| expected.to_owned()))
     }
 
     pub(crate) fn is_on(&self, name: &str) -> bool {
         self.get(name).is_some()
     }
 
-    /// Returns the fields as a query, without some of them.
-    pub(crate) fn without(&self, names: &[&str]) -> String {
+    pub(crate) fn without(&self, names: &[&str]) -> Self {
         let kept = self.0.iter().filter(|(name, _)| !names.contains(&name.as_str()));
-        form_urlencoded::Serializer::new(String::new()).extend_pairs(kept).finish()
+        Self(kept.cloned().collect())
+    }
+
+    pub(crate) fn query(&self) -> String {
+        form_urlencoded::Serializer::new(String::new()).extend_pairs(&self.0).finish()
     }
 
     /// Returns the fields as a query, with one replaced, added, or with an empty value left out.

@@ -11,7 +11,7 @@ pub(crate) struct Frame<'a> {
     renderer: &'a Renderer,
     pub(crate) theme: &'a Theme,
     pub(crate) t: &'a Locale,
-    preferences: Preferences<'a>,
+    pub(crate) preferences: Preferences<'a>,
     session: Option<&'a Session>,
     /// The address of the part of the navigation that the page belongs to; empty for none.
     part: &'static str,
@@ -20,12 +20,9 @@ pub(crate) struct Frame<'a> {
 }
 
 impl<'a> Frame<'a> {
-    pub(crate) fn new(
-        request: &'a PageRequest<'_>,
-        session: Option<&'a Session>,
-        part: &'static str,
-    ) -> Self {
-        Self { session, part, ..Self::of_visitor(request.renderer, request.preferences, request.back()) }
+    pub(crate) fn new(request: &'a PageRequest<'_>, part: &'static str) -> Self {
+        let frame = Self::of_visitor(&request.pages.renderer, request.preferences, request.back());
+        Self { session: request.session.as_ref(), part, ..frame }
     }
 
     /// Makes the frame of a visitor's page, which has no navigation.
@@ -43,15 +40,10 @@ impl<'a> Frame<'a> {
         self.theme.logo.as_ref().is_some_and(|logo| logo.starts_with("data:image/png"))
     }
 
-    pub(crate) fn colours(&self) -> &'static str {
-        self.preferences.colours
-    }
-
     pub(crate) fn languages(&self) -> impl Iterator<Item = &'a Locale> {
         self.renderer.locales.0.iter().filter(move |locale| locale.tag != self.t.tag)
     }
 
-    /// Returns where a choice leads back to, percent-encoded for a query.
     pub(crate) fn back(&self) -> String {
         url::form_urlencoded::byte_serialize(self.back.as_bytes()).collect()
     }

@@ -1,7 +1,5 @@
 //! The home page: a long URL becomes a short link.
 
-use std::sync::Arc;
-
 use app::{
     AppError, FieldErrors,
     create_link::{CreateLink, IdempotencyKey},
@@ -19,7 +17,7 @@ use web::Answer;
 
 use crate::{
     Pages,
-    addresses::CREATE,
+    addresses::{CREATE, link_page},
     answer::page,
     error::PageError,
     form::Form,
@@ -28,9 +26,11 @@ use crate::{
     markup::Markup,
     messages::{message, wrong_fields},
     request::PageRequest,
-    session::Session,
 };
 
+/// Fields that are folded away until one of them is filled in.
+const OPTIONS: [&str; 8] =
+    ["customSlug", "domain", "shortCodeLength", "validUntil", "maxVisits", "password", "tags", "title"];
 const UTM: [&str; 5] = ["utm_source", "utm_medium", "utm_campaign", "utm_term", "utm_content"];
 
 #[derive(Template)]
@@ -55,7 +55,6 @@ struct CreatedPage<'a> {
     /// The path of the link on this host; `None` if it is on another domain.
     path: Option<String>,
     ends: Option<String>,
-    /// The page that manages the link, if the visitor may read it.
     manage: Option<String>,
 }
 
@@ -64,104 +63,70 @@ impl HomePage<'_> {
         self.refused.is_some_and(|error| wrong_fields(error).iter().any(|field| field == name))
     }
 
-    /// Returns whether an option is filled in, so that the options are shown unfolded.
     fn has_options(&self) -> bool {
-        let options = [
-            "customSlug",
-            "domain",
-            "shortCodeLength",
-            "validUntil",
-            "maxVisits",
-            "password",
-            "tags",
-            "title",
-        ];
-        options.iter().chain(&UTM).any(|name| self.form.filled(name).is_some())
+        OPTIONS.iter().chain(&UTM).any(|name| self.form.filled(name).is_some())
     }
 }
 
-pub(crate) fn show(pages: &Pages, request: &PageRequest<'_>, session: Option<&Session>) -> Answer {
-    form(pages, request, session, None)
-}
-
-fn form(
-    pages: &Pages,
-    request: &PageRequest<'_>,
-    session: Option<&Session>,
-    refused: Option<&AppError>,
-) -> Answer {
+/// Shows the form, which was refused with an error if there is one.
+pub(crate) fn show(request: &PageRequest<'_>, refused: Option<&AppError>) -> Answer {
     let home = HomePage {
-        frame: Frame::new(request, session, CREATE),
-        may_create: creator(pages, session).is_some_and(|by| by.scopes.allow(Scope::Create)),
-        has_session: session.is_some(),
+        frame: Frame::new(request, CREATE),
+        may_create: creator(request).is_some_and(|by| by.scopes.allow(Scope::Create)),
+        has_session: request.session.is_some(),
         // A link of the form's own address, such as a bookmark makes it, fills the field.
         form: if refused.is_some() { &request.form } else { &request.query },
         mark: mark(),
         refused,
     };
     let status = refused.map_or(StatusCode::OK, api::rest::status_of);
-    page(request.renderer, status, &home)
+    page(&request.pages.renderer, status, &home)
 }
 
-pub(crate) async fn submit(
-    pages: &Arc<Pages>,
-    request: &PageRequest<'_>,
-    session: Option<&Session>,
-) -> Result<Answer, PageError> {
-    let by = creator(pages, session).ok_or(PageError::NoSession)?;
-    Ok(match create(pages, request, session, &by).await {
-        Ok(record) => created_page(pages, request, session, &record),
-        Err(error) => form(pages, request, session, Some(&error)),
+pub(crate) async fn submit(request: &PageRequest<'_>) -> Result<Answer, PageError> {
+    let by = creator(request).ok_or(PageError::NoSession)?;
+    Ok(match create(request, &by).await {
+        Ok(record) => created_page(request, &record),
+        Err(error) => show(request, Some(&error)),
     })
 }
 
-async fn create(
-    pages: &Pages,
-    request: &PageRequest<'_>,
-    session: Option<&Session>,
-    by: &Grant,
-) -> Result<Record, AppError> {
-    if session.is_none() && pages.creates.spend(network(request.client)).is_err() {
+async fn create(request: &PageRequest<'_>, by: &Grant) -> Result<Record, AppError> {
+    let (pages, is_public) = (request.pages, request.session.is_none());
+    if is_public && pages.creates.spend(network(request.client)).is_err() {
         return Err(AppError::TooMuchAtOnce(ExceededShare::Own));
     }
     let mut wrong = FieldErrors::default();
     let mut command = read_form(pages, &request.form, &mut wrong);
-    if session.is_none() {
+    if is_public {
         // Both belong to those who have a key: names of domains reveal other tenants.
         (command.domain, command.fields.tags) = (None, None);
     }
     pages.api.links.create_link(command, idempotency(&request.form)?, wrong, by).await
 }
 
-fn created_page(
-    pages: &Pages,
-    request: &PageRequest<'_>,
-    session: Option<&Session>,
-    record: &Record,
-) -> Answer {
+fn created_page(request: &PageRequest<'_>, record: &Record) -> Answer {
+    let pages = request.pages;
     let (link, api) = (&record.link, &pages.api);
     let (name, short_url) = (api.lookup.name_of(link).unwrap_or_default(), pages.short_url(link));
     let ends = link.details.as_ref().and_then(|details| details.valid_until);
-    let reads = session.is_some_and(|session| session.grant.scopes.allow(Scope::Read));
+    let reads = request.session.as_ref().is_some_and(|session| session.grant.scopes.allow(Scope::Read));
     let created = CreatedPage {
-        frame: Frame::new(request, session, CREATE),
+        frame: Frame::new(request, CREATE),
         long_url: link.long_url.as_str().to_owned(),
         qr_code: Markup::qr_code(&short_url),
         path: link.domain().is_default().then(|| format!("/{name}")),
         ends: ends.map(|time| pages.shown_time(&time)),
-        manage: reads.then(|| pages.link_page(link)),
+        manage: reads.then(|| link_page(&pages.name_of(link))),
         short_url,
     };
-    page(request.renderer, StatusCode::OK, &created)
+    page(&pages.renderer, StatusCode::OK, &created)
 }
 
 /// Returns who creates: the session's key, or the public if it may.
-fn creator(pages: &Pages, session: Option<&Session>) -> Option<Grant> {
-    match session {
-        Some(session) => Some(session.grant.clone()),
-        None if pages.public_create => Some(public()),
-        None => None,
-    }
+fn creator(request: &PageRequest<'_>) -> Option<Grant> {
+    let grant = request.session.as_ref().map(|session| session.grant.clone());
+    grant.or_else(|| request.pages.public_create.then(public))
 }
 
 /// Returns the grant of visitors without a key: they create links, and see none.
@@ -185,7 +150,6 @@ fn read_form(pages: &Pages, form: &Form, wrong: &mut FieldErrors) -> CreateLink 
     command
 }
 
-/// Puts the campaign's fields into a long URL, before its fragment.
 fn with_utm(url: &str, form: &Form) -> String {
     let pairs: Vec<(&str, &str)> = UTM.iter().filter_map(|name| Some((*name, form.filled(name)?))).collect();
     if pairs.is_empty() {
@@ -207,7 +171,7 @@ fn idempotency(form: &Form) -> Result<Option<IdempotencyKey>, AppError> {
     let Some(mark) = form.filled("mark") else { return Ok(None) };
     // The password is not part of the digest, which would reveal it. Whether there is one is.
     let has_password = !form.value("password").is_empty();
-    let request = form.without(&["password", "formToken", "mark"]);
+    let request = form.without(&["password", "formToken", "mark"]).query();
     let request = format!("{request}&hasPassword={has_password}");
     IdempotencyKey::new(format!("page-{mark}").as_bytes(), request).map(Some)
 }

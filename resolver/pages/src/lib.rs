@@ -46,23 +46,26 @@ pub mod visitors;
 use std::sync::Arc;
 
 use api::Api;
+use app::find_link::LinkName;
 use jiff::Timestamp;
 use limits::{Rate, budgets::CREATES_PER_MINUTE};
 use links::Link;
 
 pub use addresses::is_page;
-pub use theme::{Theme, ThemeError};
+pub use theme::Theme;
 
 use assets::Assets;
 use locale::Locales;
 
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 /// What every page is made with: texts, files, and the operator's theme.
-#[derive(Debug)]
 pub struct Renderer {
     locales: Locales,
     assets: Assets,
     theme: Theme,
-    /// Whether browsers are told to use HTTPS only.
     hsts: bool,
 }
 
@@ -78,7 +81,6 @@ impl Renderer {
 pub struct Pages {
     renderer: Arc<Renderer>,
     api: Arc<Api>,
-    /// Whether links are created without an API key too.
     public_create: bool,
     /// Creates without a key, by network.
     creates: Rate,
@@ -95,9 +97,9 @@ impl Pages {
         format!("{}/{name}", self.api.base(link.domain()))
     }
 
-    fn link_page(&self, link: &Link) -> String {
-        let name = self.api.lookup.name_of(link).unwrap_or_default();
-        addresses::link_page(&name, self.api.domain_cache.shown_name(link.domain()).as_deref())
+    fn name_of(&self, link: &Link) -> LinkName {
+        let code = self.api.lookup.name_of(link).unwrap_or_default();
+        LinkName { code, domain: self.api.domain_cache.shown_name(link.domain()) }
     }
 
     fn shown_time(&self, time: &Timestamp) -> String {

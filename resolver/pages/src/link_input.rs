@@ -3,6 +3,8 @@
 use api::Api;
 use app::{Field, FieldErrors, LinkFields, LinkService, create_link::CreateLink, time::read_time};
 
+use crate::hex;
+
 /// Reads a create from the texts of its fields; what is wrong is recorded. A long URL without a
 /// scheme is one of the web. `split` separates tags.
 pub(crate) fn read_create<'a>(
@@ -43,22 +45,16 @@ pub(crate) fn tags(text: &str) -> Vec<String> {
 fn with_scheme(links: &LinkService, url: &str) -> String {
     let is_accepted = |url: &str| links.check_long_url(url).is_ok();
     let with_scheme = format!("https://{url}");
-    if !url.contains("://") && !is_accepted(url) && is_accepted(&with_scheme) {
-        with_scheme
-    } else {
-        url.to_owned()
-    }
+    let is_needed = !url.contains("://") && !is_accepted(url) && is_accepted(&with_scheme);
+    if is_needed { with_scheme } else { url.to_owned() }
 }
 
 /// Draws the mark of a form, which becomes the idempotency key of its creates: a form that is sent
 /// twice makes its links once.
 pub(crate) fn mark() -> String {
     let mut bytes = [0; 16];
-    match getrandom::fill(&mut bytes) {
-        Ok(()) => bytes.iter().map(|byte| format!("{byte:02x}")).collect(),
-        // Without one, a form that is sent twice makes two links.
-        Err(_) => String::new(),
-    }
+    // Without one, a form that is sent twice makes two links.
+    getrandom::fill(&mut bytes).map(|()| hex(&bytes)).unwrap_or_default()
 }
 
 #[cfg(test)]

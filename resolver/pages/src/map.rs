@@ -21,14 +21,8 @@ const LEVELS: u32 = 5;
 #[template(path = "map.html")]
 pub(crate) struct WorldMap {
     title: String,
-    shapes: Vec<Shape>,
-}
-
-#[derive(Clone, Debug)]
-struct Shape {
-    level: u32,
-    path: &'static str,
-    text: Option<String>,
+    /// The level, the path and the text of each country.
+    shapes: Vec<(u32, &'static str, Option<String>)>,
 }
 
 impl WorldMap {
@@ -37,15 +31,12 @@ impl WorldMap {
         let most = countries.iter().map(|country| country.number).max().unwrap_or(0);
         let shape = |(code, path): (&'static str, &'static str)| {
             let country = countries.iter().find(|country| country.label == code);
-            Shape {
-                level: country.map_or(0, |country| level(country.number, most)),
-                path,
-                text: country.map(|country| country.text.clone()),
-            }
+            let level = country.map_or(0, |country| level(country.number, most));
+            (level, path, country.map(|country| country.text.clone()))
         };
-        let mut shapes: Vec<Shape> = outlines().map(shape).collect();
+        let mut shapes: Vec<_> = outlines().map(shape).collect();
         // Small countries are drawn as larger diamonds, which their neighbours must not cover.
-        shapes.sort_by_key(|shape| Reverse(shape.path.len()));
+        shapes.sort_by_key(|(_, path, _)| Reverse(path.len()));
         Self { title, shapes }
     }
 }

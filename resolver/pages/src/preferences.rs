@@ -29,7 +29,7 @@ fn colours_of(name: &str) -> Option<&'static str> {
     COLOUR_NAMES.into_iter().find(|colours| *colours == name)
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub(crate) struct Preferences<'a> {
     pub(crate) locale: &'a Locale,
     pub(crate) colours: &'static str,

@@ -6,19 +6,19 @@
 //! 2. With a session, a form also has to repeat the session's form token. Another site could not
 //!    read it.
 
-use std::{net::IpAddr, sync::Arc, time::Duration};
+use std::{net::IpAddr, time::Duration};
 
 use http_body_util::{BodyExt as _, Limited};
 use hyper::{
-    HeaderMap, Method, StatusCode, Uri,
+    HeaderMap, StatusCode, Uri,
     body::Incoming,
-    header::{CONTENT_TYPE, HOST, HeaderValue, ORIGIN},
-    http::uri::Authority,
+    header::{CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderValue, ORIGIN},
+    http::{request::Parts, uri::Authority},
 };
 use limits::{Account, Held, from_client};
 use tokio::time::timeout;
 
-use crate::{Pages, Renderer, error::PageError, form::Form, preferences::Preferences, session::Session};
+use crate::{Pages, error::PageError, form::Form, preferences::Preferences, session::Session};
 
 /// Maximum length of a form without a session, in bytes: half of what one client may hold, because
 /// the fields are copies of the body.
@@ -31,77 +31,72 @@ const BODY_TIME: (Duration, Duration) = (Duration::from_secs(5), Duration::from_
 const FORM_TOKEN: &str = "formToken";
 
 pub(crate) struct PageRequest<'a> {
-    pub(crate) renderer: &'a Renderer,
-    pub(crate) method: &'a Method,
-    pub(crate) uri: &'a Uri,
-    pub(crate) headers: &'a HeaderMap,
+    pub(crate) pages: &'a Pages,
+    pub(crate) head: &'a Parts,
     pub(crate) client: IpAddr,
     pub(crate) preferences: Preferences<'a>,
     pub(crate) query: Form,
     pub(crate) form: Form,
+    pub(crate) session: Option<Session>,
     _held: Option<Held>,
 }
 
 impl<'a> PageRequest<'a> {
-    pub(crate) fn new(renderer: &'a Renderer, head: &'a hyper::http::request::Parts, client: IpAddr) -> Self {
+    pub(crate) fn new(pages: &'a Pages, head: &'a Parts, client: IpAddr) -> Self {
         Self {
-            renderer,
-            method: &head.method,
-            uri: &head.uri,
-            headers: &head.headers,
+            pages,
+            head,
             client,
-            preferences: Preferences::of(renderer, &head.headers),
+            preferences: Preferences::of(&pages.renderer, &head.headers),
             query: Form::parse(head.uri.query().unwrap_or("").as_bytes()),
             form: Form::default(),
+            session: None,
             _held: None,
         }
     }
 
     pub(crate) fn host(&self) -> Option<&'a str> {
-        host_of(self.uri, self.headers)
+        host_of(&self.head.uri, &self.head.headers)
     }
 
     pub(crate) fn path(&self) -> &'a str {
-        self.uri.path()
+        self.head.uri.path()
     }
 
     /// Returns the path and query to come back to. A form is sent to its own page.
     pub(crate) fn back(&self) -> &'a str {
-        self.uri.path_and_query().map_or("/", |to| to.as_str())
+        self.head.uri.path_and_query().map_or("/", |to| to.as_str())
     }
 
     /// Checks that a POST comes from a page of this service.
-    pub(crate) fn check_origin(&self, pages: &Pages) -> Result<(), PageError> {
-        let own = [self.host().unwrap_or(""), pages.api.domain_cache.default_name()];
-        if is_same_origin(self.headers, &own) { Ok(()) } else { Err(PageError::OtherOrigin) }
+    pub(crate) fn check_origin(&self) -> Result<(), PageError> {
+        let own = [self.host().unwrap_or(""), self.pages.api.domain_cache.default_name()];
+        if is_same_origin(&self.head.headers, &own) { Ok(()) } else { Err(PageError::OtherOrigin) }
     }
 
     /// Reads the form of a POST, and checks that it has the token of the session.
-    pub(crate) async fn read_form(
-        &mut self,
-        pages: &Arc<Pages>,
-        body: Incoming,
-        session: Option<&Session>,
-    ) -> Result<(), PageError> {
-        let kind = self.headers.get(CONTENT_TYPE).map_or(&b""[..], HeaderValue::as_bytes);
+    pub(crate) async fn read_form(&mut self, body: Incoming) -> Result<(), PageError> {
+        let headers = &self.head.headers;
+        let kind = headers.get(CONTENT_TYPE).map_or(&b""[..], HeaderValue::as_bytes);
         if !kind.starts_with(b"application/x-www-form-urlencoded") {
             return Err(PageError::Form(StatusCode::UNSUPPORTED_MEDIA_TYPE));
         }
-        let (account, most, time) = match session {
+        let (account, most, time) = match &self.session {
             Some(session) => (Account::Key(session.grant.id.0), LONG_FORM_BYTES, BODY_TIME.1),
             None => (Account::client(self.client), FORM_BYTES, BODY_TIME.0),
         };
-        let expected = body_bytes(self.headers).unwrap_or(most);
+        let length = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
+        let expected = length.unwrap_or(most);
         if expected > most {
             return Err(PageError::Form(StatusCode::PAYLOAD_TOO_LARGE));
         }
-        let held = pages.api.budgets.bodies.take(account, 2 * expected as u64);
+        let held = self.pages.api.budgets.bodies.take(account, 2 * expected as u64);
         self._held = Some(held.map_err(app::AppError::from)?);
         let body = timeout(time, from_client(Limited::new(body, expected).collect()));
         let body = body.await.map_err(|_| PageError::Form(StatusCode::REQUEST_TIMEOUT))?;
         let body = body.map_err(|_| PageError::Form(StatusCode::PAYLOAD_TOO_LARGE))?;
         self.form = Form::parse(&body.to_bytes());
-        match session {
+        match &self.session {
             Some(session) if self.form.get(FORM_TOKEN) != Some(&session.form_token) => {
                 Err(PageError::OtherOrigin)
             }
@@ -110,10 +105,6 @@ impl<'a> PageRequest<'a> {
             _ => Ok(()),
         }
     }
-}
-
-fn body_bytes(headers: &HeaderMap) -> Option<usize> {
-    headers.get(hyper::header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 
 /// Returns the host of a request: that of its target, as in HTTP/2, or else the header.

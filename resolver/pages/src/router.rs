@@ -27,11 +27,6 @@ use crate::{
     sign_in,
 };
 
-/// Returns whether a page is for sessions only.
-fn needs_session(path: &str) -> bool {
-    is_page(path) && path != CREATE && !path.starts_with("/_pages/")
-}
-
 impl Renderer {
     /// Answers a request for a file, or for a choice of language or colours; `None` for others.
     /// Every process answers them.
@@ -52,50 +47,52 @@ impl Pages {
     /// Answers a request for the home page or a page for which [`is_page`] holds. The future is in
     /// a box, so that it is compiled here once.
     pub fn route(self: &Arc<Self>, client: IpAddr, request: Request<Incoming>) -> BoxFuture<'_, Answer> {
-        Box::pin(self.answer_apart(client, request))
-    }
-
-    async fn answer_apart(self: &Arc<Self>, client: IpAddr, request: Request<Incoming>) -> Answer {
-        if let Some(answer) = self.renderer.answer(&request, self.is_https()) {
-            return answer;
-        }
-        if !matches!(*request.method(), Method::GET | Method::HEAD | Method::POST) {
-            let mut refused =
-                answer(StatusCode::METHOD_NOT_ALLOWED, TEXT, "method not allowed: use GET, HEAD or POST\n");
-            refused.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD, POST"));
-            return refused;
-        }
-        let pages = Arc::clone(self);
-        // Away from the listener's thread: pages wait for the database, and a change runs to its
-        // end though its client goes away.
-        let task = self.api.runtime.spawn(async move { pages.answer(client, request).await });
-        task.await.unwrap_or_else(|_| answer(StatusCode::INTERNAL_SERVER_ERROR, TEXT, "an error occurred\n"))
+        Box::pin(async move {
+            if let Some(answer) = self.renderer.answer(&request, self.is_https()) {
+                return answer;
+            }
+            if !matches!(*request.method(), Method::GET | Method::HEAD | Method::POST) {
+                let mut refused = answer(
+                    StatusCode::METHOD_NOT_ALLOWED,
+                    TEXT,
+                    "method not allowed: use GET, HEAD or POST\n",
+                );
+                refused.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD, POST"));
+                return refused;
+            }
+            let pages = Arc::clone(self);
+            // Away from the listener's thread: pages wait for the database, and a change runs to its
+            // end though its client goes away.
+            let task = self.api.runtime.spawn(async move { pages.answer(client, request).await });
+            task.await
+                .unwrap_or_else(|_| answer(StatusCode::INTERNAL_SERVER_ERROR, TEXT, "an error occurred\n"))
+        })
     }
 
     async fn answer(self: Arc<Self>, client: IpAddr, request: Request<Incoming>) -> Answer {
         let (head, body) = request.into_parts();
-        let mut request = PageRequest::new(&self.renderer, &head, client);
+        let mut request = PageRequest::new(&self, &head, client);
         if let Some(answer) = self.other_host(&request) {
             return answer;
         }
         let begun = Instant::now();
-        let session = match Session::find(&self, &head.headers, client).await {
+        request.session = match Session::find(&request).await {
             Ok(session) => session,
-            Err(error) => return error::show(&error, &request, None),
+            Err(error) => return error::show(&error, &request),
         };
-        let answered = self.answer_form(&mut request, session.as_ref(), body, begun).await;
+        let answered = answer_form(&mut request, body, begun).await;
         let answered = answered.and_then(|mut answer| {
-            let account = session.as_ref().map(|session| Account::Key(session.grant.id.0));
+            let account = request.session.as_ref().map(|session| Account::Key(session.grant.id.0));
             let account = account.unwrap_or_else(|| Account::client(client));
             // A long page counts against its reader's budget until it is sent. The answer to a form
             // is sent in any case, because the form has taken effect.
             let kept = charge(&self.api.budgets, account, &mut answer);
-            if *request.method != Method::POST {
+            if request.head.method != Method::POST {
                 kept.map_err(AppError::from)?;
             }
             Ok(answer)
         });
-        answered.unwrap_or_else(|error| error::show(&error, &request, session.as_ref()))
+        answered.unwrap_or_else(|error| error::show(&error, &request))
     }
 
     /// Answers a request on another host than the public URL's: its owner could take a session
@@ -106,7 +103,7 @@ impl Pages {
             PageHost::Own => None,
             // Only of a host that is known not to be the public one: a proxy that does not pass
             // `Host` on would lead back here without end.
-            PageHost::OfDomain if *request.method != Method::POST => {
+            PageHost::OfDomain if request.head.method != Method::POST => {
                 Some(redirect(StatusCode::FOUND, &format!("{public_url}{}", request.back())))
             }
             PageHost::OfDomain | PageHost::Unknown => {
@@ -120,45 +117,43 @@ impl Pages {
             }
         }
     }
+}
 
-    async fn answer_form(
-        self: &Arc<Self>,
-        request: &mut PageRequest<'_>,
-        session: Option<&Session>,
-        body: Incoming,
-        begun: Instant,
-    ) -> Result<Answer, PageError> {
-        let is_form = *request.method == Method::POST;
-        if is_form {
-            request.check_origin(self)?;
-        }
-        if session.is_none() && needs_session(request.path()) {
-            // Before the form is read: without a session there is less room for it.
+async fn answer_form(
+    request: &mut PageRequest<'_>,
+    body: Incoming,
+    begun: Instant,
+) -> Result<Answer, PageError> {
+    let is_form = request.head.method == Method::POST;
+    if is_form {
+        request.check_origin()?;
+    }
+    let path = request.path();
+    if request.session.is_none() && is_page(path) && path != CREATE && !path.starts_with("/_pages/") {
+        // Before the form is read: without a session there is less room for it.
+        return Err(PageError::NoSession);
+    }
+    if is_form {
+        request.read_form(body).await?;
+        // A form that trickles in does not outlive its session, nor the rights of its key.
+        if begun.elapsed() >= api::AT_ONCE
+            && let Some(session) = &request.session
+            && Session::find(request).await?.is_none_or(|found| found.grant != session.grant)
+        {
             return Err(PageError::NoSession);
         }
-        if is_form {
-            request.read_form(self, body, session).await?;
-            // A form that trickles in does not outlive its session.
-            if begun.elapsed() >= api::AT_ONCE
-                && let Some(session) = session
-                && !session.lasts(self, request.headers, request.client).await?
-            {
-                return Err(PageError::NoSession);
-            }
+    }
+    let request = &*request;
+    match (request.path(), is_form) {
+        ("/" | CREATE, false) => Ok(home::show(request, None)),
+        (CREATE, true) => Box::pin(home::submit(request)).await,
+        (SIGN_IN, false) => Ok(sign_in::show(request)),
+        (SIGN_IN, true) => sign_in::sign_in(request).await,
+        (sign_in::SIGN_OUT, true) => sign_in::sign_out(request).await,
+        (path, _) if path == LINKS || path.starts_with("/manage/") => {
+            manage::answer(&Context::new(request)?).await
         }
-        let signed = || {
-            let session = session.ok_or(PageError::NoSession)?;
-            Ok::<_, PageError>(Context::new(self, &*request, session))
-        };
-        match (request.path(), is_form) {
-            ("/" | CREATE, false) => Ok(home::show(self, request, session)),
-            (CREATE, true) => Box::pin(home::submit(self, request, session)).await,
-            (SIGN_IN, false) => Ok(sign_in::show(request, session)),
-            (SIGN_IN, true) => sign_in::sign_in(self, request, session).await,
-            (sign_in::SIGN_OUT, true) => sign_in::sign_out(self, session).await,
-            (path, _) if path == LINKS || path.starts_with("/manage/") => manage::answer(&signed()?).await,
-            (cluster::PATH, false) => cluster::show(&signed()?).await,
-            _ => Err(PageError::NoPage),
-        }
+        (cluster::PATH, false) => cluster::show(&Context::new(request)?).await,
+        _ => Err(PageError::NoPage),
     }
 }

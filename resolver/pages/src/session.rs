@@ -6,9 +6,8 @@
 //!    (`app::key_ring`). So it ends with its key on every process.
 //! 3. The form token is derived from the token. Pages show it, and it opens nothing.
 
-use std::{net::IpAddr, time::Duration};
+use std::time::Duration;
 
-use hyper::HeaderMap;
 use links::{SessionHash, api_key::Grant};
 use sha2::{Digest as _, Sha256};
 use web::Answer;
@@ -17,15 +16,15 @@ use crate::{
     Pages,
     cookies::{self, cookie},
     error::PageError,
+    hex,
+    request::PageRequest,
 };
 
 /// The cookie, without and with HTTPS. With the prefix, no other host can set it (RFC 6265bis).
 const COOKIE: &str = "shortmint_session";
 const SECURE_COOKIE: &str = "__Host-shortmint_session";
 const LASTS: Duration = Duration::from_secs(12 * 3600);
-/// Length of a token, in bytes before and after it is written as text.
 const TOKEN_BYTES: usize = 32;
-const TOKEN_LEN: usize = 2 * TOKEN_BYTES;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Session {
@@ -36,42 +35,24 @@ pub(crate) struct Session {
 
 impl Session {
     /// Finds the session of a request; an error if the database does not answer.
-    pub(crate) async fn find(
-        pages: &Pages,
-        headers: &HeaderMap,
-        client: IpAddr,
-    ) -> Result<Option<Self>, PageError> {
-        let Some(token) = cookie(headers, cookie_name(pages)).filter(|token| is_token(token)) else {
+    pub(crate) async fn find(request: &PageRequest<'_>) -> Result<Option<Self>, PageError> {
+        let pages = request.pages;
+        let Some(token) = cookie(&request.head.headers, cookie_name(pages)).filter(|token| is_token(token))
+        else {
             return Ok(None);
         };
         let hash = SessionHash::of(token.as_bytes());
-        let found = api::find_session(&pages.api, client, hash.clone()).await?;
+        let found = api::find_session(&pages.api, request.client, hash.clone()).await?;
         Ok(found.map(|grant| Self { grant, form_token: form_token(token), hash }))
     }
 
-    /// Returns whether the session has not ended since it was found, nor its key changed.
-    pub(crate) async fn lasts(
-        &self,
-        pages: &Pages,
-        headers: &HeaderMap,
-        client: IpAddr,
-    ) -> Result<bool, PageError> {
-        let found = Self::find(pages, headers, client).await?;
-        Ok(found.is_some_and(|found| found.grant == self.grant))
-    }
-
-    /// Opens a session, and sets its cookie.
     pub(crate) async fn open(pages: &Pages, grant: &Grant, answer: &mut Answer) -> Result<(), PageError> {
         let mut bytes = [0; TOKEN_BYTES];
         getrandom::fill(&mut bytes).map_err(|_| app::AppError::Internal)?;
         let token = hex(&bytes);
         let hash = SessionHash::of(token.as_bytes());
-        pages
-            .api
-            .store
-            .open_session(&hash, (grant.id, grant.secret), LASTS)
-            .await
-            .map_err(app::AppError::from)?;
+        let opened = pages.api.store.open_session(&hash, (grant.id, grant.secret), LASTS).await;
+        opened.map_err(app::AppError::from)?;
         // A lookup of this token before could only have been a guess; it must not be believed now.
         pages.api.keys.sessions.forget(&hash);
         let (name, lasts) = (cookie_name(pages), LASTS.as_secs());
@@ -93,14 +74,10 @@ fn cookie_name(pages: &Pages) -> &'static str {
 }
 
 fn is_token(text: &str) -> bool {
-    text.len() == TOKEN_LEN && text.bytes().all(|digit| digit.is_ascii_hexdigit())
+    text.len() == 2 * TOKEN_BYTES && text.bytes().all(|digit| digit.is_ascii_hexdigit())
 }
 
 fn form_token(token: &str) -> String {
     let digest = Sha256::new_with_prefix(b"form token").chain_update(token).finalize();
     hex(&digest[..16])
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

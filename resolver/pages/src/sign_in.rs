@@ -1,14 +1,11 @@
 //! Signing in with an API key, and signing out.
 
-use std::sync::Arc;
-
 use askama::Template;
 use hyper::StatusCode;
 use links::scope::Scope;
 use web::{Answer, hold_back};
 
 use crate::{
-    Pages,
     addresses::{CREATE, LINKS, is_page, is_same_site},
     answer::{page, redirect},
     error::PageError,
@@ -27,16 +24,13 @@ struct SignInPage<'a> {
     is_wrong: bool,
 }
 
-pub(crate) fn show(request: &PageRequest<'_>, session: Option<&Session>) -> Answer {
-    let form = SignInPage { frame: Frame::new(request, session, ""), to: to(request), is_wrong: false };
-    page(request.renderer, StatusCode::OK, &form)
+pub(crate) fn show(request: &PageRequest<'_>) -> Answer {
+    let form = SignInPage { frame: Frame::new(request, ""), to: to(request), is_wrong: false };
+    page(&request.pages.renderer, StatusCode::OK, &form)
 }
 
-pub(crate) async fn sign_in(
-    pages: &Arc<Pages>,
-    request: &PageRequest<'_>,
-    session: Option<&Session>,
-) -> Result<Answer, PageError> {
+pub(crate) async fn sign_in(request: &PageRequest<'_>) -> Result<Answer, PageError> {
+    let pages = request.pages;
     let key = request.form.value("apiKey").trim().to_owned();
     match api::sign_in(&pages.api, request.client, key.as_bytes()).await {
         Ok(grant) => {
@@ -44,29 +38,28 @@ pub(crate) async fn sign_in(
             let is_lost = !grant.scopes.allow(Scope::Read) && to(request) == LINKS;
             let to = if is_lost { CREATE } else { to(request) };
             let mut answer = redirect(StatusCode::SEE_OTHER, to);
-            if let Some(session) = session {
+            if let Some(session) = &request.session {
                 session.end(pages, &mut answer).await?;
             }
             Session::open(pages, &grant, &mut answer).await?;
             Ok(answer)
         }
         Err(api::AuthError::NoKey | api::AuthError::WrongKey) => {
-            let form = SignInPage { frame: Frame::new(request, None, ""), to: to(request), is_wrong: true };
-            Ok(hold_back(page(request.renderer, StatusCode::FORBIDDEN, &form)))
+            let form = SignInPage { frame: Frame::new(request, ""), to: to(request), is_wrong: true };
+            Ok(hold_back(page(&pages.renderer, StatusCode::FORBIDDEN, &form)))
         }
         Err(error) => Err(error.into()),
     }
 }
 
-pub(crate) async fn sign_out(pages: &Pages, session: Option<&Session>) -> Result<Answer, PageError> {
+pub(crate) async fn sign_out(request: &PageRequest<'_>) -> Result<Answer, PageError> {
     let mut answer = redirect(StatusCode::SEE_OTHER, "/");
-    if let Some(session) = session {
-        session.end(pages, &mut answer).await?;
+    if let Some(session) = &request.session {
+        session.end(request.pages, &mut answer).await?;
     }
     Ok(answer)
 }
 
-/// Returns where a sign-in leads.
 fn to<'a>(request: &'a PageRequest<'_>) -> &'a str {
     let asked = request.form.get("to").or_else(|| request.query.get("to"));
     // Another path may be a short link, which leads to another site.

@@ -3,12 +3,11 @@
 use askama::Template;
 use hyper::{
     HeaderMap, StatusCode,
-    body::Bytes,
-    header::{ACCEPT, CONTENT_TYPE, HeaderValue, VARY},
+    header::{ACCEPT, HeaderValue, VARY},
 };
 use serde_json::json;
 use web::{
-    Answer, Body,
+    Answer, answer,
     visitor_page::{LinkPreview, VisitorPage},
 };
 
@@ -103,8 +102,7 @@ fn problem(status: StatusCode, shown: &VisitorPage, t: &Locale) -> Answer {
         _ => json!({ "type": "about:blank", "title": title, "status": status.as_u16(), "detail": detail }),
     };
     let kind = if status.is_success() { "application/json" } else { PROBLEM };
-    let mut answer = Answer::new(Body::whole(Bytes::from(body.to_string())));
-    answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    let mut answer = answer(status, kind, body.to_string());
     answer.headers_mut().insert(VARY, HeaderValue::from_static("accept-language, cookie, accept"));
     answer
 }
@@ -117,7 +115,7 @@ fn accepts_html(headers: &HeaderMap) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use hyper::header::{ACCEPT_LANGUAGE, COOKIE, RETRY_AFTER};
+    use hyper::header::{ACCEPT_LANGUAGE, CONTENT_TYPE, COOKIE, RETRY_AFTER};
 
     use super::*;
     use crate::Theme;
@@ -126,23 +124,21 @@ mod tests {
         shown: VisitorPage,
         status: u16,
         headers: &[(hyper::header::HeaderName, &'static str)],
-    ) -> (Answer, usize) {
+    ) -> Answer {
         let headers =
             headers.iter().map(|(name, value)| (name.clone(), HeaderValue::from_static(value))).collect();
         let renderer = Renderer::new(Theme::default(), false);
-        let answer = renderer.write(&headers, "/aB3x9Q", shown.answer(StatusCode::from_u16(status).unwrap()));
-        let length = answer.body().len();
-        (answer, length)
+        renderer.write(&headers, "/aB3x9Q", shown.answer(StatusCode::from_u16(status).unwrap()))
     }
 
     #[test]
     fn browsers_get_html_and_programs_a_problem() {
-        let (page, length) = written(VisitorPage::NotFound, 404, &[(ACCEPT, "text/html,*/*;q=0.8")]);
+        let page = written(VisitorPage::NotFound, 404, &[(ACCEPT, "text/html,*/*;q=0.8")]);
         assert_eq!(page.headers()[CONTENT_TYPE], "text/html; charset=utf-8");
-        assert!(length > 500 && page.status() == StatusCode::NOT_FOUND);
-        let (page, _) = written(VisitorPage::NotFound, 404, &[(ACCEPT, "application/json")]);
+        assert!(page.body().len() > 500 && page.status() == StatusCode::NOT_FOUND);
+        let page = written(VisitorPage::NotFound, 404, &[(ACCEPT, "application/json")]);
         assert_eq!(page.headers()[CONTENT_TYPE], PROBLEM);
-        let (page, _) = written(VisitorPage::NotFound, 404, &[]);
+        let page = written(VisitorPage::NotFound, 404, &[]);
         assert_eq!(page.headers()[CONTENT_TYPE], "text/html; charset=utf-8");
     }
 
@@ -160,7 +156,7 @@ mod tests {
     #[test]
     fn the_password_form_may_lead_elsewhere_and_others_not() {
         let policy = |shown, status| {
-            let (page, _) = written(shown, status, &[(ACCEPT_LANGUAGE, "zh"), (COOKIE, "colours=dark")]);
+            let page = written(shown, status, &[(ACCEPT_LANGUAGE, "zh"), (COOKIE, "colours=dark")]);
             page.headers()["content-security-policy"].to_str().unwrap().to_owned()
         };
         assert!(!policy(VisitorPage::Password { is_wrong: false }, 200).contains("form-action"));

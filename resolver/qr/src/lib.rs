@@ -6,22 +6,18 @@
 //! are split evenly around the modules. Unlike in Shlink, an invalid value is refused and not
 //! replaced by the default.
 
-mod drawing;
 mod logo;
 mod options;
 mod png;
 mod svg;
 
-use fast_qr::{ECL, QRBuilder};
+use fast_qr::{ECL, QRBuilder, QRCode};
 
-use drawing::Drawing;
-pub use logo::{Logo, LogoError};
-use options::{ErrorCorrection, Format};
+pub use logo::Logo;
+use options::{Format, QUIET_MODULES};
 pub use options::{QrError, QrOptions, Rgb};
 
-/// What the format has to be for a logo without pixels.
 const PNG_LOGO: &str = "svg: the logo is not a PNG, or too large for one";
-/// What the error correction has to be for a text that no code has room for.
 const TOO_LONG: &str = "a lower one, no logo, or the text to be shorter";
 
 /// An image of a QR code, encoded as a file.
@@ -41,13 +37,7 @@ pub fn render(text: &str, options: &QrOptions, logo: Option<&Logo>) -> Result<Im
     if options.format == Format::Png && logo.is_some_and(|logo| logo.pixels.is_none()) {
         return Err(QrError::new("format", PNG_LOGO));
     }
-    let level = match options.error_correction {
-        _ if logo.is_some() => ECL::H,
-        ErrorCorrection::Low => ECL::L,
-        ErrorCorrection::Medium => ECL::M,
-        ErrorCorrection::Quartile => ECL::Q,
-        ErrorCorrection::High => ECL::H,
-    };
+    let level = if logo.is_some() { ECL::H } else { options.error_correction };
     let code =
         QRBuilder::new(text).ecl(level).build().map_err(|_| QrError::new("errorCorrection", TOO_LONG))?;
     let drawing = Drawing::new(code, options)?;
@@ -57,6 +47,40 @@ pub fn render(text: &str, options: &QrOptions, logo: Option<&Logo>) -> Result<Im
             Image { bytes: svg::write(&drawing, logo).into_bytes(), content_type: "image/svg+xml" }
         }
     })
+}
+
+/// A QR code with the position of its modules in the image.
+struct Drawing<'a> {
+    code: QRCode,
+    options: &'a QrOptions,
+    modules: u16,
+    /// Pixels on each side of a module.
+    scale: u16,
+    /// Pixels above the first row of modules, and left of the first column.
+    offset: u16,
+    side: u16,
+}
+
+impl<'a> Drawing<'a> {
+    fn new(code: QRCode, options: &'a QrOptions) -> Result<Self, QrError> {
+        let modules = u16::try_from(code.size).expect("the largest QR code has 177 modules on a side");
+        let scale = options.size / modules;
+        if scale == 0 {
+            // A longer text and a higher error correction need more modules.
+            let expected = format!("at least {modules} pixels: this code has as many modules on a side");
+            return Err(QrError::new("size", &expected));
+        }
+        let margin = options.margin.unwrap_or(QUIET_MODULES * scale);
+        let side = options.size + 2 * margin;
+        // An odd pixel goes to the right and to the bottom.
+        let offset = (side - scale * modules) / 2;
+        Ok(Self { code, options, modules, scale, offset, side })
+    }
+
+    /// Returns the rows of modules from the top; `true` is a dark module.
+    fn rows(&self) -> impl Iterator<Item = impl Iterator<Item = bool>> {
+        (0..usize::from(self.modules)).map(|row| self.code[row].iter().map(|module| module.value()))
+    }
 }
 
 #[cfg(test)]
@@ -273,7 +297,6 @@ mod tests {
         }
     }
 
-    /// Returns a logo of one colour, wider than high.
     fn red_logo() -> Logo {
         let mut file = Vec::new();
         let mut encoder = ::png::Encoder::new(&mut file, 40, 20);
@@ -282,7 +305,7 @@ mod tests {
         let mut writer = encoder.write_header().unwrap();
         writer.write_image_data(&[255, 0, 0, 255].repeat(800)).unwrap();
         writer.finish().unwrap();
-        Logo::new("data:image/png;base64,AA==".to_owned(), Some(&file)).unwrap()
+        Logo::new("data:image/png;base64,AA==".to_owned(), Some(&file))
     }
 
     #[test]
@@ -317,11 +340,11 @@ mod tests {
         }
         assert_eq!(draw(LINK, "logo=on").unwrap(), plain, "there is none");
         assert_eq!(draw(LINK, "logo=x"), Err(QrError::new("logo", "on or off")));
-        let vector = Logo::new("data:image/svg+xml;base64,AA==".to_owned(), None).unwrap();
+        let vector = Logo::new("data:image/svg+xml;base64,AA==".to_owned(), None);
         let asked = |query: &str| render(LINK, &read(query).unwrap(), Some(&vector)).map(drop);
         assert_eq!(asked("logo=on"), Err(QrError::new("format", PNG_LOGO)));
         assert_eq!(asked("logo=on&format=svg"), Ok(()));
-        assert_eq!(Logo::new(String::new(), Some(b"GIF89a")), Err(LogoError));
+        assert!(Logo::new(String::new(), Some(b"GIF89a")).pixels.is_none());
     }
 
     proptest! {

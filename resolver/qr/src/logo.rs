@@ -5,9 +5,8 @@ use std::io::Cursor;
 
 use ::png::{ColorType, Decoder, Limits, Transformations};
 
-use super::drawing::Drawing;
+use super::Drawing;
 
-/// Maximum pixels on each side of a logo.
 const SIDE_MAX: u32 = 1024;
 const DECODER_BYTES: usize = 16 << 20;
 /// The part of the modules on a side that a logo takes, as a divisor.
@@ -28,18 +27,13 @@ pub(super) struct Pixels {
     rgba: Vec<u8>,
 }
 
-/// Error of [`Logo::new`]: the file is not a PNG, or too large.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("expected a PNG of at most {SIDE_MAX} pixels on a side")]
-pub struct LogoError;
-
 impl Logo {
-    /// Makes a logo from its `data:` URL, and from its file if that is a PNG of a fit size.
-    pub fn new(url: String, png: Option<&[u8]>) -> Result<Self, LogoError> {
-        Ok(Self { url, pixels: png.map(|file| Pixels::decode(file).ok_or(LogoError)).transpose()? })
+    /// Makes a logo from its `data:` URL, and from its file if that is a PNG. One that is damaged or
+    /// too large has no pixels.
+    pub fn new(url: String, png: Option<&[u8]>) -> Self {
+        Self { url, pixels: png.and_then(Pixels::decode) }
     }
 
-    /// Returns the colour of the logo over a background, at a position within a square.
     pub(super) fn color(&self, (x, y): (usize, usize), side: usize, background: [u8; 3]) -> [u8; 3] {
         let Some(pixels) = &self.pixels else { return background };
         // The longer side fills the square, and the other one is in its middle.

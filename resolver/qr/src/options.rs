@@ -2,6 +2,8 @@
 
 use std::{borrow::Cow, fmt};
 
+use fast_qr::ECL;
+
 const SIZE_MIN: u16 = 50;
 const SIZE_MAX: u16 = 1000;
 const SIZE_DEFAULT: u16 = 300;
@@ -13,22 +15,14 @@ pub(super) const QUIET_MODULES: u16 = 4;
 const MARGIN_MAX: u16 = 200;
 /// The least contrast of the two colours that readers are sure to see, as WCAG 2 computes it.
 const CONTRAST_MIN: f64 = 3.0;
-/// The warning for two colours that are too much alike.
 const LOW_CONTRAST: &str =
     "low contrast: many readers will not see the code; use a darker color or a lighter bgColor";
-/// The warning for modules that are lighter than the background.
 const INVERTED: &str = "inverted: some readers expect a color that is darker than bgColor";
-/// What a colour has to be.
 const COLOR: &str = "RRGGBB or RGB in hexadecimal digits, with or without a leading #";
 /// The names of formats, of levels of error correction, and of whether a logo is wanted: `disable`
 /// is Shlink's word.
 const FORMATS: &[(&str, Format)] = &[("png", Format::Png), ("svg", Format::Svg)];
-const LEVELS: &[(&str, ErrorCorrection)] = &[
-    ("l", ErrorCorrection::Low),
-    ("m", ErrorCorrection::Medium),
-    ("q", ErrorCorrection::Quartile),
-    ("h", ErrorCorrection::High),
-];
+const LEVELS: &[(&str, ECL)] = &[("l", ECL::L), ("m", ECL::M), ("q", ECL::Q), ("h", ECL::H)];
 const SWITCHES: &[(&str, bool)] = &[
     ("on", true),
     ("true", true),
@@ -51,15 +45,15 @@ impl QrError {
 }
 
 /// The appearance of a QR code. Values are within bounds, and the two colours differ.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct QrOptions {
     pub(super) format: Format,
     pub(super) size: u16,
     /// Pixels on each side; `None` for the quiet zone.
     pub(super) margin: Option<u16>,
-    pub(super) error_correction: ErrorCorrection,
+    /// With L, M, Q and H, 7, 15, 25 or 30 per cent of a code can be restored.
+    pub(super) error_correction: ECL,
     pub(super) color: Rgb,
-    /// The colour of the light modules and the margin.
     pub(super) background: Rgb,
     pub(super) logo: bool,
 }
@@ -70,39 +64,24 @@ pub(super) enum Format {
     Svg,
 }
 
-/// The level of error correction: 7, 15, 25 or 30 per cent of a code can be restored.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ErrorCorrection {
-    Low,
-    Medium,
-    Quartile,
-    High,
-}
-
 /// An RGB colour with 8 bits for each of red, green and blue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rgb(pub(super) [u8; 3]);
-
-impl Default for QrOptions {
-    fn default() -> Self {
-        Self {
-            format: Format::Png,
-            size: SIZE_DEFAULT,
-            margin: Some(0),
-            error_correction: ErrorCorrection::Low,
-            color: Rgb([0x00; 3]),
-            background: Rgb([0xff; 3]),
-            logo: false,
-        }
-    }
-}
 
 impl QrOptions {
     /// Reads options from the decoded pairs of a query. Absent parameters keep their defaults, and
     /// the last of several values counts. Unknown parameters are skipped, because links in the wild
     /// carry those of trackers. The error is that of the first invalid parameter.
     pub fn read<'a>(pairs: impl Iterator<Item = (Cow<'a, str>, Cow<'a, str>)>) -> Result<Self, QrError> {
-        let mut options = Self::default();
+        let mut options = Self {
+            format: Format::Png,
+            size: SIZE_DEFAULT,
+            margin: Some(0),
+            error_correction: ECL::L,
+            color: Rgb([0x00; 3]),
+            background: Rgb([0xff; 3]),
+            logo: false,
+        };
         for (name, value) in pairs {
             let value = value.trim();
             let wrong = |expected: &str| QrError::new(&name, expected);
@@ -128,7 +107,10 @@ impl QrOptions {
                 _ => {}
             }
         }
-        if options.color == options.background { Err(same_colors()) } else { Ok(options) }
+        if options.color == options.background {
+            return Err(QrError::new("bgColor", "another colour than color"));
+        }
+        Ok(options)
     }
 
     /// Returns why many readers may fail to read the code, though it can be drawn.
@@ -154,36 +136,22 @@ impl Rgb {
 
     /// Parses three or six hexadecimal digits, with or without a leading `#`.
     pub fn parse(text: &str) -> Option<Self> {
-        let digits = text.strip_prefix('#').unwrap_or(text);
-        // `from_str_radix` would also accept a sign.
-        if !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
-            return None;
-        }
-        let number = u32::from_str_radix(digits, 16).ok()?;
-        let [_, red, green, blue] = match digits.len() {
+        let digit = |letter: char| u8::try_from(letter.to_digit(16)?).ok();
+        let digits = text.strip_prefix('#').unwrap_or(text).chars().map(digit);
+        match digits.collect::<Option<Vec<u8>>>()?[..] {
             // A short form stands for the long form with each digit doubled.
-            3 => [8, 4, 0]
-                .map(|shift| (number >> shift & 0xf) * 0x11)
-                .iter()
-                .fold(0, |sum, one| sum << 8 | one),
-            6 => number,
-            _ => return None,
+            [red, green, blue] => Some(Self([red, green, blue].map(|digit| 0x11 * digit))),
+            [r1, r2, g1, g2, b1, b2] => Some(Self([16 * r1 + r2, 16 * g1 + g2, 16 * b1 + b2])),
+            _ => None,
         }
-        .to_be_bytes();
-        Some(Self([red, green, blue]))
     }
 }
 
 impl fmt::Display for Rgb {
-    /// Writes the CSS notation `#rrggbb`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [red, green, blue] = self.0;
         write!(f, "#{red:02x}{green:02x}{blue:02x}")
     }
-}
-
-fn same_colors() -> QrError {
-    QrError::new("bgColor", "another colour than color")
 }
 
 /// Finds the value of a name, in upper or lower case.
@@ -208,14 +176,14 @@ mod tests {
 
     #[test]
     fn what_is_not_said_stays_at_shlinks_default() {
-        let defaults = QrOptions::default();
+        let defaults = read(&[]).unwrap();
         assert_eq!((defaults.size, defaults.margin), (300, Some(0)));
         assert_eq!(
             (defaults.color.to_string(), defaults.background.to_string()),
             ("#000000".into(), "#ffffff".into())
         );
-        for pairs in [&[][..], &[("utm_source", "x"), ("Size", "7"), ("", ""), ("roundBlockSize", "maybe")]] {
-            assert_eq!(read(pairs), Ok(defaults.clone()), "{pairs:?}");
+        for pairs in [&[("utm_source", "x")][..], &[("Size", "7"), ("", ""), ("roundBlockSize", "maybe")]] {
+            assert_eq!(format!("{:?}", read(pairs).unwrap()), format!("{defaults:?}"), "{pairs:?}");
         }
     }
 
@@ -234,31 +202,19 @@ mod tests {
             format: Format::Svg,
             size: 1000,
             margin: Some(200),
-            error_correction: ErrorCorrection::Quartile,
+            error_correction: ECL::Q,
             color: Rgb([0x1a, 0x2b, 0x3c]),
             background: Rgb([0xff, 0xee, 0xdd]),
             logo: false,
         };
-        assert_eq!(read, Ok(expected));
+        assert_eq!(format!("{:?}", read.unwrap()), format!("{expected:?}"));
     }
 
     #[test]
     fn a_value_that_cannot_be_is_refused_under_its_name() {
         let numbers = ["", " ", "-1", "+60", "6e1", "60.0", "0x40", "٦٠", "65636", "99999999999999999999"];
-        let colors = [
-            "",
-            "#",
-            "##000",
-            "12",
-            "1234",
-            "12345",
-            "1234567",
-            "#12345678",
-            "+12345",
-            "red",
-            "gggggg",
-            "１２３",
-        ];
+        let colors =
+            ["", "#", "##000", "12", "1234", "12345", "1234567", "+12345", "red", "gggggg", "１２３"];
         for (name, wrong) in [
             ("format", &["", "jpg", "png,svg", "image/png"][..]),
             ("size", &numbers),
@@ -267,7 +223,9 @@ mod tests {
             ("margin", &["201"]),
             ("errorCorrection", &["", "x", "lm", "low", "ℓ"]),
             ("color", &colors),
+            ("color", &["#12345678"]),
             ("bgColor", &colors),
+            ("bgColor", &["#12345678"]),
         ] {
             for &value in wrong {
                 let QrError(error) = read(&[(name, value)]).expect_err(value);
@@ -303,7 +261,8 @@ mod tests {
             &[("color", "#AbC"), ("bgColor", "aabbcc")],
             &[("color", "123"), ("bgColor", "123")],
         ] {
-            assert_eq!(read(pairs), Err(same_colors()), "{pairs:?}");
+            let error = read(pairs).unwrap_err();
+            assert_eq!(error, QrError::new("bgColor", "another colour than color"), "{pairs:?}");
         }
         assert!(
             read(&[("color", "fff"), ("bgColor", "000")]).is_ok(),

@@ -1,45 +1,45 @@
 //! PNG output: a palette of two colours, with one bit for each pixel; with a logo, all colours.
 
-use ::png::{BitDepth, ColorType, Compression, Encoder, EncodingError, Filter};
+use ::png::{BitDepth, ColorType, Compression, Encoder, Filter};
 
 use super::{
-    drawing::Drawing,
+    Drawing,
     logo::{Logo, squares},
 };
 
 const PIXELS_PER_BYTE: usize = 8;
 
 pub(super) fn write(drawing: &Drawing<'_>, logo: Option<&Logo>) -> Vec<u8> {
-    let mut file = Vec::new();
-    let encoded = match logo {
-        None => encode(drawing, &mut file),
-        Some(logo) => encode_with_logo(drawing, logo, &mut file),
-    };
-    encoded.expect("memory takes all that is written, and the measures are the picture's own");
+    let (mut file, side) = (Vec::<u8>::new(), u32::from(drawing.side));
+    let mut encoder = Encoder::new(&mut file, side, side);
+    let mut bytes = pixels(drawing);
+    if let Some(logo) = logo {
+        bytes = colors(drawing, &bytes, logo);
+        encoder.set_color(ColorType::Rgb);
+        encoder.set_depth(BitDepth::Eight);
+        encoder.set_compression(Compression::Balanced);
+    } else {
+        encoder.set_color(ColorType::Indexed);
+        encoder.set_depth(BitDepth::One);
+        encoder.set_palette([drawing.options.background.0, drawing.options.color.0].concat());
+        // Equal rows compress well without a filter; a filter would only hide the repetition.
+        encoder.set_compression(Compression::High);
+        encoder.set_filter(Filter::NoFilter);
+    }
+    let written = encoder.write_header().and_then(|mut writer| {
+        writer.write_image_data(&bytes)?;
+        writer.finish()
+    });
+    written.expect("memory takes all that is written, and the measures are the picture's own");
     file
 }
 
-fn encode(drawing: &Drawing<'_>, file: &mut Vec<u8>) -> Result<(), EncodingError> {
-    let side = u32::from(drawing.side);
-    let mut encoder = Encoder::new(file, side, side);
-    encoder.set_color(ColorType::Indexed);
-    encoder.set_depth(BitDepth::One);
-    encoder.set_palette([drawing.options.background.0, drawing.options.color.0].concat());
-    // Equal rows compress well without a filter; a filter would only hide the repetition.
-    encoder.set_compression(Compression::High);
-    encoder.set_filter(Filter::NoFilter);
-    let mut writer = encoder.write_header()?;
-    writer.write_image_data(&pixels(drawing))?;
-    writer.finish()
-}
-
-fn encode_with_logo(drawing: &Drawing<'_>, logo: &Logo, file: &mut Vec<u8>) -> Result<(), EncodingError> {
+/// Returns the colours of all pixels, three bytes each, with a logo in the middle.
+fn colors(drawing: &Drawing<'_>, bits: &[u8], logo: &Logo) -> Vec<u8> {
     let side = usize::from(drawing.side);
     let (background, color) = (drawing.options.background.0, drawing.options.color.0);
-    let bits = pixels(drawing);
-    let width = side.div_ceil(PIXELS_PER_BYTE);
     let mut colors = Vec::with_capacity(3 * side * side);
-    for row in bits.chunks_exact(width) {
+    for row in bits.chunks_exact(side.div_ceil(PIXELS_PER_BYTE)) {
         for x in 0..side {
             let is_dark = row[x / PIXELS_PER_BYTE] & (0x80 >> (x % PIXELS_PER_BYTE)) != 0;
             colors.extend(if is_dark { color } else { background });
@@ -54,13 +54,7 @@ fn encode_with_logo(drawing: &Drawing<'_>, logo: &Logo, file: &mut Vec<u8>) -> R
             colors[3 * (y * side + x)..][..3].copy_from_slice(&color);
         }
     }
-    let mut encoder = Encoder::new(file, u32::from(drawing.side), u32::from(drawing.side));
-    encoder.set_color(ColorType::Rgb);
-    encoder.set_depth(BitDepth::Eight);
-    encoder.set_compression(Compression::Balanced);
-    let mut writer = encoder.write_header()?;
-    writer.write_image_data(&colors)?;
-    writer.finish()
+    colors
 }
 
 /// Returns the rows of pixels, each padded to whole bytes. The first pixel is the highest bit, and

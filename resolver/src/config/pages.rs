@@ -4,13 +4,14 @@ use std::{fs, path::Path, sync::Arc};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use cli::{Error, args::Database};
-use pages::{Theme, ThemeError};
+use pages::Theme;
 use qr::Logo;
 
 use super::{Config, entries::Entries};
 
 /// Maximum length of a logo, in bytes. It is part of every page.
 const LOGO_BYTES: u64 = 8 * 1024;
+const LOGO_EXPECTED: &str = "the logo must be an SVG, PNG, WebP or JPEG file of at most 8 KiB";
 
 /// The validated flags of the pages.
 #[derive(Clone, Debug)]
@@ -38,13 +39,10 @@ impl Config {
 
     fn check_theme(&self) -> Result<(Theme, Option<Arc<Logo>>), Error> {
         let given = Entries::of("--theme", &["name", "logo", "colour", "footer"], &self.theme)?;
-        let text = |name| Ok::<_, Error>(given.text(name)?.map(str::to_owned));
-        let (page_logo, qr_logo) = given.parse("logo", logo)?.unzip();
-        let colour = given.parse("colour", Theme::accent)?;
-        let theme = Theme::new(text("name")?, page_logo, colour, text("footer")?).map_err(|error| {
-            let name = if matches!(error, ThemeError::Footer) { "footer" } else { "name" };
-            given.wrong(name, given.text(name).ok().flatten().unwrap_or_default(), error.to_string())
-        })?;
+        let (logo, qr_logo) = given.parse("logo", logo)?.unzip();
+        let accent = given.parse("colour", Theme::read_accent)?;
+        let name = given.parse("name", Theme::check_name)?.unwrap_or(Theme::default().name);
+        let theme = Theme { name, logo, accent, footer: given.parse("footer", Theme::check_footer)? };
         Ok((theme, qr_logo.map(Arc::new)))
     }
 }
@@ -55,15 +53,13 @@ fn logo(path: &str) -> Result<(String, Logo), String> {
         Some("png") => "png",
         Some("webp") => "webp",
         Some("jpg" | "jpeg") => "jpeg",
-        _ => return Err(ThemeError::Logo.to_string()),
+        _ => return Err(LOGO_EXPECTED.to_owned()),
     };
     if fs::metadata(path).map_err(|error| error.to_string())?.len() > LOGO_BYTES {
-        return Err(ThemeError::Logo.to_string());
+        return Err(LOGO_EXPECTED.to_owned());
     }
     let bytes = fs::read(path).map_err(|error| error.to_string())?;
     let url = format!("data:image/{kind};base64,{}", STANDARD.encode(&bytes));
     let png = (kind == "png").then_some(&*bytes);
-    // One that cannot be drawn into a PNG is still part of an SVG.
-    let logo = Logo::new(url.clone(), png).or_else(|_| Logo::new(url.clone(), None));
-    Ok((url, logo.map_err(|error| error.to_string())?))
+    Ok((url.clone(), Logo::new(url, png)))
 }

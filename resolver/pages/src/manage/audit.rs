@@ -1,6 +1,6 @@
 //! The audit log: who changed what, with each changed field before and after.
 
-use app::FieldErrors;
+use app::{FieldErrors, find_link::LinkName};
 use askama::Template;
 use hyper::StatusCode;
 use links::{
@@ -18,8 +18,6 @@ pub(super) const PATH: &str = "/manage/audit";
 const PER_PAGE: usize = 50;
 const _: () = assert!(PER_PAGE < app::audit::PER_PAGE);
 const FIELDS: [&str; 4] = ["action", "key", "object", "created"];
-/// The member of an entry's details with the changed fields.
-const CHANGED: &str = "changed";
 /// The fields of a link that are shown if the entry is not about single fields.
 const OF_LINK: [&str; 3] = ["longUrl", "title", "deletedVisits"];
 
@@ -30,7 +28,6 @@ struct AuditPage<'a> {
     context: Context<'a>,
     entries: Vec<ShownEntry<'a>>,
     is_latest: bool,
-    /// The query of the page with older entries.
     older: Option<String>,
     actions: Vec<(&'static str, String)>,
     period: Period,
@@ -73,30 +70,22 @@ pub(super) async fn show(context: &Context<'_>) -> Result<Answer, PageError> {
     Ok(context.page(StatusCode::OK, &page))
 }
 
-/// Reads the query: action, API key, object, period, and the entry that the page ends before.
 async fn read_filter(context: &Context<'_>) -> Result<EntryFilter, PageError> {
     let (query, api) = (context.query, &context.pages.api);
     let mut wrong = FieldErrors::default();
-    let before = query
-        .filled("before")
-        .map(|text| text.parse::<i64>().map_err(|_| "no number of an entry".to_owned()));
-    let action = query.filled("action").map(|name| {
-        let found = Action::parse(name);
-        found.ok_or_else(|| "no name of an action".to_owned())
-    });
     let period = read_period(query, "created", &mut wrong);
-    let bounds = period.bounds(api.domain_cache.now(), &api.time_zone);
+    let (since, until) = period.bounds(api.domain_cache.now(), &api.time_zone);
     let object = match query.owned("object") {
         Some(name) => Some(context.links.audit_object(name, context.by).await?),
         None => None,
     };
     let filter = EntryFilter {
-        before: before.and_then(|read| wrong.note("before", read)),
-        action: action.and_then(|read| wrong.note("action", read)),
+        before: query.read("before", "no number of an entry", &mut wrong, |text| text.parse().ok()),
+        action: query.read("action", "no name of an action", &mut wrong, Action::parse),
         by_name: query.owned("key"),
         object,
-        since: bounds.start,
-        until: bounds.end,
+        since,
+        until,
     };
     wrong.finish()?;
     Ok(filter)
@@ -112,7 +101,8 @@ impl<'a> ShownEntry<'a> {
             let domain = api.domain_cache.shown_name(link.domain);
             let is_gone = entry.action == Action::DeleteLink.as_str() || domain.as_deref() == Some(REMOVED);
             let address = name.as_deref().filter(|_| !is_gone);
-            let address = address.map(|name| addresses::link_page(name, domain.as_deref()));
+            let named = |code: &str| LinkName { code: code.to_owned(), domain: domain.clone() };
+            let address = address.map(|code| addresses::link_page(&named(code)));
             // An entry of a keyspace that is not known any more keeps its number.
             (name.unwrap_or_else(|| entry.subject.clone()), domain, address, Some(link.fields))
         } else {
@@ -142,7 +132,7 @@ fn changes(entry: &Entry, details: &Map<String, Value>, t: &Locale) -> Vec<Chang
         }
         _ => Change { field: field(name, t), before: None, after: text(value, t) },
     };
-    match details.get(CHANGED).and_then(Value::as_object) {
+    match details.get("changed").and_then(Value::as_object) {
         // The version changes with every edit.
         Some(changed) => changed.iter().filter(|(name, _)| *name != "version").map(change).collect(),
         None => {
@@ -152,7 +142,6 @@ fn changes(entry: &Entry, details: &Map<String, Value>, t: &Locale) -> Vec<Chang
     }
 }
 
-/// Returns the name of a field: one of the log, of a form, of a domain, or that of the API.
 fn field(name: &str, t: &Locale) -> String {
     let known =
         ["audit-field-", "field-", "domains-"].iter().find_map(|kind| t.try_text(&format!("{kind}{name}")));

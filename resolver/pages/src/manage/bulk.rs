@@ -35,7 +35,7 @@ struct BulkPage<'a> {
     preview: Option<Preview>,
 }
 
-struct Preview {
+pub(super) struct Preview {
     rows: u64,
     /// The number of rows that are right, as far as that is known.
     right: u64,
@@ -54,12 +54,12 @@ struct ResultPage<'a> {
     csv: String,
 }
 
-/// What has become of a row: it has a short URL or an error, and the other one is empty.
+/// What has become of a row.
 struct ShownResult {
     line: u64,
     long_url: String,
-    short_url: String,
-    error: String,
+    /// The short URL, or why there is none.
+    created: Result<String, String>,
 }
 
 impl Preview {
@@ -73,16 +73,8 @@ impl Preview {
 
 impl ShownResult {
     fn new(row: &Row, created: Result<String, String>) -> Self {
-        let (short_url, error) = match created {
-            Ok(short_url) => (short_url, String::new()),
-            Err(reason) => (String::new(), reason),
-        };
-        Self { line: row.line, long_url: cell(row, &Field::LongUrl), short_url, error }
+        Self { line: row.line, long_url: cell(row, &Field::LongUrl), created }
     }
-}
-
-pub(super) fn show(context: &Context<'_>) -> Answer {
-    form(context, None, None)
 }
 
 pub(super) async fn submit(context: &Context<'_>) -> Result<Answer, PageError> {
@@ -101,7 +93,7 @@ pub(super) async fn submit(context: &Context<'_>) -> Result<Answer, PageError> {
     Ok(form(context, None, Some(preview)))
 }
 
-fn form(context: &Context<'_>, refused: Option<String>, preview: Option<Preview>) -> Answer {
+pub(super) fn form(context: &Context<'_>, refused: Option<String>, preview: Option<Preview>) -> Answer {
     let status = if refused.is_some() { StatusCode::BAD_REQUEST } else { StatusCode::OK };
     let page = BulkPage {
         mark: context.form.owned("mark").unwrap_or_else(mark),
@@ -123,8 +115,9 @@ fn result(
     let count = created.iter().filter(|created| created.is_ok()).count() as u64;
     let results = rows.iter().zip(created).map(|(row, created)| ShownResult::new(row, created));
     let results: Vec<ShownResult> = results.collect();
-    let cells = |one: &ShownResult| {
-        [one.line.to_string(), one.long_url.clone(), one.short_url.clone(), one.error.clone()]
+    let cells = |ShownResult { line, long_url, created }: &ShownResult| {
+        let error = created.as_ref().err().cloned().unwrap_or_default();
+        [line.to_string(), long_url.clone(), created.clone().unwrap_or_default(), error]
     };
     let csv = table::write(RESULT_COLUMNS, results.iter().map(cells))?;
     let page = ResultPage {

@@ -17,7 +17,7 @@ use tokio::time::Instant;
 use web::Answer;
 
 use super::{
-    choice::{Choice, DONE, Done},
+    choice::{self, DONE, Done},
     list,
     paged::address,
 };
@@ -40,8 +40,8 @@ const ATTEMPTS: usize = 3;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Action<'a> {
     Move(&'a str),
-    AddTag(&'a str),
-    RemoveTag(&'a str),
+    /// Whether the links get the tag or lose it.
+    Tag(&'a str, bool),
     Enable(bool),
     Delete,
     Restore,
@@ -54,8 +54,8 @@ impl<'a> Action<'a> {
         let tag = || form.filled("newTag").ok_or("chosen-expected-tag");
         match form.get("do") {
             Some("move") => Ok(Self::Move(to()?)),
-            Some("add-tag") => Ok(Self::AddTag(tag()?)),
-            Some("remove-tag") => Ok(Self::RemoveTag(tag()?)),
+            Some("add-tag") => Ok(Self::Tag(tag()?, true)),
+            Some("remove-tag") => Ok(Self::Tag(tag()?, false)),
             Some("enable") => Ok(Self::Enable(true)),
             Some("disable") => Ok(Self::Enable(false)),
             Some("delete") => Ok(Self::Delete),
@@ -69,8 +69,7 @@ impl<'a> Action<'a> {
         let none = FieldErrors::default;
         match self {
             Self::Move(domain) => links.move_link(&target, Some(domain), none(), by).await.map(drop),
-            Self::AddTag(tag) => set_tag(links, name, tag, true, by).await,
-            Self::RemoveTag(tag) => set_tag(links, name, tag, false, by).await,
+            Self::Tag(tag, has_it) => set_tag(links, name, tag, has_it, by).await,
             Self::Enable(enabled) => {
                 let fields = LinkFields { enabled: Some(Some(enabled)), ..LinkFields::default() };
                 links.edit_link(&target, fields, none(), by).await.map(drop)
@@ -112,10 +111,10 @@ async fn set_tag(
 
 pub(super) async fn change(context: &Context<'_>) -> Result<Answer, PageError> {
     let form = context.form;
-    let mut chosen: Vec<Choice> = Vec::new();
-    for choice in form.all("link").filter_map(Choice::parse) {
-        if chosen.len() < CHOSEN_MAX && !chosen.contains(&choice) {
-            chosen.push(choice);
+    let mut chosen: Vec<LinkName> = Vec::new();
+    for name in form.all("link").filter_map(choice::read) {
+        if chosen.len() < CHOSEN_MAX && !chosen.contains(&name) {
+            chosen.push(name);
         }
     }
     let action = Action::read(form)
@@ -135,22 +134,22 @@ pub(super) async fn change(context: &Context<'_>) -> Result<Answer, PageError> {
 }
 
 /// Changes one link after the other, until what stopped one would stop the others too.
-async fn change_each(context: &Context<'_>, action: Action<'_>, chosen: Vec<Choice>) -> Done {
+async fn change_each(context: &Context<'_>, action: Action<'_>, chosen: Vec<LinkName>) -> Done {
     let (mut count, mut failed) = (0, Vec::new());
     let until = Instant::now() + WITHIN;
     let mut stopped: Option<String> = None;
-    for choice in chosen {
+    for name in chosen {
         if let Some(why) = &stopped {
-            failed.push((choice, why.clone()));
+            failed.push((name, why.clone()));
             continue;
         }
-        match action.apply(context.links, &choice.0, context.by).await {
+        match action.apply(context.links, &name, context.by).await {
             Ok(()) => count += 1,
             Err(error) => {
                 let why = message(&error, context.t);
                 let stops = matches!(error, AppError::Unavailable | AppError::TooMuchAtOnce(_));
                 stopped = stops.then(|| why.clone());
-                failed.push((choice, why));
+                failed.push((name, why));
             }
         }
         if stopped.is_none() && Instant::now() > until {
@@ -172,7 +171,7 @@ mod tests {
         };
         assert_eq!(read("do=move&to=a.example").unwrap(), r#"Move("a.example")"#);
         assert_eq!(read("do=move&to=+&newTag=x"), Err("chosen-expected-domain"));
-        assert_eq!(read("do=add-tag&newTag=+x+").unwrap(), r#"AddTag("x")"#);
+        assert_eq!(read("do=add-tag&newTag=+x+").unwrap(), r#"Tag("x", true)"#);
         assert_eq!(read("do=remove-tag"), Err("chosen-expected-tag"));
         assert_eq!(read("do=disable").unwrap(), "Enable(false)");
         assert_eq!(read("do=burn"), Err("chosen-expected-action"));

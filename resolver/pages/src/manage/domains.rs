@@ -8,7 +8,7 @@ use links::{Authority, DomainEdit, Protocol, Redirects, api_key::Grant, scope::S
 use web::Answer;
 
 use super::{
-    notices::{Notices, Refusal, stored},
+    notices::{Notices, Refusal},
     paged::Paged,
 };
 use crate::{context::Context, error::PageError, form::Form, frame::Frame};
@@ -23,39 +23,20 @@ const REDIRECTS: [&str; 3] = ["baseUrlRedirect", "regular404Redirect", "invalidS
 struct DomainsPage<'a> {
     frame: Frame<'a>,
     domains: Vec<NamedDomain>,
-    /// The form of a domain that was refused.
     refused: Option<&'a Form>,
     paged: Paged,
     notices: Notices,
     columns: [String; 3],
     /// The redirects of domains that have none of their own.
     defaults: [String; 3],
-    may: Changes,
+    /// Whether redirects, the scheme, and whether visitors are kept may be edited. The use cases
+    /// decide; so they do about the other changes.
+    may_edit: bool,
+    /// Whether a name may be changed, and a domain be enabled again.
+    may_rename: bool,
+    may_add: bool,
+    may_remove: bool,
     new_domain: &'a str,
-}
-
-/// The changes that are offered to a key. The use cases decide.
-#[derive(Clone, Copy)]
-struct Changes {
-    /// Redirects, the scheme, and whether visitors are kept.
-    edit: bool,
-    /// The name, and enabling a domain again.
-    rename: bool,
-    add: bool,
-    remove: bool,
-}
-
-impl Changes {
-    /// Returns what the scopes and limits of a key allow.
-    fn of(by: &Grant) -> Self {
-        let edit = by.scopes.allow(Scope::Admin) && !by.limits.own_links_only;
-        Self {
-            edit,
-            rename: edit && !by.limits.hides_links(),
-            add: edit && by.limits.domain.is_none(),
-            remove: require_operator(by).is_ok(),
-        }
-    }
 }
 
 impl<'a> DomainsPage<'a> {
@@ -75,25 +56,13 @@ fn is_on(refused: &Option<&Form>, field: &str, is_off: &bool) -> bool {
     refused.map_or(!is_off, |form| form.is_on(field))
 }
 
-/// Returns the scheme of a domain; empty for that of the default domain.
-fn protocol(domain: &NamedDomain) -> &'static str {
-    domain.settings.protocol.map_or("", Protocol::as_str)
-}
-
-pub(super) async fn change(context: &Context<'_>) -> Result<Answer, PageError> {
+pub(super) async fn change(context: &Context<'_>) -> Result<(), AppError> {
     let (links, by, form) = (context.links, context.by, context.form);
     let name = form.value("domain");
-    let changed = match form.get("do") {
+    match form.get("do") {
         Some("add") => add(links, name, by).await,
         Some("remove") => links.remove_domain(name, by).await,
-        _ => match read_edit(form, name) {
-            Ok(edit) => links.edit_domain(name, &edit, by).await.map(drop),
-            Err(error) => Err(error),
-        },
-    };
-    match changed {
-        Ok(()) => Ok(stored(context, PATH)),
-        Err(error) => answer(context, Some(Refusal::new(error, context.t)?)).await,
+        _ => links.edit_domain(name, &read_edit(form, name)?, by).await.map(drop),
     }
 }
 
@@ -145,13 +114,17 @@ pub(super) async fn answer(context: &Context<'_>, refusal: Option<Refusal>) -> R
     // What was typed stays in its form.
     let refused =
         |what: &str| Some(form).filter(|_| notices.refusal.is_some() && form.get("do") == Some(what));
+    let may_edit = context.allows(Scope::Admin) && !by.limits.own_links_only;
     let frame = context.frame(PATH);
     let page = DomainsPage {
         domains,
         refused: refused("edit"),
         columns: REDIRECTS.map(|field| frame.t.text(&format!("domains-{field}"))),
         defaults: texts(&context.pages.api.fallback_redirects),
-        may: Changes::of(by),
+        may_edit,
+        may_rename: may_edit && !by.limits.hides_links(),
+        may_add: may_edit && by.limits.domain.is_none(),
+        may_remove: require_operator(by).is_ok(),
         new_domain: refused("add").and_then(|form| form.get("domain")).unwrap_or_default(),
         paged,
         notices,

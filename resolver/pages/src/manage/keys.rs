@@ -25,7 +25,7 @@ use web::{Answer, hold_back};
 
 use super::{
     notices::{Notices, Refusal, stored},
-    paged::{Paged, is_stored},
+    paged::Paged,
 };
 use crate::{context::Context, error::PageError, form::Form, frame::Frame, locale::Locale};
 
@@ -33,7 +33,6 @@ pub(super) const PATH: &str = "/manage/keys";
 const DAY: u64 = 24 * 3600;
 const DAYS_MAX: u64 = 36_500;
 const FIELDS: [&str; 7] = ["name", "scope", "domain", "ownLinks", "noOrphans", "days", "calls"];
-/// How many hours an old secret may stay valid.
 const KEEP_HOURS: [u64; 4] = [0, 1, 24, 168];
 
 #[derive(Template)]
@@ -62,7 +61,6 @@ impl KeysPage<'_> {
         key.expires_at.is_some_and(|at| at <= self.context.pages.api.domain_cache.now())
     }
 
-    /// Returns what a key is limited to, in words.
     fn limits(&self, key: &ListedKey) -> Vec<String> {
         let (limits, t) = (&key.record.limits, self.frame.t);
         let domain = limits.domain.map(|id| match (&key.domain_name, id.is_default()) {
@@ -207,7 +205,6 @@ pub(super) async fn answer(
     keys.reverse();
     let (paged, keys) = Paged::cut(keys, PATH, context.query);
     let is_wrong = refusal.is_some() && context.form.get("do") == Some("create");
-    let is_stored = secret.is_none() && is_stored(context.query);
     // What was typed stays in the form, but for the key.
     let kept: &[&str] = if is_wrong { &FIELDS } else { &[] };
     let scope = |scope: Scope| (scope.as_str(), t.text(&format!("scope-{scope}")));
@@ -219,7 +216,7 @@ pub(super) async fn answer(
         domains: links.domains(true, by).await?.into_iter().map(|domain| domain.name).collect(),
         typed: context.form.only(kept),
         is_wrong,
-        notices: Notices { is_stored: is_stored && refusal.is_none(), refusal },
+        notices: Notices::new(context.query, refusal),
         secret,
         paged,
     };

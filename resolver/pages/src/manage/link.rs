@@ -7,13 +7,13 @@ use links::{Record, scope::Scope};
 use web::Answer;
 
 use super::{
-    choice::Choice,
+    choice::written,
     link_form::{Conflict, Input, LinkForm},
     notices::{Notices, Refusal},
     shown::ShownLink,
 };
 use crate::{
-    addresses::{LINKS, with_parameter},
+    addresses::{LINKS, link_page, link_statistics, with_parameter},
     answer::redirect,
     context::Context,
     error::PageError,
@@ -50,9 +50,9 @@ pub(super) async fn change(context: &Context<'_>, name: &str) -> Result<Answer, 
     let to = match context.form.get("do") {
         Some("delete") => {
             links.delete_link(&Target { name: name.clone(), versions: None }, by).await?;
-            format!("{LINKS}?{}", Form::default().query_with("gone", &Choice(name).to_string()))
+            format!("{LINKS}?{}", Form::default().query_with("gone", &written(&name)))
         }
-        Some("restore") => context.pages.link_page(&links.restore_link(&name, by).await?.link),
+        Some("restore") => link_page(&context.pages.name_of(&links.restore_link(&name, by).await?.link)),
         _ => return edit(context, name).await,
     };
     Ok(redirect(StatusCode::SEE_OTHER, &to))
@@ -66,7 +66,7 @@ async fn edit(context: &Context<'_>, name: LinkName) -> Result<Answer, PageError
     let fields = form.changes(zone, &mut wrong);
     let error = match links.edit_link(&target, fields, wrong, by).await {
         Ok(record) => {
-            let stored = with_parameter(&context.pages.link_page(&record.link), "stored");
+            let stored = with_parameter(&link_page(&context.pages.name_of(&record.link)), "stored");
             return Ok(redirect(StatusCode::SEE_OTHER, &stored));
         }
         Err(error) => error,
@@ -86,7 +86,6 @@ async fn edit(context: &Context<'_>, name: LinkName) -> Result<Answer, PageError
     Ok(context.page(page.notices.status(), &page))
 }
 
-/// Makes the page of a link, its form filled with what is stored.
 async fn page_of<'a>(context: &Context<'a>, record: &Record, refusal: Option<Refusal>) -> LinkPage<'a> {
     let visits = context.links.visit_totals_of(record).await;
     let link = ShownLink::new(context, record, visits.total);
@@ -96,7 +95,7 @@ async fn page_of<'a>(context: &Context<'a>, record: &Record, refusal: Option<Ref
         version: record.link.version(),
         has_password: record.link.password().is_some(),
         qr_code: Markup::qr_code(&link.short_url),
-        path: link.domain.is_none().then(|| format!("/{}", link.name)),
+        path: link.name.domain.is_none().then(|| format!("/{}", link.name.code)),
         may_edit: context.allows(Scope::Edit),
         may_delete: context.allows(Scope::Delete),
         notices: Notices::new(context.query, refusal),

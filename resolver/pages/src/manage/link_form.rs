@@ -26,32 +26,23 @@ pub(super) enum Input {
 }
 
 /// Writes the value of a link's field as the form has it. Times are in the zone of the service.
-type Write = fn(&Record, &TimeZone) -> String;
+type Write = fn(&Record, &Details, &TimeZone) -> String;
 
 const FIELDS: [(Field, Input, Write); 10] = [
-    (Field::LongUrl, Input::Text, |record, _| record.link.long_url.as_str().to_owned()),
-    (Field::Title, Input::Text, |record, _| record.link.title.clone().unwrap_or_default()),
-    (Field::Description, Input::Area, |record, _| {
-        details(record).and_then(|details| details.description.clone()).unwrap_or_default()
-    }),
-    (Field::Tags, Input::Text, |record, _| {
+    (Field::LongUrl, Input::Text, |record, _, _| record.link.long_url.as_str().to_owned()),
+    (Field::Title, Input::Text, |record, _, _| record.link.title.clone().unwrap_or_default()),
+    (Field::Description, Input::Area, |_, details, _| details.description.clone().unwrap_or_default()),
+    (Field::Tags, Input::Text, |record, _, _| {
         record.tags.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
     }),
-    (Field::ValidSince, Input::Time, |record, zone| {
-        form_time(details(record).and_then(|details| details.valid_since), zone)
+    (Field::ValidSince, Input::Time, |_, details, zone| form_time(details.valid_since, zone)),
+    (Field::ValidUntil, Input::Time, |_, details, zone| form_time(details.valid_until, zone)),
+    (Field::MaxVisits, Input::Number, |_, details, _| {
+        details.max_visits.map(|count| count.to_string()).unwrap_or_default()
     }),
-    (Field::ValidUntil, Input::Time, |record, zone| {
-        form_time(details(record).and_then(|details| details.valid_until), zone)
-    }),
-    (Field::MaxVisits, Input::Number, |record, _| {
-        let count = details(record).and_then(|details| details.max_visits);
-        count.map(|count| count.to_string()).unwrap_or_default()
-    }),
-    (Field::Enabled, Input::Checkbox, |record, _| {
-        checkbox(!details(record).is_some_and(|details| details.disabled))
-    }),
-    (Field::ForwardQuery, Input::Checkbox, |record, _| checkbox(record.link.forward_query)),
-    (Field::Crawlable, Input::Checkbox, |record, _| checkbox(record.link.crawlable)),
+    (Field::Enabled, Input::Checkbox, |_, details, _| checkbox(!details.disabled)),
+    (Field::ForwardQuery, Input::Checkbox, |record, _, _| checkbox(record.link.forward_query)),
+    (Field::Crawlable, Input::Checkbox, |record, _, _| checkbox(record.link.crawlable)),
 ];
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -66,7 +57,6 @@ pub(super) struct LinkForm {
 pub(super) struct FormField {
     pub(super) field: Field,
     pub(super) input: Input,
-    /// The value that the form was filled with.
     pub(super) was: String,
     pub(super) typed: String,
 }
@@ -80,8 +70,10 @@ pub(super) struct Conflict {
 
 impl LinkForm {
     pub(super) fn of(record: &Record, zone: &TimeZone) -> Self {
+        let without = Details::default();
+        let details = record.link.details.as_deref().unwrap_or(&without);
         let filled = |(field, input, write): (Field, Input, Write)| {
-            let value = with_plain_breaks(&write(record, zone));
+            let value = with_plain_breaks(&write(record, details, zone));
             FormField { field, input, was: value.clone(), typed: value }
         };
         Self { fields: FIELDS.into_iter().map(filled).collect(), ..Self::default() }
@@ -155,10 +147,6 @@ impl LinkForm {
         let fields = self.fields.into_iter().zip(present.fields).map(rebase).collect();
         (Self { fields, ..self }, conflicts)
     }
-}
-
-fn details(record: &Record) -> Option<&Details> {
-    record.link.details.as_deref()
 }
 
 fn checkbox(is_on: bool) -> String {

@@ -2,6 +2,7 @@
 
 use app::{
     FieldErrors,
+    find_link::LinkName,
     list_links::{ListLinks, ListedLinks, VisitDays},
 };
 use askama::Template;
@@ -11,13 +12,13 @@ use links::{Filter, Record, Tag, scope::Scope};
 use web::Answer;
 
 use super::{
-    choice::{Choice, Done},
+    choice::{self, Done, written},
     paged::{KNOWN, Paged, address},
     period::{Period, period_choices, read_period},
     shown::ShownLink,
 };
 use crate::{
-    addresses::{LINKS, QR_SHEET},
+    addresses::{LINKS, QR_SHEET, link_page, link_statistics},
     answer::redirect,
     context::Context,
     error::PageError,
@@ -53,28 +54,21 @@ struct ListPage<'a> {
     visits_in: Period,
     created_in: Period,
     may_count: bool,
-    may: May,
+    may_edit: bool,
+    may_delete: bool,
     done: Done,
-    deleted: Option<Choice>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct May {
-    edit: bool,
-    delete: bool,
-}
-
-impl May {
-    /// Returns whether there is anything to choose links for.
-    fn change(self, is_trash: bool) -> bool {
-        self.delete || (self.edit && !is_trash)
-    }
+    deleted: Option<LinkName>,
 }
 
 impl ListPage<'_> {
+    /// Returns whether there is anything to choose links for.
+    fn may_choose(&self) -> bool {
+        self.may_delete || (self.may_edit && !self.is_trash)
+    }
+
     /// Returns the query of the links that have a tag too, from the first page on.
     fn tag_query(&self, tag: &str) -> String {
-        Form::parse(self.query.without(&["page"]).as_bytes()).query_with("tag", tag)
+        self.query.without(&["page"]).query_with("tag", tag)
     }
 
     fn is_filtered(&self) -> bool {
@@ -83,22 +77,19 @@ impl ListPage<'_> {
     }
 }
 
-/// Reads the query of a list; what is wrong is recorded.
 pub(super) fn read_query(context: &Context<'_>, query: &Form, wrong: &mut FieldErrors) -> ListLinks {
-    let page = query.filled("page").map(|text| {
-        let page = text.parse().ok().filter(|page| *page > 0);
-        page.ok_or_else(|| "no number from 1".to_owned())
-    });
     let api = &context.pages.api;
     let (now, zone) = (api.domain_cache.now(), &api.time_zone);
-    let created = read_period(query, "created", wrong).bounds(now, zone);
+    let (since, until) = read_period(query, "created", wrong).bounds(now, zone);
+    let page = |text: &str| text.parse().ok().filter(|page| *page > 0);
+    let page = query.read("page", "no number from 1", wrong, page);
     let hides_ended = query.is_on("ended");
     let filter = Filter {
-        page: page.and_then(|read| wrong.note("page", read)).unwrap_or_default(),
+        page: page.unwrap_or_default(),
         per_page: Some(per_page(query)),
         search: query.owned("search"),
-        since: created.start,
-        until: created.end,
+        since,
+        until,
         exclude_past: hides_ended,
         exclude_spent: hides_ended,
         deleted: query.get("deleted") == Some("true"),
@@ -128,10 +119,6 @@ fn visit_days(period: Period, now: Timestamp, zone: &TimeZone) -> Option<VisitDa
     let (first, last) = period.dates(now, zone);
     let today = now.to_zoned(TimeZone::UTC).date();
     Some(VisitDays { first: first?.min(today), last: last.unwrap_or(today) })
-}
-
-pub(super) async fn show(context: &Context<'_>) -> Result<Answer, PageError> {
-    answer(context, StatusCode::OK, Done::of(context.query)).await
 }
 
 /// Answers with the list of the query; `done` is what became of the last change of chosen links.
@@ -169,9 +156,10 @@ pub(super) async fn answer(
         visits_in: read_period(query, "visits", &mut ignored),
         created_in: read_period(query, "created", &mut ignored),
         may_count: context.allows(Scope::Visits),
-        may: May { edit: context.allows(Scope::Edit), delete: context.allows(Scope::Delete) },
+        may_edit: context.allows(Scope::Edit),
+        may_delete: context.allows(Scope::Delete),
         done,
-        deleted: query.get("gone").and_then(Choice::parse),
+        deleted: query.get("gone").and_then(choice::read),
         query: query.only(&KNOWN),
     };
     Ok(context.page(status, &page))
@@ -193,7 +181,6 @@ fn page_of(total: u64, page: u64, per_page: u64, len: u64, query: &Form) -> Resu
     Ok(Paged { total, pages: None, ..Paged::new(pages * per_page, page, per_page, LINKS, query) })
 }
 
-/// Reads the links of a page with their visits on these days; `None` for all visits.
 async fn read_links(
     context: &Context<'_>,
     listed: &ListedLinks,

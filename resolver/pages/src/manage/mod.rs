@@ -20,7 +20,7 @@ mod statistics;
 mod tags;
 mod targets;
 
-use hyper::Method;
+use hyper::{Method, StatusCode};
 use percent_encoding::percent_decode_str;
 use web::Answer;
 
@@ -29,9 +29,11 @@ use crate::{
     context::{Answering, Context},
     error::PageError,
 };
+use choice::Done;
+use notices::{Refusal, stored};
 
 pub(crate) async fn answer(context: &Context<'_>) -> Result<Answer, PageError> {
-    let (path, is_form) = (context.request.path(), *context.request.method == Method::POST);
+    let (path, is_form) = (context.request.path(), context.request.head.method == Method::POST);
     for prefix in [LINK, rules::PATH] {
         let Some(name) = path.strip_prefix(prefix) else { continue };
         let name = percent_decode_str(name).decode_utf8().map_err(|_| PageError::NoPage)?;
@@ -43,20 +45,28 @@ pub(crate) async fn answer(context: &Context<'_>) -> Result<Answer, PageError> {
         };
         return answering.await;
     }
+    // The forms of these lists lead back to them, or show them with what is wrong.
+    let changed = match (path, is_form) {
+        (tags::PATH, true) => Box::pin(tags::change(context)).await,
+        (domains::PATH, true) => Box::pin(domains::change(context)).await,
+        (targets::PATH, true) => Box::pin(targets::change(context)).await,
+        _ => Ok(()),
+    };
+    let refusal = changed.err().map(|error| Refusal::new(error, context.t)).transpose()?;
     let answering: Answering<'_> = match (path, is_form) {
-        (LINKS, false) => Box::pin(list::show(context)),
+        (tags::PATH | domains::PATH | targets::PATH, true) if refusal.is_none() => {
+            return Ok(stored(context, path));
+        }
+        (tags::PATH, _) => Box::pin(tags::answer(context, refusal)),
+        (domains::PATH, _) => Box::pin(domains::answer(context, refusal)),
+        (targets::PATH, _) => Box::pin(targets::answer(context, refusal)),
+        (LINKS, false) => Box::pin(list::answer(context, StatusCode::OK, Done::of(context.query))),
         (LINKS, true) => Box::pin(chosen::change(context)),
         (STATISTICS, false) => Box::pin(statistics::show(context)),
         (statistics::TABLE, false) => Box::pin(statistics::download(context)),
         (statistics::COUNT, false) => Box::pin(statistics::count(context)),
-        (tags::PATH, false) => Box::pin(tags::answer(context, None)),
-        (tags::PATH, true) => Box::pin(tags::change(context)),
-        (domains::PATH, false) => Box::pin(domains::answer(context, None)),
-        (domains::PATH, true) => Box::pin(domains::change(context)),
-        (bulk::PATH, false) => return Ok(bulk::show(context)),
+        (bulk::PATH, false) => return Ok(bulk::form(context, None, None)),
         (bulk::PATH, true) => Box::pin(bulk::submit(context)),
-        (targets::PATH, false) => Box::pin(targets::answer(context, None)),
-        (targets::PATH, true) => Box::pin(targets::change(context)),
         (keys::PATH, false) => Box::pin(keys::answer(context, None, None)),
         (keys::PATH, true) => Box::pin(keys::change(context)),
         (reservations::PATH, false) => Box::pin(reservations::show(context)),

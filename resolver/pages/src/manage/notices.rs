@@ -4,7 +4,7 @@ use app::AppError;
 use hyper::StatusCode;
 use web::Answer;
 
-use super::paged::{is_stored, stored_address};
+use super::paged::{STORED, stored_address};
 use crate::{
     answer::redirect,
     context::Context,
@@ -14,7 +14,6 @@ use crate::{
     messages::{message, wrong_fields},
 };
 
-/// Whether a form was stored or refused before this page.
 pub(super) struct Notices {
     pub(super) is_stored: bool,
     pub(super) refusal: Option<Refusal>,
@@ -22,7 +21,7 @@ pub(super) struct Notices {
 
 impl Notices {
     pub(super) fn new(query: &Form, refusal: Option<Refusal>) -> Self {
-        Self { is_stored: refusal.is_none() && is_stored(query), refusal }
+        Self { is_stored: refusal.is_none() && query.is_on(STORED), refusal }
     }
 
     pub(super) fn status(&self) -> StatusCode {

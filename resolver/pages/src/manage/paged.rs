@@ -5,7 +5,7 @@ use crate::{addresses::with_parameter, form::Form};
 
 const PER_PAGE: usize = 50;
 /// The field of a query that says that a form was stored.
-const STORED: &str = "stored";
+pub(super) const STORED: &str = "stored";
 /// The other fields of the queries of lists. Unknown ones would be repeated in every row.
 pub(super) const KNOWN: [&str; 12] = [
     "search", "tag", "domain", "order", "page", "before", "id", "deleted", "visits", "created", "ended",
@@ -26,7 +26,6 @@ pub(super) struct Paged {
 }
 
 impl Paged {
-    /// Describes a page of a list with so many entries, `per_page` of them on each page.
     pub(super) fn new(total: u64, page: u64, per_page: u64, path: &str, query: &Form) -> Self {
         let pages = total.div_ceil(per_page).max(1);
         let to = |page: u64| format!("{path}?{}", query.only(&KNOWN).query_with("page", &page.to_string()));
@@ -48,16 +47,12 @@ impl Paged {
 
 /// Returns the address of a list with the same query: where its forms are sent to.
 pub(super) fn address(path: &str, query: &Form) -> String {
-    let query = query.only(&KNOWN).without(&[]);
+    let query = query.only(&KNOWN).query();
     if query.is_empty() { path.to_owned() } else { format!("{path}?{query}") }
 }
 
 pub(super) fn stored_address(path: &str, query: &Form) -> String {
     with_parameter(&address(path, query), STORED)
-}
-
-pub(super) fn is_stored(query: &Form) -> bool {
-    query.is_on(STORED)
 }
 
 #[cfg(test)]
@@ -97,6 +92,5 @@ mod tests {
         assert_eq!(address("/p", &query("stored")), "/p");
         assert_eq!(stored_address("/p", &query("")), "/p?stored");
         assert_eq!(stored_address("/p", &query("stored&page=2")), "/p?page=2&stored");
-        assert!(is_stored(&query("page=2&stored")));
     }
 }

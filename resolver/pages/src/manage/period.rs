@@ -12,6 +12,7 @@ use jiff::{SignedDuration, Timestamp, ToSpan as _, civil::Date, tz::TimeZone};
 use crate::{form::Form, locale::Locale};
 
 const DATES: &str = "dates";
+const NO_PERIOD: &str = "no name of a period";
 const DATE_LEN: usize = "2026-11-25".len();
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,37 +34,21 @@ pub(super) enum Period {
     Dates(Option<Date>, Option<Date>),
 }
 
-pub(super) struct Bounds {
-    /// The first second; `None` for the first visit.
-    pub(super) start: Option<Timestamp>,
-    /// The last second; `None` for now.
-    pub(super) end: Option<Timestamp>,
-}
-
 impl Period {
-    pub(super) const PRESETS: [Self; 8] = [
-        Self::Today,
-        Self::Week,
-        Self::Month,
-        Self::Quarter,
-        Self::ThisMonth,
-        Self::LastMonth,
-        Self::Year,
-        Self::All,
+    pub(super) const PRESETS: [(Self, &'static str); 8] = [
+        (Self::Today, "today"),
+        (Self::Week, "7d"),
+        (Self::Month, "30d"),
+        (Self::Quarter, "90d"),
+        (Self::ThisMonth, "month"),
+        (Self::LastMonth, "last-month"),
+        (Self::Year, "year"),
+        (Self::All, "all"),
     ];
 
     pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Today => "today",
-            Self::Week => "7d",
-            Self::Month => "30d",
-            Self::Quarter => "90d",
-            Self::ThisMonth => "month",
-            Self::LastMonth => "last-month",
-            Self::Year => "year",
-            Self::All => "all",
-            Self::Dates(..) => DATES,
-        }
+        let preset = Self::PRESETS.into_iter().find(|(preset, _)| *preset == self);
+        preset.map_or(DATES, |(_, name)| name)
     }
 
     pub(super) fn text(self, t: &Locale) -> String {
@@ -76,8 +61,8 @@ impl Period {
         let (from, until) = (typed("from"), typed("until"));
         let is_edited = query.get("was").is_some_and(|was| was != was_text(&from, &until));
         let preset = query.owned("range").filter(|name| name != DATES).and_then(|name| {
-            let found = Self::PRESETS.into_iter().find(|preset| preset.name() == name);
-            wrong.note("range", found.ok_or_else(|| "no name of a period".to_owned()))
+            let found = Self::PRESETS.into_iter().find(|(_, known)| *known == name);
+            wrong.note("range", found.map(|(preset, _)| preset).ok_or_else(|| NO_PERIOD.to_owned()))
         });
         match preset {
             Some(preset) if !is_edited => return preset,
@@ -126,10 +111,11 @@ impl Period {
         }
     }
 
-    pub(super) fn bounds(self, now: Timestamp, zone: &TimeZone) -> Bounds {
+    /// Returns the first second, `None` for the first visit, and the last one, `None` for now.
+    pub(super) fn bounds(self, now: Timestamp, zone: &TimeZone) -> (Option<Timestamp>, Option<Timestamp>) {
         let (first, last) = self.dates(now, zone);
         let end = last.map(|last| end_of(last, zone)).filter(|end| *end < now);
-        Bounds { start: first.map(|first| start_of(first, zone)), end }
+        (first.map(|first| start_of(first, zone)), end)
     }
 }
 
@@ -139,9 +125,8 @@ const OF_LISTS: [Period; 5] =
 
 /// Reads the period of a field of a list; all of the time if it is empty.
 pub(super) fn read_period(query: &Form, field: &str, wrong: &mut FieldErrors) -> Period {
-    let Some(name) = query.filled(field) else { return Period::All };
-    let found = OF_LISTS.into_iter().find(|period| period.name() == name);
-    wrong.note(field, found.ok_or_else(|| "no name of a period".to_owned())).unwrap_or(Period::All)
+    let named = |name: &str| OF_LISTS.into_iter().find(|period| period.name() == name);
+    query.read(field, NO_PERIOD, wrong, named).unwrap_or(Period::All)
 }
 
 pub(super) fn period_choices(t: &Locale) -> Vec<(&'static str, String)> {
@@ -194,7 +179,7 @@ mod tests {
 
     /// The bounds of a period as texts in UTC; empty for open ones.
     fn bounds(period: Period, now: &str, zone: &str) -> (String, String) {
-        let Bounds { start, end } = period.bounds(at(now), &TimeZone::get(zone).unwrap());
+        let (start, end) = period.bounds(at(now), &TimeZone::get(zone).unwrap());
         let text = |bound: Option<Timestamp>| bound.map(|at| at.to_string()).unwrap_or_default();
         (text(start), text(end))
     }
@@ -204,6 +189,7 @@ mod tests {
         use Period::{All, LastMonth, Month, Quarter, ThisMonth, Today, Week, Year};
         let until = |last: &str| Period::Dates(None, day(last));
         let october = Period::Dates(day("2026-10-25"), day("2026-10-25"));
+        let new_year = "2026-12-31T18:30Z";
         for (period, now, zone, start, end) in [
             // The same minute is the 24th in New York and the 25th in Kathmandu.
             (Today, "2026-11-24T18:30:00Z", "America/New_York", "2026-11-24T05:00:00Z", ""),
@@ -226,22 +212,10 @@ mod tests {
             (Today, "2026-09-06T12:00:00Z", "America/Santiago", "2026-09-06T04:00:00Z", ""),
             // The clocks of Berlin changed on the 25th of October.
             (LastMonth, "2026-11-24T18:30Z", "Europe/Berlin", "2026-09-30T22:00:00Z", "2026-10-31T22:59:59Z"),
-            (
-                october,
-                "2026-11-24T00:00:00Z",
-                "Europe/Berlin",
-                "2026-10-24T22:00:00Z",
-                "2026-10-25T22:59:59Z",
-            ),
+            (october, "2026-11-24T00:00Z", "Europe/Berlin", "2026-10-24T22:00:00Z", "2026-10-25T22:59:59Z"),
             // The month before is of another year in UTC.
-            (
-                LastMonth,
-                "2026-12-31T18:30Z",
-                "Asia/Kathmandu",
-                "2026-11-30T18:15:00Z",
-                "2026-12-31T18:14:59Z",
-            ),
-            (LastMonth, "2026-12-31T18:30Z", "UTC", "2026-11-01T00:00:00Z", "2026-11-30T23:59:59Z"),
+            (LastMonth, new_year, "Asia/Kathmandu", "2026-11-30T18:15:00Z", "2026-12-31T18:14:59Z"),
+            (LastMonth, new_year, "UTC", "2026-11-01T00:00:00Z", "2026-11-30T23:59:59Z"),
             (until("2026-11-23"), "2026-11-24T12:00:00Z", "UTC", "", "2026-11-23T23:59:59Z"),
             // A last day that is not over ends now.
             (until("2026-11-24"), "2026-11-24T12:00:00Z", "UTC", "", ""),
@@ -252,7 +226,7 @@ mod tests {
         }
         let last = Period::Dates(day("9999-12-31"), None);
         let now = at("2026-11-24T12:00:00Z");
-        assert!(last.bounds(now, &TimeZone::UTC).start.unwrap() > now);
+        assert!(last.bounds(now, &TimeZone::UTC).0.unwrap() > now);
     }
 
     #[test]
@@ -281,7 +255,7 @@ mod tests {
     fn a_period_is_read_from_its_own_fields() {
         let day = day("2026-11-01");
         let dates = [Period::Dates(day, None), Period::Dates(None, day), Period::Dates(day, day)];
-        for period in Period::PRESETS.into_iter().chain(dates) {
+        for period in Period::PRESETS.into_iter().map(|(preset, _)| preset).chain(dates) {
             let pairs = period.pairs().into_iter().map(|(name, value)| format!("{name}={value}"));
             assert_eq!(read(&pairs.collect::<Vec<_>>().join("&")), (period, vec![]));
         }

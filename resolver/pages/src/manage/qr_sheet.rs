@@ -15,7 +15,6 @@ use crate::{
     addresses::{LINKS, QR_SHEET},
     context::Context,
     error::PageError,
-    form::Form,
     frame::Frame,
     markup::Markup,
 };
@@ -33,7 +32,7 @@ struct SheetPage<'a> {
 pub(super) async fn show(context: &Context<'_>) -> Result<Answer, PageError> {
     let (links, by) = (context.links, context.by);
     // Nothing is printed for the trash, whose links lead nowhere.
-    let query = Form::parse(context.query.without(&["deleted"]).as_bytes());
+    let query = context.query.without(&["deleted"]);
     let mut wrong = FieldErrors::default();
     let mut list = read_query(context, &query, &mut wrong);
     // Sheets are numbered, so all links are counted.

@@ -25,7 +25,6 @@ const COLUMNS: [&str; 2] = ["shortCode", "shortUrl"];
 struct ReservationsPage<'a> {
     frame: Frame<'a>,
     context: Context<'a>,
-    /// The reservation that the query names.
     chosen: Option<Reserved>,
     reservations: Vec<Reservation>,
     paged: Paged,
@@ -45,7 +44,6 @@ fn count<T>(codes: &[T]) -> u64 {
     codes.len() as u64
 }
 
-/// Shows a page of the open reservations, and the codes of the one that the query names.
 pub(super) async fn show(context: &Context<'_>) -> Result<Answer, PageError> {
     let Some(id) = context.query.filled("id") else { return answer(context, None, None).await };
     match context.links.reservation(id, context.by).await {
@@ -58,7 +56,7 @@ pub(super) async fn change(context: &Context<'_>) -> Result<Answer, PageError> {
     let (links, by, form) = (context.links, context.by, context.form);
     let changed = if form.get("do") == Some("give-up") {
         let given_up = links.give_up_reservation(form.value("id"), by).await;
-        given_up.map(|()| stored_address(PATH, &list_query(context)))
+        given_up.map(|()| stored_address(PATH, &context.query.without(&["id"])))
     } else {
         // A number that cannot be read is none, and the use case says what it expects.
         let count = form.filled("count").and_then(|count| count.parse().ok());
@@ -87,7 +85,8 @@ async fn answer(
     let (links, by) = (context.links, context.by);
     let mut reservations = links.reservations(by).await?;
     reservations.retain(|reservation| reservation.closed_at.is_none());
-    let query = list_query(context);
+    // The codes of one reservation are no part of the list.
+    let query = context.query.without(&["id"]);
     let (paged, reservations) = Paged::cut(reservations, PATH, &query);
     let keyspaces = links.reserver.mintings.iter().map(|minting| minting.namespace.to_string());
     let page = ReservationsPage {
@@ -102,9 +101,4 @@ async fn answer(
         notices: Notices::new(&query, refusal),
     };
     Ok(context.page(page.notices.status(), &page))
-}
-
-/// Returns the query of the list, which the codes of one reservation are no part of.
-fn list_query(context: &Context<'_>) -> Form {
-    Form::parse(context.query.without(&["id"]).as_bytes())
 }

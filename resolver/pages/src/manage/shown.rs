@@ -3,52 +3,40 @@
 use app::find_link::LinkName;
 use links::{LinkState, Record};
 
-use super::choice::Choice;
-use crate::{addresses, context::Context};
+use crate::context::Context;
 
 pub(super) struct ShownLink {
     pub(super) short_url: String,
     pub(super) long_url: String,
-    pub(super) name: String,
-    pub(super) domain: Option<String>,
+    pub(super) name: LinkName,
     pub(super) title: Option<String>,
     pub(super) tags: Vec<String>,
     pub(super) created: String,
     pub(super) visits: u64,
-    pub(super) address: String,
-    pub(super) statistics: String,
     /// Whether the link redirects, and if not, why: the name of a class of the style sheet, and
     /// with `state-` that of a text.
     pub(super) state: &'static str,
     pub(super) state_text: String,
-    pub(super) choice: Choice,
 }
 
 impl ShownLink {
     pub(super) fn new(context: &Context<'_>, record: &Record, visits: u64) -> Self {
-        let (link, api) = (&record.link, &context.pages.api);
-        let name = api.lookup.name_of(link).unwrap_or_default();
-        let domain = api.domain_cache.shown_name(link.domain());
-        let state = class_of(link.state(api.domain_cache.now()));
+        let (link, pages) = (&record.link, context.pages);
+        let state = class_of(link.state(pages.api.domain_cache.now()));
         Self {
-            short_url: context.pages.short_url(link),
+            short_url: pages.short_url(link),
             long_url: link.long_url.as_str().to_owned(),
-            choice: Choice(LinkName { code: name.clone(), domain: domain.clone() }),
+            name: pages.name_of(link),
             title: link.title.clone(),
             tags: record.tags.iter().map(ToString::to_string).collect(),
-            created: context.pages.shown_time(&link.created_at),
+            created: pages.shown_time(&link.created_at),
             visits,
-            address: addresses::link_page(&name, domain.as_deref()),
-            statistics: addresses::link_statistics(&name, domain.as_deref()),
             state,
             state_text: context.t.text(&format!("state-{state}")),
-            domain,
-            name,
         }
     }
 }
 
-/// Returns the class of a state in the style sheet, and with `state-` the name of its text.
 fn class_of(state: LinkState) -> &'static str {
     match state {
         LinkState::Live => "live",

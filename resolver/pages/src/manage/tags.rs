@@ -2,14 +2,14 @@
 
 use std::collections::HashMap;
 
-use app::FieldErrors;
+use app::{AppError, FieldErrors};
 use askama::Template;
 use links::{Tag, scope::Scope};
 use store::{TagCount, VisitTotals};
 use web::Answer;
 
 use super::{
-    notices::{Notices, Refusal, stored},
+    notices::{Notices, Refusal},
     paged::Paged,
 };
 use crate::{context::Context, error::PageError, form::Form, frame::Frame};
@@ -25,7 +25,8 @@ const ORDERS: [(&str, &str); 3] = [
 #[template(path = "manage/tags.html")]
 struct TagsPage<'a> {
     frame: Frame<'a>,
-    tags: Vec<ShownTag>,
+    tags: Vec<TagCount>,
+    visits: HashMap<Tag, VisitTotals>,
     paged: Paged,
     notices: Notices,
     query: &'a Form,
@@ -36,32 +37,26 @@ struct TagsPage<'a> {
     typed: &'a Form,
 }
 
-struct ShownTag {
-    name: String,
-    links: u64,
-    visits: u64,
-}
-
 impl TagsPage<'_> {
-    fn is_wrong(&self, tag: &ShownTag) -> bool {
-        self.notices.refusal.is_some() && self.typed.get("tag") == Some(&tag.name)
+    fn is_wrong(&self, tag: &Tag) -> bool {
+        self.notices.refusal.is_some() && self.typed.get("tag") == Some(tag.as_str())
     }
 
-    fn new_name<'s>(&'s self, tag: &'s ShownTag) -> &'s str {
-        if self.is_wrong(tag) { self.typed.value("newName") } else { &tag.name }
+    fn new_name<'s>(&'s self, tag: &'s Tag) -> &'s str {
+        if self.is_wrong(tag) { self.typed.value("newName") } else { tag.as_str() }
+    }
+
+    fn visits_of(&self, tag: &Tag) -> u64 {
+        self.visits.get(tag).map_or(0, |visits| visits.total)
     }
 }
 
-pub(super) async fn change(context: &Context<'_>) -> Result<Answer, PageError> {
+pub(super) async fn change(context: &Context<'_>) -> Result<(), AppError> {
     let (links, by, form) = (context.links, context.by, context.form);
     let name = form.value("tag");
-    let changed = match form.get("do") {
+    match form.get("do") {
         Some("delete") => links.delete_tags(std::iter::once(name), by).await,
         _ => links.rename_tag(Some(name), form.get("newName"), FieldErrors::default(), by).await,
-    };
-    match changed {
-        Ok(()) => Ok(stored(context, PATH)),
-        Err(error) => answer(context, Some(Refusal::new(error, context.t)?)).await,
     }
 }
 
@@ -71,18 +66,13 @@ pub(super) async fn answer(context: &Context<'_>, refusal: Option<Refusal>) -> R
     let tags = links.tags(search, order, by).await?;
     let (paged, tags) = Paged::cut(tags, PATH, query);
     let names: Vec<Tag> = tags.iter().map(|tag| tag.tag.clone()).collect();
-    let visits: HashMap<Tag, VisitTotals> =
-        if names.is_empty() { HashMap::new() } else { links.tag_visit_totals(&names, by).await? };
-    let shown = |TagCount { tag, links }: TagCount| ShownTag {
-        visits: visits.get(&tag).map_or(0, |visits| visits.total),
-        name: tag.as_str().to_owned(),
-        links,
-    };
+    let visits = if names.is_empty() { HashMap::new() } else { links.tag_visit_totals(&names, by).await? };
     // The use cases decide. Tags belong to all links.
     let may_change = |scope| context.allows(scope) && !by.limits.hides_links();
     let page = TagsPage {
         frame: context.frame(PATH),
-        tags: tags.into_iter().map(shown).collect(),
+        tags,
+        visits,
         query,
         may_rename: may_change(Scope::Edit),
         may_delete: may_change(Scope::Delete),

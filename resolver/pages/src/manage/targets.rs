@@ -6,7 +6,7 @@ use links::targets::TargetRule;
 use web::Answer;
 
 use super::{
-    notices::{Notices, Refusal, stored},
+    notices::{Notices, Refusal},
     paged::Paged,
 };
 use crate::{context::Context, error::PageError, form::Form, frame::Frame};
@@ -21,24 +21,14 @@ struct TargetsPage<'a> {
     paged: Paged,
     notices: Notices,
     is_wrong: bool,
-    new_pattern: &'a str,
-    /// Whether that rule would have allowed its hosts.
-    new_allowed: bool,
+    typed: Form,
 }
 
-pub(super) async fn change(context: &Context<'_>) -> Result<Answer, PageError> {
+pub(super) async fn change(context: &Context<'_>) -> Result<(), AppError> {
     let (links, by, form) = (context.links, context.by, context.form);
-    let changed = if form.get("do") == Some("remove") {
-        links.remove_target_rule(form.value("pattern"), by).await
-    } else {
-        match read_rule(form) {
-            Ok(rule) => links.set_target_rule(&rule, by).await,
-            Err(error) => Err(error),
-        }
-    };
-    match changed {
-        Ok(()) => Ok(stored(context, PATH)),
-        Err(error) => answer(context, Some(Refusal::new(error, context.t)?)).await,
+    match form.get("do") {
+        Some("remove") => links.remove_target_rule(form.value("pattern"), by).await,
+        _ => links.set_target_rule(&read_rule(form)?, by).await,
     }
 }
 
@@ -61,8 +51,7 @@ pub(super) async fn answer(context: &Context<'_>, refusal: Option<Refusal>) -> R
         frame: context.frame(PATH),
         rules,
         // What was typed stays in the form.
-        new_pattern: form.get("pattern").filter(|_| is_wrong).unwrap_or_default(),
-        new_allowed: is_wrong && form.get("allowed") == Some("true"),
+        typed: if is_wrong { form.clone() } else { Form::default() },
         is_wrong,
         paged,
         notices: Notices::new(context.query, refusal),

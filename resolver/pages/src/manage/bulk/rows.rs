@@ -39,7 +39,6 @@ pub(super) struct Row {
 }
 
 impl Row {
-    /// Returns a cell that is not blank.
     pub(super) fn get(&self, column: Field) -> Option<&str> {
         self.cells.iter().find(|(has, _)| *has == column).map(|(_, cell)| cell.as_str())
     }
@@ -84,7 +83,6 @@ pub(super) fn read(text: &str) -> Result<Vec<Row>, TextError> {
     }
 }
 
-/// Returns whether the first record of a text names columns.
 fn is_header(record: &Record) -> bool {
     let cells: Vec<&str> = record.cells().map(Option::unwrap_or_default).collect();
     let is_word = |cell: &&str| cell.chars().all(|letter| letter.is_alphanumeric() || " _-".contains(letter));

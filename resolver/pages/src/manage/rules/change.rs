@@ -11,7 +11,6 @@ use crate::form::Form;
 /// A change of a list of rules. Places are counted from 0.
 #[derive(Debug)]
 pub(super) struct Change {
-    /// The whole list after the change, unchecked.
     pub(super) rules: Vec<RuleFields>,
     /// The place of the changed rule after the change; `None` if it is gone.
     pub(super) place: Option<usize>,
@@ -101,12 +100,10 @@ fn typed_rule(form: &Form) -> RuleFields {
     }
 }
 
-/// Removes an item; `None` if there is none in this place.
 fn remove<T>(list: &mut Vec<T>, place: usize) -> Option<T> {
     (place < list.len()).then(|| list.remove(place))
 }
 
-/// Returns the fields of a stored rule, as the use case takes them.
 fn fields(rule: &Rule) -> RuleFields {
     let condition = |condition: &Condition| {
         let (kind, match_key, match_value) = condition.parts();

@@ -15,14 +15,11 @@ mod example;
 mod refusal;
 mod shown;
 
-use std::sync::Arc;
-
-use app::{AppError, FieldErrors, authorize::require, edit_link::Target, find_link::LinkName};
+use app::{AppError, FieldErrors, authorize::require, edit_link::Target};
 use askama::Template;
 use hyper::StatusCode;
 use links::{
-    Browser, CONDITION_TYPES, CONDITIONS_MAX, Device, Link, LongUrl, RULES_MAX, Record, Rule, api_key::Grant,
-    scope::Scope,
+    Browser, CONDITION_TYPES, CONDITIONS_MAX, Device, Link, LongUrl, RULES_MAX, Record, Rule, scope::Scope,
 };
 use web::Answer;
 
@@ -32,7 +29,12 @@ use super::{
     shown::ShownLink,
 };
 use crate::{
-    Pages, addresses::LINKS, answer::redirect, context::Context, error::PageError, frame::Frame,
+    Pages,
+    addresses::{LINKS, link_page},
+    answer::redirect,
+    context::Context,
+    error::PageError,
+    frame::Frame,
     locale::Locale,
 };
 use change::{Change, TypedIn};
@@ -47,10 +49,6 @@ struct RulesPage<'a> {
     frame: Frame<'a>,
     context: Context<'a>,
     link: ShownLink,
-    /// The address of this page without its query.
-    path: &'a str,
-    /// The domain that the query names, which the form of the example repeats.
-    domain: Option<&'a str>,
     /// Where the forms of changes are sent to. It keeps the example.
     action: String,
     version: u64,
@@ -64,29 +62,39 @@ struct RulesPage<'a> {
 }
 
 impl<'a> RulesPage<'a> {
-    /// Returns a form, the ids of whose fields end in `id`.
+    /// Returns a form, the ids of whose fields end in `id`. What was typed stays if it was refused.
     fn form(&self, id: &str, typed_in: TypedIn) -> TypedForm<'a> {
-        TypedForm::new(id, typed_in, self.refused)
+        TypedForm { id: id.to_owned(), refused: self.refused.filter(|form| form.typed_in == typed_in) }
     }
 }
 
 pub(super) async fn show(context: &Context<'_>, name: &str) -> Result<Answer, PageError> {
     let link = context.links.get_redirect_rules(&context.link_name(name), context.by).await?;
     let page = page_of(context, &link, None, None);
-    let is_wrong = page.example.refused.is_some();
+    let is_wrong = page.example.lead.is_err();
     Ok(context.page(if is_wrong { StatusCode::BAD_REQUEST } else { StatusCode::OK }, &page))
 }
 
 pub(super) async fn change(context: &Context<'_>, name: &str) -> Result<Answer, PageError> {
-    let (by, pages, form) = (context.by, context.pages, context.form);
+    let (by, links, form) = (context.by, context.links, context.form);
     require(by, Scope::Edit)?;
-    let name = context.link_name(name);
-    let version = form.filled("version").and_then(|text| text.parse().ok());
-    let before = link_of_form(pages, &name, version, by).await?;
+    let (name, api) = (context.link_name(name), &context.pages.api);
+    let version: Option<u64> = form.filled("version").and_then(|text| text.parse().ok());
+    let mut before = links.get_redirect_rules(&name, by).await?;
+    if version.is_some_and(|version| version > before.version()) {
+        // Another process has served the form, and the entry in this process's cache is older.
+        api.lookup.changed(before.id);
+        before = links.get_redirect_rules(&name, by).await?;
+    }
     let read = || Change::read(form, before.rules());
     let stored = match read() {
         _ if version != Some(before.version()) => Err(AppError::Superseded),
-        Some(change) => store_change(pages, name.clone(), before.version(), change, by).await,
+        Some(Change { rules, place, .. }) => {
+            let target = Target { name: name.clone(), versions: Some(vec![before.version()]) };
+            let rules = Some(rules.into_iter().map(Ok).collect());
+            let wrong = FieldErrors::default();
+            links.set_redirect_rules(&target, rules, wrong, &api.time_zone, by).await.map(|_| place)
+        }
         None => Err(AppError::invalid("do", "no change of a rule that exists")),
     };
     let error = match stored {
@@ -99,46 +107,16 @@ pub(super) async fn change(context: &Context<'_>, name: &str) -> Result<Answer, 
     };
     let change = read();
     let rules = change.as_ref().map_or(&[][..], |change| &change.rules[..]);
-    let allows = |url: &str| pages.api.lookup.allows(&LongUrl::from_stored(url));
+    let allows = |url: &str| api.lookup.allows(&LongUrl::from_stored(url));
     let text = reason(&error, rules, &allows, context.t);
     let refused = change.as_ref().and_then(|change| {
         let wrong = wrong_fields(&error, change);
         Some(RefusedForm { typed_in: change.typed_in?, typed: form.clone(), wrong })
     });
     let refusal = Refusal { text, ..Refusal::new(error, context.t)? };
-    let link = context.links.get_redirect_rules(&name, by).await?;
+    let link = links.get_redirect_rules(&name, by).await?;
     let page = page_of(context, &link, refused.as_ref(), Some(refusal));
     Ok(context.page(page.notices.status(), &page))
-}
-
-/// Stores the rules of a link that is still of this version; returns the changed rule's place.
-async fn store_change(
-    pages: &Pages,
-    name: LinkName,
-    version: u64,
-    Change { rules, place, .. }: Change,
-    by: &Grant,
-) -> Result<Option<usize>, AppError> {
-    let target = Target { name, versions: Some(vec![version]) };
-    let rules = rules.into_iter().map(Ok).collect();
-    let (wrong, zone) = (FieldErrors::default(), &pages.api.time_zone);
-    pages.api.links.set_redirect_rules(&target, Some(rules), wrong, zone, by).await?;
-    Ok(place)
-}
-
-async fn link_of_form(
-    pages: &Pages,
-    name: &LinkName,
-    version: Option<u64>,
-    by: &Grant,
-) -> Result<Arc<Link>, AppError> {
-    let link = pages.api.links.get_redirect_rules(name, by).await?;
-    if version.is_none_or(|version| version <= link.version()) {
-        return Ok(link);
-    }
-    // Another process has served the form, and the entry in this process's cache is older.
-    pages.api.lookup.changed(link.id);
-    pages.api.links.get_redirect_rules(name, by).await
 }
 
 /// Makes the page of a link. What was typed in a form that was refused stays in it.
@@ -154,8 +132,6 @@ fn page_of<'a>(
         frame: context.frame(LINKS),
         context: *context,
         link: ShownLink::new(context, &record, 0),
-        path: context.request.path(),
-        domain: query.filled("domain"),
         action: address(context.request.path(), query),
         version: link.version(),
         rules: link.rules(),
@@ -168,7 +144,6 @@ fn page_of<'a>(
     }
 }
 
-/// Returns what the values of conditions may be.
 fn values_text(pages: &Pages, t: &Locale) -> String {
     let names = t.with_two("rules-values", Device::NAMES.join(", "), Browser::NAMES.join(", "));
     let zone = pages.api.time_zone.iana_name().unwrap_or("UTC");

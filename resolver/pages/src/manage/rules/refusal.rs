@@ -10,35 +10,15 @@ use crate::{
     messages::{expected, message},
 };
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Subject<'a> {
-    Rules,
-    Rule(usize, &'a str),
-    Condition(usize, usize, &'a str),
-    /// A rule, not known which, that leads to the link itself.
-    Circle,
-    /// More fields than are told.
-    Others,
-    /// Something that no form of the page has.
-    Unknown,
-}
-
-impl<'a> Subject<'a> {
-    /// Reads the path of a field, such as `redirectRules.0.conditions.1.matchValue`.
-    fn of(path: &'a str) -> Self {
-        let parts: Vec<&str> = path.split('.').collect();
-        let subject = match parts[..] {
-            ["redirectRules"] => Some(Self::Rules),
-            ["redirectRules", rule, field] => rule.parse().ok().map(|rule| Self::Rule(rule, field)),
-            ["redirectRules", rule, "conditions", condition, field] => {
-                let places = rule.parse().ok().zip(condition.parse().ok());
-                places.map(|(rule, condition)| Self::Condition(rule, condition, field))
-            }
-            ["longUrl"] => Some(Self::Circle),
-            ["(the others)"] => Some(Self::Others),
-            _ => None,
-        };
-        subject.unwrap_or(Self::Unknown)
+/// Reads the path of a field of a rule, such as `redirectRules.0.conditions.1.matchValue`: the
+/// places of the rule and of its condition, and the field.
+fn place(path: &str) -> Option<(usize, Option<usize>, &str)> {
+    match path.split('.').collect::<Vec<_>>()[..] {
+        ["redirectRules", rule, field] => Some((rule.parse().ok()?, None, field)),
+        ["redirectRules", rule, "conditions", condition, field] => {
+            Some((rule.parse().ok()?, Some(condition.parse().ok()?), field))
+        }
+        _ => None,
     }
 }
 
@@ -65,32 +45,30 @@ fn field_text(
     allows: &dyn Fn(&str) -> bool,
     t: &Locale,
 ) -> String {
-    let subject = Subject::of(&field.field);
-    let (rule, text) = match subject {
-        Subject::Rules => return t.with("rules-full", RULES_MAX.to_string()),
-        Subject::Circle => return t.text("rules-expected-other"),
-        Subject::Others => return t.text("rules-others"),
-        Subject::Unknown => return t.text("error-form"),
-        Subject::Rule(rule, "conditions") => {
-            (rule, t.with("rules-conditions-full", CONDITIONS_MAX.to_string()))
-        }
-        Subject::Rule(rule, "longUrl") => {
-            let url = rules.get(rule).and_then(|rule| rule.long_url.as_deref()).unwrap_or_default();
-            let is_denied = Url::parse(url).is_ok() && !allows(url);
-            (rule, t.text(if is_denied { "rules-expected-allowed" } else { "expected-longUrl" }))
-        }
-        Subject::Rule(rule, _) => (rule, expected(field, t)),
-        Subject::Condition(rule, condition, name) => {
-            let conditions = rules.get(rule).and_then(|rule| rule.conditions.as_deref());
+    let Some((rule, condition, name)) = place(&field.field) else {
+        return match field.field.as_str() {
+            "redirectRules" => t.with("rules-full", RULES_MAX.to_string()),
+            // A rule, not known which, leads to the link itself.
+            "longUrl" => t.text("rules-expected-other"),
+            "(the others)" => t.text("rules-others"),
+            _ => t.text("error-form"),
+        };
+    };
+    let rule = rules.get(rule);
+    let url = rule.and_then(|rule| rule.long_url.as_deref()).unwrap_or_default();
+    let text = match (condition, name) {
+        (Some(condition), _) => {
+            let conditions = rule.and_then(|rule| rule.conditions.as_deref());
             let condition = conditions.and_then(|conditions| conditions.get(condition));
             let kind = condition.and_then(|condition| condition.kind.as_deref()).unwrap_or_default();
-            (rule, condition_text(name, kind, t))
+            condition_text(name, kind, t)
         }
+        (None, "conditions") => t.with("rules-conditions-full", CONDITIONS_MAX.to_string()),
+        (None, "longUrl") if Url::parse(url).is_ok() && !allows(url) => t.text("rules-expected-allowed"),
+        (None, "longUrl") => t.text("expected-longUrl"),
+        (None, _) => expected(field, t),
     };
-    match rules.get(rule).and_then(|rule| rule.long_url.as_deref()) {
-        Some(url) if !url.is_empty() => t.with_two("rules-wrong", url, text),
-        _ => text,
-    }
+    if url.is_empty() { text } else { t.with_two("rules-wrong", url, text) }
 }
 
 /// Returns the fields of the form with typed values that an error is about.
@@ -98,16 +76,12 @@ pub(super) fn wrong_fields(error: &AppError, change: &Change) -> Vec<String> {
     let AppError::Invalid(fields) = error else { return Vec::new() };
     let last_condition = |rule: usize| change.rules.get(rule)?.conditions.as_ref()?.len().checked_sub(1);
     let of_form = |field: &InvalidField| {
-        let name = match (Subject::of(&field.field), change.typed_in?) {
-            (Subject::Circle, TypedIn::NewRule | TypedIn::LongUrl(_)) => "longUrl",
-            (Subject::Rule(rule, name), TypedIn::LongUrl(place)) if rule == place => name,
-            (Subject::Rule(rule, name) | Subject::Condition(rule, _, name), TypedIn::NewRule)
-                if rule + 1 == change.rules.len() =>
-            {
-                name
-            }
-            (Subject::Condition(rule, condition, name), TypedIn::Condition(place))
-                if rule == place && last_condition(rule) == Some(condition) =>
+        let name = match (place(&field.field), change.typed_in?) {
+            (None, TypedIn::NewRule | TypedIn::LongUrl(_)) if field.field == "longUrl" => "longUrl",
+            (Some((rule, None, name)), TypedIn::LongUrl(typed)) if rule == typed => name,
+            (Some((rule, _, name)), TypedIn::NewRule) if rule + 1 == change.rules.len() => name,
+            (Some((rule, Some(condition), name)), TypedIn::Condition(typed))
+                if rule == typed && last_condition(rule) == Some(condition) =>
             {
                 name
             }
@@ -153,17 +127,13 @@ mod tests {
     #[test]
     fn a_path_says_what_an_error_is_about() {
         for (path, expected) in [
-            ("redirectRules", Subject::Rules),
-            ("redirectRules.0.longUrl", Subject::Rule(0, "longUrl")),
-            ("redirectRules.12.conditions", Subject::Rule(12, "conditions")),
-            ("redirectRules.1.conditions.2.matchKey", Subject::Condition(1, 2, "matchKey")),
-            ("longUrl", Subject::Circle),
-            ("(the others)", Subject::Others),
-            ("redirectRules.x.longUrl", Subject::Unknown),
-            ("redirectRules.1.conditions.x.type", Subject::Unknown),
-            ("do", Subject::Unknown),
+            ("redirectRules.0.longUrl", Some((0, None, "longUrl"))),
+            ("redirectRules.12.conditions", Some((12, None, "conditions"))),
+            ("redirectRules.1.conditions.2.matchKey", Some((1, Some(2), "matchKey"))),
+            ("redirectRules.x.longUrl", None),
+            ("redirectRules.1.conditions.x.type", None),
         ] {
-            assert_eq!(Subject::of(path), expected, "{path}");
+            assert_eq!(place(path), expected, "{path}");
         }
     }
 
@@ -179,6 +149,14 @@ mod tests {
         let wrong = told("redirectRules.1.longUrl", "");
         let denied = told("redirectRules.1.longUrl", "https://b.example/");
         assert!(wrong.starts_with("https://b.example/:") && wrong != denied, "{wrong} {denied}");
+        for (path, text) in [
+            ("redirectRules", t.with("rules-full", RULES_MAX.to_string())),
+            ("longUrl", t.text("rules-expected-other")),
+            ("(the others)", t.text("rules-others")),
+            ("do", t.text("error-form")),
+        ] {
+            assert_eq!(told(path, ""), text, "{path}");
+        }
     }
 
     #[test]

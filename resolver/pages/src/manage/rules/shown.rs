@@ -23,7 +23,6 @@ pub(super) struct RefusedForm {
 }
 
 pub(super) struct TypedForm<'a> {
-    /// What the ids of its fields end in.
     pub(super) id: String,
     /// What was typed if the form was refused, so that it is shown unfolded.
     pub(super) refused: Option<&'a RefusedForm>,
@@ -32,24 +31,12 @@ pub(super) struct TypedForm<'a> {
 pub(super) struct ShownExample {
     typed: Form,
     pub(super) browsers: Vec<(&'static str, String)>,
-    pub(super) refused: Option<String>,
-    /// Where the visitor is led; `None` for a wrong example.
-    pub(super) lead: Option<ShownLead>,
-    wrong: Vec<&'static str>,
+    /// Where the visitor is led, or the names of wrong fields.
+    pub(super) lead: Result<Lead, Vec<&'static str>>,
+    pub(super) is_live: bool,
 }
 
-pub(super) struct ShownLead {
-    pub(super) text: String,
-    pub(super) to: String,
-    pub(super) why_not: Vec<String>,
-}
-
-impl<'a> TypedForm<'a> {
-    /// Makes a form, the ids of whose fields end in `id`. What was typed stays if it was refused.
-    pub(super) fn new(id: &str, typed_in: TypedIn, refused: Option<&'a RefusedForm>) -> Self {
-        Self { id: id.to_owned(), refused: refused.filter(|form| form.typed_in == typed_in) }
-    }
-
+impl TypedForm<'_> {
     pub(super) fn value(&self, field: &str) -> &str {
         self.refused.and_then(|form| form.typed.filled(field)).unwrap_or_default()
     }
@@ -65,9 +52,8 @@ impl<'a> TypedForm<'a> {
 }
 
 impl ShownExample {
-    /// Reads the example from the query, and decides where a link leads it.
     pub(super) fn new(context: &Context<'_>, link: &Link) -> Self {
-        let (t, headers, api) = (context.t, context.request.headers, &context.pages.api);
+        let (t, headers, api) = (context.t, &context.request.head.headers, &context.pages.api);
         let own = Own {
             user_agent: header(headers, &USER_AGENT),
             language: header(headers, &ACCEPT_LANGUAGE),
@@ -77,36 +63,28 @@ impl ShownExample {
         let typed = example::typed(context.query, &own);
         let allows = |url: &_| api.lookup.allows(url);
         let (rules, forwards, zone) = (link.rules(), link.forward_query, &api.time_zone);
-        let (lead, wrong) = match example::lead(&typed, &own, zone, rules, &link.long_url, forwards, allows) {
-            Ok(lead) => (Some(ShownLead::new(&lead, link.is_live(lead.now), t)), Vec::new()),
-            Err(wrong) => (None, wrong),
-        };
-        let told: Vec<String> = wrong.iter().map(|field| t.text(&format!("rules-wrong-{field}"))).collect();
-        let refused = (!told.is_empty()).then(|| told.join(" "));
+        let lead = example::lead(&typed, &own, zone, rules, &link.long_url, forwards, allows);
         let own_browser = [(OWN, t.text("rules-browser-own"))].into_iter();
         let common = browsers().map(|(value, name, _)| (value, name.to_owned()));
         let none = [(NONE, t.text("rules-browser-none"))];
-        Self { typed, browsers: own_browser.chain(common).chain(none).collect(), refused, lead, wrong }
+        let browsers = own_browser.chain(common).chain(none).collect();
+        let is_live = lead.as_ref().is_ok_and(|lead| link.is_live(lead.now));
+        Self { typed, browsers, lead, is_live }
     }
 
     pub(super) fn value(&self, field: &str) -> &str {
         self.typed.filled(field).unwrap_or_default()
     }
 
-    pub(super) fn is_wrong(&self, field: &str) -> bool {
-        self.wrong.contains(&field)
+    /// Says which fields are wrong.
+    pub(super) fn refused(&self, t: &Locale) -> Option<String> {
+        let told = |field: &&str| t.text(&format!("rules-wrong-{field}"));
+        let wrong = self.lead.as_ref().err()?;
+        Some(wrong.iter().map(told).collect::<Vec<_>>().join(" "))
     }
-}
 
-impl ShownLead {
-    fn new(lead: &Lead, is_live: bool, t: &Locale) -> Self {
-        let text = match lead.rule {
-            Some(place) => t.with("rules-match", (place + 1).to_string()),
-            None => t.text("rules-no-match"),
-        };
-        let denied = lead.is_denied.then(|| t.text("rules-match-denied"));
-        let not_live = (!is_live).then(|| t.text("rules-match-not-live"));
-        Self { text, to: lead.to.clone(), why_not: denied.into_iter().chain(not_live).collect() }
+    pub(super) fn is_wrong(&self, field: &str) -> bool {
+        self.lead.as_ref().is_err_and(|wrong| wrong.contains(&field))
     }
 }
 
@@ -140,15 +118,5 @@ mod tests {
         assert!(exact.contains("utm_source") && exact.contains("mail"), "{exact}");
         assert!(told("any-value-query-param", Some("utm_source"), None).contains("utm_source"));
         assert!(told("geolocation-city-name", None, Some("São Paulo")).contains("São Paulo"));
-    }
-
-    #[test]
-    fn a_lead_says_why_a_visitor_is_not_led_there() {
-        let t = english();
-        let now = jiff::Timestamp::UNIX_EPOCH;
-        let lead = |rule, is_denied| Lead { rule, to: "https://e.example/".to_owned(), is_denied, now };
-        let shown = ShownLead::new(&lead(Some(1), false), true, t);
-        assert!(shown.text.contains('2') && shown.why_not.is_empty(), "{}", shown.text);
-        assert_eq!(ShownLead::new(&lead(None, true), false, t).why_not.len(), 2);
     }
 }

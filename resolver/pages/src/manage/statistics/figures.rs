@@ -12,30 +12,21 @@ use crate::locale::Locale;
 /// The minus of numbers, as wide as the plus.
 const MINUS: char = '−';
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Change {
-    /// Sign and percentage, for the eye.
-    pub(super) sign: String,
-    pub(super) text: String,
-    pub(super) before: String,
-}
-
-impl Change {
-    pub(super) fn new(visits: &u64, before: &u64, t: &Locale) -> Self {
-        let (sign, text) = match (change(*visits, *before), visits.cmp(before)) {
-            (_, Ordering::Equal) => (format!("{} %", percent(0, t)), t.text("stats-change-none")),
-            // There is no percentage of nothing.
-            (None, _) => ("–".to_owned(), t.text("stats-change-new")),
-            (Some(tenths), Ordering::Greater) => {
-                let value = percent(tenths, t);
-                (format!("+{value} %"), t.with("stats-change-more", value))
-            }
-            (Some(tenths), Ordering::Less) => {
-                let value = percent(tenths, t);
-                (format!("{MINUS}{value} %"), t.with("stats-change-less", value))
-            }
-        };
-        Self { sign, text, before: t.count("stats-visits-before", before) }
+/// Returns a change as sign and percentage, for the eye, and in words.
+pub(super) fn change(visits: &u64, before: &u64, t: &Locale) -> (String, String) {
+    let size = tenths_of_percent(visits.abs_diff(*before), *before);
+    match (size, visits.cmp(before)) {
+        (_, Ordering::Equal) => (format!("{} %", percent(0, t)), t.text("stats-change-none")),
+        // There is no percentage of nothing.
+        (None, _) => ("–".to_owned(), t.text("stats-change-new")),
+        (Some(tenths), Ordering::Greater) => {
+            let value = percent(tenths, t);
+            (format!("+{value} %"), t.with("stats-change-more", value))
+        }
+        (Some(tenths), Ordering::Less) => {
+            let value = percent(tenths, t);
+            (format!("{MINUS}{value} %"), t.with("stats-change-less", value))
+        }
     }
 }
 
@@ -44,11 +35,6 @@ pub(super) fn exactness(estimate: &Estimate, t: &Locale) -> String {
         return t.text("stats-exact");
     }
     t.with("stats-error", format!("{:.1}", 100.0 * RELATIVE_ERROR))
-}
-
-/// Returns the size of a change in tenths of a percent; `None` if there was nothing before.
-fn change(visits: u64, before: u64) -> Option<u64> {
-    tenths_of_percent(visits.abs_diff(before), before)
 }
 
 /// Formats tenths of a percent as a percentage with one decimal, without the sign.
@@ -64,15 +50,14 @@ mod tests {
     #[test]
     fn changes_have_a_sign_and_words() {
         let t = english();
-        let shown = |visits, before| Change::new(&visits, &before, t).sign;
+        let shown = |visits, before| change(&visits, &before, t).0;
         assert_eq!(shown(30, 20), "+50.0 %");
         assert_eq!(shown(20, 30), "−33.3 %");
         assert_eq!(shown(0, 30), "−100.0 %");
         assert_eq!((shown(7, 7), shown(0, 0)), ("0.0 %".to_owned(), "0.0 %".to_owned()));
         assert_eq!(shown(7, 0), "–");
         assert_eq!(shown(123_457, 100), "+123,357.0 %");
-        let change = Change::new(&20, &30, t);
-        assert!(change.text.contains("33.3 %") && change.before.contains("30"), "{change:?}");
+        assert!(change(&20, &30, t).1.contains("33.3 %"));
     }
 
     #[test]

@@ -12,9 +12,12 @@ mod rankings;
 mod sample;
 mod selection;
 mod series;
-mod table;
 
-use app::{AppError, FieldErrors, visit_stats::VisitStats, visit_subjects::VisitsOf};
+use app::{
+    AppError, FieldErrors,
+    visit_stats::{VisitCount, VisitStats},
+    visit_subjects::VisitsOf,
+};
 use askama::Template;
 use hyper::StatusCode;
 use jiff::tz::TimeZone;
@@ -27,11 +30,13 @@ use super::period::{Period, was_text};
 use crate::{
     addresses, answer, context::Context, error::PageError, frame::Frame, locale::Locale, messages::message,
 };
-use figures::{Change, exactness};
+use figures::{change, exactness};
 use rankings::Ranking;
 use selection::{Selection, query_of};
 use series::ShownSeries;
 
+/// The columns of the download.
+const COLUMNS: [&str; 4] = ["part", "value", "visits", "bots"];
 pub(super) const TABLE: &str = "/manage/statistics.csv";
 pub(super) const COUNT: &str = "/manage/statistics/count";
 
@@ -63,18 +68,9 @@ struct Choice {
     is_chosen: bool,
 }
 
-impl Choice {
-    fn new(selection: &Selection, text: String, is_chosen: bool) -> Self {
-        Self { query: selection.query(), text, is_chosen }
-    }
-}
-
 /// Says which days visitors, addresses and rankings count.
 fn days((first, last): &(Day, Day), t: &Locale) -> String {
-    let day = |day: &Day| {
-        let start = rfc3339(day.start(), &TimeZone::UTC);
-        start.split('T').next().unwrap_or_default().to_owned()
-    };
+    let day = |day: &Day| series::date(day.start(), &TimeZone::UTC);
     t.with_two("stats-days", day(first), day(last))
 }
 
@@ -94,7 +90,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<Answer, PageError> {
         Some(stats) => series::dates(&stats.current, zone),
         None => (typed("from"), typed("until")),
     };
-    let is_live = selection.period.bounds(api.domain_cache.now(), zone).end.is_none();
+    let is_live = selection.period.bounds(api.domain_cache.now(), zone).1.is_none();
     let (tags, domains) = suggestions(context).await?;
     let page = StatisticsPage {
         frame: context.frame(addresses::STATISTICS),
@@ -118,7 +114,25 @@ pub(super) async fn download(context: &Context<'_>) -> Result<Answer, PageError>
     let (_, stats) = read(context, &rankings::SHOWN).await;
     let stats = stats?;
     let (from, until) = series::dates(&stats.current, zone);
-    Ok(crate::table::answer(&format!("statistics-{from}-{until}"), table::write(&stats, zone)?))
+    Ok(crate::table::answer(&format!("statistics-{from}-{until}"), table(&stats, zone)?))
+}
+
+/// Writes series and rankings as CSV (RFC 4180). One table holds everything, so that every record
+/// has the same columns. `part` is `series`, `previous` for the period before, or the name of a
+/// dimension; `value` is the beginning of an interval (RFC 3339) or a value of the dimension as the
+/// API returns it.
+fn table(stats: &VisitStats, zone: &TimeZone) -> Result<Vec<u8>, AppError> {
+    let row = |part: &str, value: String, count: VisitCount| {
+        [part.to_owned(), value, count.total.to_string(), count.bots.to_string()]
+    };
+    let previous = stats.previous.iter().map(|previous| ("previous", previous));
+    let points = previous.chain([("series", &stats.current)]).flat_map(|(part, range)| {
+        range.points.iter().map(move |(start, count)| row(part, rfc3339(*start, zone), *count))
+    });
+    let values = stats.dimensions.iter().flat_map(|(dimension, values)| {
+        values.iter().map(move |(value, count)| row(dimension.as_str(), value.clone(), *count))
+    });
+    crate::table::write(COLUMNS, points.chain(values))
 }
 
 /// Answers with the number of visits as JSON, for the script of the page.
@@ -150,9 +164,9 @@ async fn suggestions(context: &Context<'_>) -> Result<(Vec<String>, Vec<String>)
 }
 
 fn presets(selection: &Selection, t: &Locale) -> Vec<Choice> {
-    let choice = |period: Period| {
-        let is_chosen = period == selection.period;
-        Choice::new(&Selection { period, ..selection.clone() }, period.text(t), is_chosen)
+    let choice = |(period, _): (Period, _)| {
+        let query = Selection { period, ..selection.clone() }.query();
+        Choice { query, text: period.text(t), is_chosen: period == selection.period }
     };
     Period::PRESETS.into_iter().map(choice).collect()
 }
@@ -168,7 +182,8 @@ fn kinds(selection: &Selection, t: &Locale) -> Vec<Choice> {
             Some(OrphanKind::RegularNotFound) => "stats-no-page",
         };
         let of = VisitsOf::Orphans { kind, domain: domain.clone() };
-        Choice::new(&Selection { of, ..selection.clone() }, t.text(text), kind == *chosen)
+        let query = Selection { of, ..selection.clone() }.query();
+        Choice { query, text: t.text(text), is_chosen: kind == *chosen }
     };
     std::iter::once(None).chain(OrphanKind::ALL.map(Some)).map(choice).collect()
 }
@@ -182,5 +197,26 @@ fn wrong_text(error: &AppError, t: &Locale) -> String {
         t.text("stats-wrong-dates")
     } else {
         message(error, t)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn series_and_rankings_are_one_table() {
+        let count = VisitCount { total: 3, bots: 1 };
+        let values = ["example.com", "a,\"b\""].map(|referrer| (referrer.to_owned(), count));
+        let mut stats = sample::stats(&[2], Some(&[1]));
+        stats.dimensions = vec![(Dimension::Referrer, values.to_vec())];
+        assert_eq!(
+            String::from_utf8(table(&stats, &TimeZone::UTC).unwrap()).unwrap(),
+            "part,value,visits,bots\r\n\
+             previous,2025-11-16T00:00:00+00:00,1,0\r\n\
+             series,2025-11-25T00:00:00+00:00,2,0\r\n\
+             referrer,example.com,3,1\r\n\
+             referrer,\"a,\"\"b\"\"\",3,1\r\n"
+        );
     }
 }

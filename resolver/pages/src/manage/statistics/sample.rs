@@ -5,7 +5,6 @@ use visits::{DAY, Day, TimeRange, series::Interval, tally::Estimate};
 
 pub(super) const START: i64 = 1_764_028_800_000_000;
 
-/// Counts days from a time on.
 pub(super) fn counted(from: i64, totals: &[u64]) -> RangeCount {
     let days = i64::try_from(totals.len()).unwrap();
     let starts = (0..days).map(|day| from + day * DAY);

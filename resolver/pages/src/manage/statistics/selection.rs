@@ -10,11 +10,8 @@ use jiff::{Timestamp, tz::TimeZone};
 use url::form_urlencoded;
 use visits::{OrphanKind, tally::Dimension};
 
-use super::super::period::{Bounds, Period};
+use super::super::period::Period;
 use crate::{addresses, form::Form, locale::Locale};
-
-/// Fields of a query: names and values.
-pub(super) type Pairs = Vec<(&'static str, String)>;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Selection {
@@ -36,7 +33,7 @@ impl Selection {
     }
 
     pub(super) fn request(&self, now: Timestamp, zone: &TimeZone, dimensions: &[Dimension]) -> StatsRequest {
-        let Bounds { start, end } = self.period.bounds(now, zone);
+        let (start, end) = self.period.bounds(now, zone);
         StatsRequest {
             of: self.of.clone(),
             start,
@@ -50,17 +47,24 @@ impl Selection {
         }
     }
 
-    pub(super) fn subject_pairs(&self) -> Pairs {
+    /// Returns whose visits as a query says it: the field `of`, that of a name, and the domain.
+    fn parts(&self) -> (&'static str, Option<(&'static str, &str)>, Option<&str>) {
         let (of, name, domain) = match &self.of {
-            VisitsOf::Link(name) => ("link", Some(("code", &name.code)), name.domain.as_ref()),
-            VisitsOf::Tag { tag, domain } => ("tag", Some(("tag", tag)), domain.as_ref()),
-            VisitsOf::Domain(name) => ("domain", None, Some(name)),
-            VisitsOf::Links { domain } => ("all", None, domain.as_ref()),
-            VisitsOf::Orphans { domain, .. } => ("orphans", None, domain.as_ref()),
+            VisitsOf::Link(name) => ("link", Some(("code", name.code.as_str())), &name.domain),
+            VisitsOf::Tag { tag, domain } => ("tag", Some(("tag", tag.as_str())), domain),
+            VisitsOf::Domain(name) => return ("domain", None, Some(name)),
+            VisitsOf::Links { domain } => ("all", None, domain),
+            VisitsOf::Orphans { domain, .. } => ("orphans", None, domain),
         };
+        (of, name, domain.as_deref())
+    }
+
+    /// Returns the fields of a query that say whose visits.
+    pub(super) fn subject_pairs(&self) -> Vec<(&'static str, String)> {
+        let (of, name, domain) = self.parts();
         let named = name.into_iter().chain(domain.map(|domain| ("domain", domain)));
         let mut pairs = vec![("of", of.to_owned())];
-        pairs.extend(named.map(|(name, value)| (name, value.clone())));
+        pairs.extend(named.map(|(name, value)| (name, value.to_owned())));
         if let VisitsOf::Orphans { kind: Some(kind), .. } = self.of {
             pairs.push(("kind", kind.as_str().to_owned()));
         }
@@ -68,7 +72,7 @@ impl Selection {
     }
 
     /// Returns the fields that say which period, and whether bots are left out.
-    pub(super) fn period_pairs(&self) -> Pairs {
+    pub(super) fn period_pairs(&self) -> Vec<(&'static str, String)> {
         let mut pairs = self.period.pairs();
         pairs.extend(self.people_only.then(|| ("people", "on".to_owned())));
         pairs
@@ -80,19 +84,13 @@ impl Selection {
     }
 
     pub(super) fn title(&self, t: &Locale) -> String {
-        match &self.of {
-            VisitsOf::Link(name) => t.with("stats-of-link", &name.code),
-            VisitsOf::Tag { tag, .. } => t.with("stats-of-tag", tag),
-            VisitsOf::Domain(name) => t.with("stats-of-domain", name),
-            VisitsOf::Links { .. } => t.text("stats-of-all"),
-            VisitsOf::Orphans { .. } => t.text("stats-of-orphans"),
-        }
+        let (of, name, domain) = self.parts();
+        t.with(&format!("stats-of-{of}"), name.map(|(_, name)| name).or(domain).unwrap_or_default())
     }
 
-    /// Returns the address of the page of the link.
     pub(super) fn link_page(&self) -> Option<String> {
         let VisitsOf::Link(name) = &self.of else { return None };
-        Some(addresses::link_page(&name.code, name.domain.as_deref()))
+        Some(addresses::link_page(name))
     }
 
     pub(super) fn is_of_all(&self) -> bool {
@@ -101,13 +99,7 @@ impl Selection {
 
     /// Returns the domain that the title does not name.
     pub(super) fn on_domain(&self) -> Option<&str> {
-        match &self.of {
-            VisitsOf::Domain(_) => None,
-            VisitsOf::Link(LinkName { domain, .. })
-            | VisitsOf::Tag { domain, .. }
-            | VisitsOf::Links { domain }
-            | VisitsOf::Orphans { domain, .. } => domain.as_deref(),
-        }
+        self.parts().2.filter(|_| !matches!(self.of, VisitsOf::Domain(_)))
     }
 }
 

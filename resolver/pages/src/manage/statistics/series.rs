@@ -64,10 +64,13 @@ fn beside(previous: &RangeCount, count: usize) -> Vec<u64> {
     previous.points.iter().skip(extra).map(|(_, count)| count.total).collect()
 }
 
-/// Returns the first and the last day of a range, in a zone.
 pub(super) fn dates(count: &RangeCount, zone: &TimeZone) -> (String, String) {
-    let date = |at: i64| zoned(at, zone).date().to_string();
-    (date(count.range.from), date(count.range.before.saturating_sub(1)))
+    (date(count.range.from, zone), date(count.range.before.saturating_sub(1), zone))
+}
+
+/// Returns the day of a time in microseconds since 1970, in a zone.
+pub(super) fn date(at: i64, zone: &TimeZone) -> String {
+    zoned(at, zone).date().to_string()
 }
 
 fn formats(interval: Interval) -> (&'static str, &'static str) {
