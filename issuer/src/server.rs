@@ -3,7 +3,7 @@
 use std::{io, sync::Arc, time::Duration};
 
 use daemon::{
-    Admin, Liveness, Recorder, Refresh, Share, TaskSupervisor, bind,
+    Admin, Recorder, Refresh, Share, TaskSupervisor, bind,
     traces::{TraceLayer, Traces},
 };
 use etcd_client::Client;
@@ -81,12 +81,12 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: CancellationTok
 
     let observer = Arc::new(Observer::new(ends.handle.clone(), metrics.clone()));
     // All that an issuer does runs on the threads that answer probes.
-    let liveness = Liveness::default();
+    let supervisor = TaskSupervisor::default();
     let admin = Admin {
         daemon: "issuer",
         recorder,
         ready: readiness(ends.handle.standing.clone(), shutdown.clone()),
-        liveness: liveness.clone(),
+        supervisor: supervisor.clone(),
         refresh: refresh(Arc::clone(&observer), metrics.clone(), (tls.clone(), to_etcd)),
     };
     let _observing = observer.start();
@@ -94,7 +94,6 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: CancellationTok
     let admin_task = tokio::spawn(admin.serve(listeners.admin, admin_stop.clone()));
     wait_for_etcd(&config, [&client, &to_one], &shutdown).await?;
 
-    let (supervisor, mut failures) = TaskSupervisor::watched_by(liveness);
     supervisor.spawn("driver", driver.run(shutdown.clone()));
     let DriverChannels { handle, elections, abdications } = ends;
     let election = Election {
@@ -121,7 +120,7 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: CancellationTok
     );
     let served = tokio::select! {
         served = serve(&config, incoming, (service, traces.clone()), election, shutdown) => served,
-        task = failures.first() => Err(Error::TaskFailed(task)),
+        task = supervisor.first_failure() => Err(Error::TaskFailed(task)),
     };
     if let Some(traces) = traces {
         traces.stop().await;

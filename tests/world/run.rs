@@ -266,7 +266,7 @@ impl World {
     pub(super) async fn elect(&mut self) -> Result<(), Failure> {
         let shared = Arc::clone(self.shared());
         let recorder = Recorder::new();
-        let (supervisor, _) = TaskSupervisor::new();
+        let supervisor = TaskSupervisor::default();
         let epoch = shared.ledger.elect();
         let ledger: Arc<dyn issuer::ledger::Ledger> = Arc::clone(&shared.ledger) as _;
         let served = Embedded::serve(ledger, epoch, self.limits, &recorder, &supervisor).await;

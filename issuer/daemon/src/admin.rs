@@ -21,7 +21,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::{Liveness, Recorder, process::Process};
+use crate::{Recorder, TaskSupervisor, process::Process};
 
 /// Interval at which histogram samples are folded into buckets.
 const UPKEEP: Duration = Duration::from_secs(5);
@@ -38,8 +38,8 @@ pub struct Admin {
     pub recorder: Recorder,
     /// The readiness behind `/readyz`: whether the daemon accepts traffic.
     pub ready: watch::Receiver<bool>,
-    /// The threads behind `/livez`.
-    pub liveness: Liveness,
+    /// The tasks and threads behind `/livez`.
+    pub supervisor: TaskSupervisor,
     /// Runs before each rendering of the metrics page.
     pub refresh: Refresh,
 }
@@ -90,7 +90,7 @@ impl Admin {
             return answer;
         }
         match request.uri().path() {
-            "/livez" => match self.liveness.stuck() {
+            "/livez" => match self.supervisor.stuck() {
                 stuck if stuck.is_empty() => text(StatusCode::OK, "alive\n"),
                 stuck => text(StatusCode::SERVICE_UNAVAILABLE, format!("stuck: {}\n", stuck.join(", "))),
             },
