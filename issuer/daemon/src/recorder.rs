@@ -3,10 +3,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use metrics::{
-    Counter, Gauge, Histogram, counter, describe_counter, describe_gauge, describe_histogram, gauge,
-    histogram,
-};
+use metrics::{Counter, Gauge, Histogram, counter, gauge, histogram};
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
 
 /// Bucket bounds, in seconds, of every duration histogram in both daemons: from an answer out of
@@ -54,26 +51,17 @@ impl Recorder {
 
     /// Describes a counter without labels, and returns its handle.
     pub fn counter(&self, name: &'static str, help: &'static str) -> Counter {
-        self.with(|| {
-            describe_counter!(name, help);
-            counter!(name)
-        })
+        self.with(|| counter!(description: help, name))
     }
 
     /// Describes a gauge without labels, and returns its handle.
     pub fn gauge(&self, name: &'static str, help: &'static str) -> Gauge {
-        self.with(|| {
-            describe_gauge!(name, help);
-            gauge!(name)
-        })
+        self.with(|| gauge!(description: help, name))
     }
 
     /// Describes a histogram without labels, and returns its handle.
     pub fn histogram(&self, name: &'static str, help: &'static str) -> Histogram {
-        self.with(|| {
-            describe_histogram!(name, help);
-            histogram!(name)
-        })
+        self.with(|| histogram!(description: help, name))
     }
 
     /// Renders the metrics page in Prometheus' text format. A gauge that is NaN, because its value
