@@ -7,7 +7,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Generation, Namespace};
+use crate::{Generation, Invalid, Namespace};
 
 /// A contiguous half-open range `[start, end)` of numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -17,26 +17,19 @@ pub struct Span {
     end: u64,
 }
 
-/// A start and length that do not form a valid [`Span`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("range: expected start + len within 2^48 and len at least 1, got start {start} and len {len}")]
-pub struct SpanError {
-    /// The rejected start.
-    pub start: u64,
-    /// The rejected length.
-    pub len: u64,
-}
-
 impl Span {
     /// The exclusive upper bound of all numbers: 62^8 codes need 47.6 bits, and a link's id keeps
     /// 48 bits for the number.
     pub const LIMIT: u64 = 1 << 48;
 
     /// Returns the range of `len` numbers from `start`, unless it is empty or passes the limit.
-    pub fn new(start: u64, len: u64) -> Result<Self, SpanError> {
+    pub fn new(start: u64, len: u64) -> Result<Self, Invalid> {
         match start.checked_add(len) {
             Some(end) if len > 0 && end <= Self::LIMIT => Ok(Self { start, end }),
-            _ => Err(SpanError { start, len }),
+            _ => Err(format!(
+                "range: expected start + len within 2^48 and len at least 1, got start {start} and len {len}"
+            )
+            .into()),
         }
     }
 
@@ -83,9 +76,9 @@ impl Span {
 }
 
 impl TryFrom<(u64, u64)> for Span {
-    type Error = SpanError;
+    type Error = Invalid;
 
-    fn try_from((start, len): (u64, u64)) -> Result<Self, SpanError> {
+    fn try_from((start, len): (u64, u64)) -> Result<Self, Invalid> {
         Self::new(start, len)
     }
 }
@@ -121,7 +114,7 @@ mod tests {
             (0, Span::LIMIT + 1),
             (u64::MAX, u64::MAX),
         ] {
-            assert_eq!(Span::new(start, len), Err(SpanError { start, len }));
+            assert!(Span::new(start, len).is_err(), "{start} {len}");
         }
         assert_eq!(Span::new(Span::LIMIT - 1, 1).map(Span::end), Ok(Span::LIMIT));
     }

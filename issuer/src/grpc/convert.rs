@@ -3,7 +3,7 @@
 use std::{error::Error, ops::RangeInclusive};
 
 use numbers::{
-    Block, Generation, HolderId, Incarnation, Instance, Mark, Namespace, Seq, Span, SpanError, StoreEpoch,
+    Block, Generation, HolderId, Incarnation, Instance, Invalid, Mark, Namespace, Seq, Span, StoreEpoch,
 };
 use proto::issuer::v1 as pb;
 use tonic::Status;
@@ -109,7 +109,7 @@ fn returned(message: pb::ReturnedBlock) -> Result<Returned, Malformed> {
         block: block_in(block)?,
         used: message.used,
         burned: message.burned,
-        unused: unused.collect::<Result<_, SpanError>>()?,
+        unused: unused.collect::<Result<_, Invalid>>()?,
         registered_end: (message.registered_end > 0).then_some(message.registered_end),
     };
     returned.check()?;
