@@ -18,7 +18,6 @@ use cli::wrong_value;
 use codes::Mint;
 use daemon::{Recorder, TaskSupervisor, greet, traces::Traces};
 use databases::Databases;
-use issuer::embedded::Embedded;
 use issuing::Issuing;
 use left_visits::SpoolBacklog;
 use limits::Resources;
@@ -118,7 +117,7 @@ async fn serve(settings: Settings, listeners: Listeners, shutdown: CancellationT
     let webhook_metrics = WebhookMetrics::new(&recorder);
     page.show(|shown| {
         shown.issuing.clone_from(&issuing);
-        shown.observer = embedded.as_ref().map(Embedded::observer);
+        shown.observer = embedded.as_ref().map(|embedded| Arc::clone(&embedded.observer));
         shown.webhooks = settings.flags.role.serves_api().then(|| Arc::clone(&webhook_metrics));
     });
     let default_keyspace = issuing.as_ref().and_then(|issuing| issuing.mintings.first().cloned());
