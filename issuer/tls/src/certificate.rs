@@ -25,7 +25,7 @@ pub struct Certificate {
 
 impl Certificate {
     /// Reads a certificate. What cannot be read stays empty: it has been verified, or is our own.
-    pub(crate) fn read(der: &CertificateDer<'_>) -> Self {
+    pub fn read(der: &CertificateDer<'_>) -> Self {
         let Ok(certificate) = x509_cert::Certificate::from_der(der) else { return Self::default() };
         let certificate = certificate.tbs_certificate;
         let mut serial = String::new();
