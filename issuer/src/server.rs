@@ -134,11 +134,7 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: CancellationTok
 fn traces(config: &Config) -> Result<Option<Arc<Traces>>, Error> {
     let Some(otlp) = &config.otlp else { return Ok(None) };
     let started = Traces::start(otlp, Share::NONE, ("shortmint-issuer", config.advertise().as_str()));
-    started.map(Some).map_err(|error| Error::Config {
-        flag: "--otlp",
-        value: otlp.clone(),
-        reason: daemon::reasons(&error),
-    })
+    started.map(Some).map_err(|error| Error::config("--otlp", otlp, daemon::reasons(&error)))
 }
 
 /// Serves calls until shutdown. Leadership is handed over before the server stops, so that late
