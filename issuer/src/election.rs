@@ -64,16 +64,6 @@ enum Attempt {
     Lost(Leader),
 }
 
-#[derive(Debug, thiserror::Error)]
-enum ElectionError {
-    #[error("etcd")]
-    Etcd(#[from] etcd_client::Error),
-    #[error("etcd did not answer within {0:?}")]
-    TimedOut(Duration),
-    #[error("etcd answered without {0}")]
-    Incomplete(&'static str),
-}
-
 impl Election {
     /// Campaigns, leads, resigns and follows. Returns after shutdown, when the key is given up.
     pub(crate) async fn run(mut self) {
@@ -92,7 +82,7 @@ impl Election {
         }
     }
 
-    async fn campaign(&mut self) -> Result<Attempt, ElectionError> {
+    async fn campaign(&mut self) -> Result<Attempt, LedgerError> {
         if let Some(leader) = self.current_leader().await? {
             return Ok(Attempt::Lost(leader));
         }
@@ -113,7 +103,7 @@ impl Election {
             }
         };
         if answer.succeeded() {
-            let header = answer.header().ok_or(ElectionError::Incomplete("a header"))?;
+            let header = answer.header().ok_or(LedgerError::Incomplete("a header"))?;
             return Ok(Attempt::Won { lease, epoch: epoch_of(header.revision()) });
         }
         self.revoke(lease.id).await;
@@ -121,16 +111,16 @@ impl Election {
             TxnOpResponse::Get(get) => get.kvs().first().map(leader_of),
             _ => None,
         });
-        found.map(Attempt::Lost).ok_or(ElectionError::Incomplete("the leader key"))
+        found.map(Attempt::Lost).ok_or(LedgerError::Incomplete("the leader key"))
     }
 
-    async fn current_leader(&self) -> Result<Option<Leader>, ElectionError> {
+    async fn current_leader(&self) -> Result<Option<Leader>, LedgerError> {
         let key = leader_key(&self.cluster);
         let answer = self.within(self.client.kv_client().get(key, None)).await?;
         Ok(answer.kvs().first().map(leader_of))
     }
 
-    async fn grant(&self) -> Result<Lease, ElectionError> {
+    async fn grant(&self) -> Result<Lease, LedgerError> {
         let asked = Instant::now();
         let seconds = i64::try_from(self.lease_ttl.as_secs().max(1)).unwrap_or(i64::MAX);
         let answer = self.within(self.client.lease_client().grant(seconds, None)).await?;
@@ -212,7 +202,7 @@ impl Election {
     /// A quarter of the TTL passes before each beat, and another is what its answer may take, as
     /// well as the opening of a stream. So one member that falls silent does not cost the term,
     /// even if the next stream is opened to the same one.
-    async fn keep_alive(&self, lease: &mut Lease) -> Result<(), ElectionError> {
+    async fn keep_alive(&self, lease: &mut Lease) -> Result<(), LedgerError> {
         let opened = Instant::now();
         let mut client = self.client.lease_client();
         let opening = lease.deadline.min(opened + lease.ttl / 4);
@@ -271,7 +261,7 @@ impl Election {
 
     /// Waits until the leader key is deleted. The watch starts right after the revision at which
     /// the key was last read, so that no deletion is missed.
-    async fn watch_deletion(&self) -> Result<(), ElectionError> {
+    async fn watch_deletion(&self) -> Result<(), LedgerError> {
         let key = leader_key(&self.cluster);
         let seen = self.within(self.client.kv_client().get(key.as_str(), Some(GetOptions::new()))).await?;
         if seen.kvs().is_empty() {
@@ -291,9 +281,9 @@ impl Election {
     async fn within<T>(
         &self,
         call: impl Future<Output = Result<T, etcd_client::Error>>,
-    ) -> Result<T, ElectionError> {
+    ) -> Result<T, LedgerError> {
         let answer = timeout(self.deadline, call).await;
-        let answer = answer.map_err(|_| ElectionError::TimedOut(self.deadline))??;
+        let answer = answer.map_err(|_| LedgerError::TimedOut)??;
         self.metrics.etcd.succeeded();
         Ok(answer)
     }
@@ -320,19 +310,19 @@ async fn beat(
     keeper: &mut LeaseKeeper,
     stream: &mut LeaseKeepAliveStream,
     deadline: Instant,
-) -> Result<Option<Duration>, ElectionError> {
+) -> Result<Option<Duration>, LedgerError> {
     // `keep_alive` only queues the beat; the answer must be read.
     until(deadline, keeper.keep_alive()).await?;
-    let answer = until(deadline, stream.message()).await?.ok_or(ElectionError::Incomplete("a beat"))?;
+    let answer = until(deadline, stream.message()).await?.ok_or(LedgerError::Incomplete("a beat"))?;
     Ok(u64::try_from(answer.ttl()).ok().filter(|ttl| *ttl > 0).map(Duration::from_secs))
 }
 
 async fn until<T>(
     deadline: Instant,
     call: impl Future<Output = Result<T, etcd_client::Error>>,
-) -> Result<T, ElectionError> {
+) -> Result<T, LedgerError> {
     let left = deadline.saturating_duration_since(Instant::now());
-    Ok(timeout(left, call).await.map_err(|_| ElectionError::TimedOut(left))??)
+    Ok(timeout(left, call).await.map_err(|_| LedgerError::TimedOut)??)
 }
 
 fn leader_of(kv: &etcd_client::KeyValue) -> Leader {
