@@ -25,6 +25,8 @@ pub struct State {
     pub leaked: ByStart<LeakedBlock>,
     /// Values of the `free/…` keys.
     pub free: ByStart<Part>,
+    /// Whether the open batch changes `head`, or has to be committed for its answers to be true.
+    pub(super) head_changed: bool,
     touched: BTreeSet<Key>,
     /// Allocations of the open batch.
     pub(super) entries: Vec<Entry>,
@@ -69,6 +71,7 @@ impl State {
 
     /// Closes the open batch and returns its writes, `head` first, each key once as etcd requires.
     pub(super) fn take_writes(&mut self, limits: &Limits) -> Vec<Write> {
+        self.head_changed = false;
         let (touched, batch) = (std::mem::take(&mut self.touched), self.head.batch);
         let journal = self.close_journal(limits, &touched);
         let mut writes = vec![Write::Put(Record::Head(self.head.clone()))];

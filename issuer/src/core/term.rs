@@ -182,7 +182,6 @@ impl Term {
     fn open_batch(&mut self, now: Millis, effects: &mut Vec<Effect>) {
         while self.in_flight.is_none() && !self.queue.is_empty() {
             let mut answers = Vec::new();
-            let mut head_changed = false;
             while let Some(work) = self.queue.front() {
                 // One write is `head` itself. The first piece of work always fits.
                 let is_full = self.leader.state.touched() + self.cost(work) >= MAX_TXN_WRITES
@@ -192,7 +191,7 @@ impl Term {
                 }
                 match self.queue.pop_front().expect("`front` has just returned an element") {
                     Work::Call(ticket, request) => {
-                        answers.push((ticket, self.execute(now, request, &mut head_changed)));
+                        answers.push((ticket, self.execute(now, request)));
                     }
                     Work::Expire(holder) if self.leader.is_silent(now, &holder) => {
                         leak_open_blocks(&mut self.leader, now, &holder);
@@ -200,7 +199,7 @@ impl Term {
                     Work::Expire(_) => {}
                 }
             }
-            if head_changed || self.leader.state.touched() > 0 {
+            if self.leader.state.head_changed || self.leader.state.touched() > 0 {
                 self.commit(answers, effects);
             } else {
                 effects.extend(answers.into_iter().map(|(ticket, answer)| Effect::Answer(ticket, answer)));
@@ -246,12 +245,12 @@ impl Term {
         }
     }
 
-    fn execute(&mut self, now: Millis, request: Request, head_changed: &mut bool) -> Result<Answer, Refusal> {
+    fn execute(&mut self, now: Millis, request: Request) -> Result<Answer, Refusal> {
         match request {
             Request::Register { holder, instance, namespaces, reserved } => {
                 self.leader.heard.insert(holder.clone(), now);
                 let start = Start { holder: &holder, instance, namespaces: &namespaces, reserved };
-                register::register(&mut self.leader, now, start, head_changed)
+                register::register(&mut self.leader, now, start)
             }
             Request::Allocate { holder, incarnation, seq, namespace, wanted_len, store } => {
                 self.leader.hear(now, &holder, incarnation)?;
@@ -263,12 +262,12 @@ impl Term {
                 self.leader.hear_mark(mark);
                 // Answered only after a commit, which proves that this leader is not deposed: it
                 // would tell an old mark, and a database that was put back could pass for whole.
-                *head_changed |= mark > Mark(0);
+                self.leader.state.head_changed |= mark > Mark(0);
                 Ok(self.alive(now, holder, NumbersReport { last_seq, numbers: progress }))
             }
             Request::Return { holder, incarnation, blocks } => {
                 self.leader.hear(now, &holder, incarnation)?;
-                return_blocks::return_blocks(&mut self.leader, &holder, blocks, head_changed)
+                return_blocks::return_blocks(&mut self.leader, &holder, blocks)
             }
             Request::Status => Ok(Answer::Status(Box::new(status::report(&self.leader, now)))),
         }
