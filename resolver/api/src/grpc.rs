@@ -94,8 +94,9 @@ async fn serve_calls(
         .build_v1()
         .map_err(ServeError::Reflection)?;
     let proxies = Arc::clone(&api.clients);
-    let connections = Connections::new("grpc", ListenerLimits::grpc(api.connections.grpc));
-    let incoming = incoming(listener, connections.exempting(move |peer| proxies.trusts(peer)), None);
+    let mut connections = Connections::new("grpc", ListenerLimits::grpc(api.connections.grpc));
+    connections.is_exempt = Box::new(move |peer| proxies.trusts(peer));
+    let incoming = incoming(listener, connections, None);
     let streams = Arc::new(CreateStreams::new(stop.clone()));
     let links =
         LinksServer::new(Service { api: Arc::clone(&api), streams }).max_decoding_message_size(MESSAGE_BYTES);
