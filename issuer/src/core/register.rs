@@ -80,10 +80,10 @@ fn check_room(
     }
     let new = namespaces.iter().filter(|(namespace, _)| !known.contains_key(namespace)).count();
     if known.len() + new > leader.limits.namespaces {
-        return Err(Refusal::TooMany { what: "namespaces", limit: leader.limits.namespaces });
+        return Err(Refusal::TooMany(format!("namespaces: at most {}", leader.limits.namespaces)));
     }
     if !leader.state.holders.contains_key(holder) && leader.state.holders.len() >= leader.limits.holders {
-        return Err(Refusal::TooMany { what: "holders", limit: leader.limits.holders });
+        return Err(Refusal::TooMany(format!("holders: at most {}", leader.limits.holders)));
     }
     Ok(())
 }

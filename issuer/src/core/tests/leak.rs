@@ -178,7 +178,7 @@ fn a_silent_holder_without_blocks_makes_room_for_a_new_one() {
     let a = bench.register("a", "1", 100);
     bench.allocate("a", a, 1).unwrap();
     bench.register("b", "1", 100);
-    assert!(matches!(bench.ask(register("c", "1", 100)), Err(Refusal::TooMany { what: "holders", .. })));
+    assert_eq!(bench.ask(register("c", "1", 100)), Err(Refusal::TooMany("holders: at most 2".to_owned())));
     bench.now = Millis(30_000);
     assert_eq!(bench.register("c", "1", 100), Incarnation(1));
     assert!(bench.ledger.records.contains_key(&Key::Holder(holder("a"))), "it has a block");
