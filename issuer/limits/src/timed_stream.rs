@@ -11,7 +11,7 @@ use tokio::{
     net::TcpStream,
 };
 
-use crate::{Connection, OpenConnection};
+use crate::{Connection, OpenConnection, activity::HEAD};
 
 /// A stream whose reads and writes are recorded, and fail once its connection is closed.
 pub struct TimedStream<S> {
@@ -59,7 +59,7 @@ impl<S> TimedStream<S> {
     /// Puts back bytes that the next reader needs: the beginning of a request.
     pub fn unread(&mut self, bytes: Vec<u8>) {
         if !bytes.is_empty() {
-            self.connection().mark_head();
+            self.connection().note(HEAD);
         }
         self.unread = bytes;
     }
@@ -68,7 +68,8 @@ impl<S> TimedStream<S> {
         if self.greeting > 0 {
             self.greeting = self.greeting.saturating_sub(count);
             if self.greeting == 0 {
-                self.connection().mark_greeted();
+                self.connection().mark_shaken(true);
+                self.connection().mark_used();
             }
         }
         self.connection().note_read(count);
