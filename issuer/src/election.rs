@@ -12,8 +12,8 @@
 use std::time::Duration;
 
 use etcd_client::{
-    Client, Compare, CompareOp, GetOptions, LeaseKeepAliveStream, LeaseKeeper, PutOptions, Txn, TxnOp,
-    TxnOpResponse, WatchFilterType, WatchOptions,
+    Client, Compare, CompareOp, LeaseKeepAliveStream, LeaseKeeper, PutOptions, Txn, TxnOp, TxnOpResponse,
+    WatchFilterType, WatchOptions,
 };
 use numbers::Epoch;
 use tokio::{
@@ -24,10 +24,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     core::{Event, Leader},
-    ledger::{
-        Ledger, LedgerError, Snapshot,
-        etcd::{EtcdLedger, leader_key},
-    },
+    ledger::{Ledger, LedgerError, Snapshot, etcd::EtcdLedger},
     metrics::ElectionMetrics,
 };
 
@@ -41,11 +38,9 @@ pub(crate) struct Election {
     pub(crate) client: Client,
     /// Ledger, which is read once after each won election.
     pub(crate) ledger: EtcdLedger,
-    pub(crate) cluster: String,
     /// URL that followers point callers to while this issuer leads.
     pub(crate) advertise: String,
     pub(crate) lease_ttl: Duration,
-    pub(crate) deadline: Duration,
     pub(crate) elections: mpsc::Sender<Event>,
     /// Count of the driver's abdications; grows when the driver wants to end its term.
     pub(crate) abdications: watch::Receiver<u64>,
@@ -87,12 +82,12 @@ impl Election {
             return Ok(Attempt::Lost(leader));
         }
         let lease = self.grant().await?;
-        let key = leader_key(&self.cluster);
+        let key = self.ledger.leader_key.as_str();
         let put = PutOptions::new().with_lease(lease.id);
         let txn = Txn::new()
-            .when([Compare::create_revision(key.as_str(), CompareOp::Equal, 0)])
-            .and_then([TxnOp::put(key.as_str(), self.advertise.as_str(), Some(put))])
-            .or_else([TxnOp::get(key.as_str(), None)]);
+            .when([Compare::create_revision(key, CompareOp::Equal, 0)])
+            .and_then([TxnOp::put(key, self.advertise.as_str(), Some(put))])
+            .or_else([TxnOp::get(key, None)]);
         let answer = match self.within(self.client.kv_client().txn(txn)).await {
             Ok(answer) => answer,
             Err(error) => {
@@ -115,7 +110,7 @@ impl Election {
     }
 
     async fn current_leader(&self) -> Result<Option<Leader>, LedgerError> {
-        let key = leader_key(&self.cluster);
+        let key = self.ledger.leader_key.as_str();
         let answer = self.within(self.client.kv_client().get(key, None)).await?;
         Ok(answer.kvs().first().map(leader_of))
     }
@@ -228,11 +223,11 @@ impl Election {
 
     /// Deletes the leader key, if it is still of this term, and revokes the lease.
     async fn resign(&self, epoch: Epoch, lease: i64) {
-        let key = leader_key(&self.cluster);
+        let key = self.ledger.leader_key.as_str();
         let Ok(created) = i64::try_from(epoch.0) else { return };
         let txn = Txn::new()
-            .when([Compare::create_revision(key.as_str(), CompareOp::Equal, created)])
-            .and_then([TxnOp::delete(key.as_str(), None)]);
+            .when([Compare::create_revision(key, CompareOp::Equal, created)])
+            .and_then([TxnOp::delete(key, None)]);
         if let Err(error) = self.within(self.client.kv_client().txn(txn)).await {
             let error: &(dyn std::error::Error + 'static) = &error;
             tracing::warn!(error, "resign: the lease will run out by itself");
@@ -262,8 +257,8 @@ impl Election {
     /// Waits until the leader key is deleted. The watch starts right after the revision at which
     /// the key was last read, so that no deletion is missed.
     async fn watch_deletion(&self) -> Result<(), LedgerError> {
-        let key = leader_key(&self.cluster);
-        let seen = self.within(self.client.kv_client().get(key.as_str(), Some(GetOptions::new()))).await?;
+        let key = self.ledger.leader_key.as_str();
+        let seen = self.within(self.client.kv_client().get(key, None)).await?;
         if seen.kvs().is_empty() {
             return Ok(());
         }
@@ -282,7 +277,7 @@ impl Election {
         &self,
         call: impl Future<Output = Result<T, etcd_client::Error>>,
     ) -> Result<T, LedgerError> {
-        let answer = timeout(self.deadline, call).await;
+        let answer = timeout(self.ledger.deadline, call).await;
         let answer = answer.map_err(|_| LedgerError::TimedOut)??;
         self.metrics.etcd.succeeded();
         Ok(answer)

@@ -99,10 +99,8 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: CancellationTok
     let election = Election {
         client,
         ledger,
-        cluster: config.cluster.clone(),
         advertise: config.advertise(),
         lease_ttl: config.lease_ttl,
-        deadline: ETCD_DEADLINE,
         elections,
         abdications,
         shutdown: shutdown.clone(),

@@ -74,7 +74,7 @@ async fn answer(
     match service.ask(client, request).await? {
         Answer::Alive { epoch, starving, scarce, mark } => {
             if let Some(holder) = holder {
-                service.observer.note_beat(holder, supplies);
+                service.observer.notes().supplies.insert(holder, supplies);
             }
             Ok(KeepAliveResponse {
                 epoch: epoch.0,

@@ -43,7 +43,7 @@ impl issuer_server::Issuer for IssuerService {
         match self.ask(&client, convert::allocate(request)?).await? {
             Answer::Allocated { block, epoch, leaked, store, is_reclaimed, .. } => {
                 if is_reclaimed {
-                    self.observer.note_reclaimed(&block.namespace, block.span.len());
+                    self.observer.notes().note_reclaimed(&block.namespace, block.span.len());
                 }
                 Ok(Response::new(AllocateBlockResponse {
                     block: Some(convert::block_out(&block)),
@@ -78,7 +78,7 @@ impl issuer_server::Issuer for IssuerService {
         match self.ask(request.extensions(), CoreRequest::Status).await? {
             Answer::Status(report) => {
                 let answer = convert::status_out(&self.advertise, *report);
-                Ok(Response::new(self.observer.complete(answer)))
+                Ok(Response::new(self.observer.notes().complete(answer)))
             }
             _ => Err(mismatch()),
         }
