@@ -116,7 +116,10 @@ impl Observer {
             let outlook = one.forecast.look(now, &namespace.record);
             self.metrics.namespace(namespace, &outlook);
             if outlook.is_low() && !one.low {
-                raise(&namespace.name, &outlook);
+                let Outlook { remaining, ratio, seconds } = outlook;
+                let text =
+                    "the numbers of a namespace are running low: add a keyspace, or raise the capacity";
+                tracing::error!(namespace = %namespace.name, remaining, ratio, seconds, "{text}");
             }
             (one.low, one.seconds) = (outlook.is_low(), outlook.seconds);
         }
@@ -151,16 +154,6 @@ impl Notes {
         }
         answer
     }
-}
-
-fn raise(namespace: &Namespace, outlook: &Outlook) {
-    tracing::error!(
-        %namespace,
-        remaining = outlook.remaining,
-        ratio = outlook.ratio,
-        seconds = outlook.seconds,
-        "the numbers of a namespace are running low: add a keyspace, or raise the capacity"
-    );
 }
 
 #[cfg(test)]

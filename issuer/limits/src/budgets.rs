@@ -187,22 +187,17 @@ impl Budgets {
         }
     }
 
-    /// Reserves room for an answer of this length until its client has read it. A short answer
-    /// needs none. One that is longer than the account's share reserves the share: it would
-    /// otherwise always be refused.
-    pub fn room_for(&self, account: Account, bytes: u64) -> Result<Option<Held>, ExceededShare> {
-        if bytes <= LONG_ANSWER {
-            return Ok(None);
-        }
-        self.answers.take(account, bytes.min(self.answers.shares.own(account))).map(Some)
-    }
-
-    /// Extends a reservation for an answer that turned out to be longer.
+    /// Reserves room for an answer of this length until its client has read it, or extends what is
+    /// held for it. A short answer needs none. One that is longer than the account's share reserves
+    /// the share: it would otherwise always be refused.
     pub fn widen(&self, held: &mut Option<Held>, account: Account, bytes: u64) -> Result<(), ExceededShare> {
+        let most = bytes.min(self.answers.shares.own(account));
         match held {
-            Some(held) => held.grow_to(bytes.min(held.share())),
-            None => self.room_for(account, bytes).map(|room| *held = room),
+            Some(held) => held.grow_to(most)?,
+            None if bytes <= LONG_ANSWER => {}
+            None => *held = Some(self.answers.take(account, most)?),
         }
+        Ok(())
     }
 }
 

@@ -40,7 +40,9 @@ pub fn empty(status: StatusCode) -> Answer {
 /// Charges a long answer to an account until the client has read it. The error is the share that
 /// has no room for it.
 pub fn charge(budgets: &Budgets, account: Account, answer: &mut Answer) -> Result<(), ExceededShare> {
-    if let Some(held) = budgets.room_for(account, answer.body().len() as u64)? {
+    let mut held = None;
+    budgets.widen(&mut held, account, answer.body().len() as u64)?;
+    if let Some(held) = held {
         answer.body_mut().hold(held);
     }
     Ok(())
