@@ -64,7 +64,6 @@ impl Span {
     ///
     /// # Panics
     /// Panics if `len` is 0, because the front would be empty.
-    #[must_use]
     pub fn take_front(self, len: u64) -> (Self, Option<Self>) {
         assert!(len > 0, "a block has at least one number");
         if len >= self.len() {
