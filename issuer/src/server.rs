@@ -17,7 +17,6 @@ use proto::issuer::v1::issuer_server::IssuerServer;
 use tls::{ClientTls, ServerTls};
 use tokio::{
     net::TcpListener,
-    sync::watch,
     task::JoinHandle,
     time::{Instant, sleep, timeout},
 };
@@ -27,7 +26,7 @@ use tonic::transport::Server;
 use crate::{
     Error,
     config::Config,
-    driver::{Driver, DriverChannels, DriverState},
+    driver::{Driver, DriverChannels},
     election::Election,
     etcd_channel,
     grpc::IssuerService,
@@ -82,10 +81,13 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: CancellationTok
     let observer = Arc::new(Observer::new(ends.handle.clone(), metrics.clone()));
     // All that an issuer does runs on the threads that answer probes.
     let supervisor = TaskSupervisor::default();
+    // Readiness does not mean leadership. Otherwise followers would never be ready, and a rolling
+    // update would never finish.
+    let (standing, stopping) = (ends.handle.standing.clone(), shutdown.clone());
     let admin = Admin {
         daemon: "issuer",
         recorder,
-        ready: readiness(ends.handle.standing.clone(), shutdown.clone()),
+        ready: Arc::new(move || standing.borrow().informed && !stopping.is_cancelled()),
         supervisor: supervisor.clone(),
         refresh: refresh(Arc::clone(&observer), metrics.clone(), (tls.clone(), to_etcd)),
     };
@@ -211,28 +213,6 @@ async fn wait_for_etcd(
     }
 }
 
-/// Returns a channel with the readiness: the election has reported a result, and this process is
-/// not stopping.
-///
-/// Readiness does not mean leadership. Otherwise followers would never be ready, and a rolling
-/// update would never finish.
-fn readiness(
-    mut standing: watch::Receiver<DriverState>,
-    shutdown: CancellationToken,
-) -> watch::Receiver<bool> {
-    let (ready, receiver) = watch::channel(false);
-    tokio::spawn(async move {
-        tokio::select! {
-            _ = standing.wait_for(|standing| standing.informed) => { let _ = ready.send(true); }
-            () = shutdown.cancelled() => {}
-        }
-        shutdown.cancelled().await;
-        let _ = ready.send(false);
-        ready.closed().await;
-    });
-    receiver
-}
-
 /// Returns the callback that refreshes gauges just before a metrics page is rendered.
 fn refresh(
     observer: Arc<Observer>,
@@ -242,10 +222,8 @@ fn refresh(
     Arc::new(move || {
         metrics.certificate("server", server.as_ref().and_then(ServerTls::certificate));
         metrics.certificate("etcd", to_etcd.as_ref().and_then(ClientTls::certificate));
-        let (observer, metrics) = (Arc::clone(&observer), metrics.clone());
-        Box::pin(async move {
-            metrics.show_etcd();
-            observer.look().await;
-        })
+        metrics.show_etcd();
+        let observer = Arc::clone(&observer);
+        Box::pin(async move { observer.look().await })
     })
 }

@@ -16,7 +16,6 @@ use hyper_util::rt::TokioIo;
 use limits::{Connections, ListenerLimits, TimedStream, budgets::ADMIN_CONNECTIONS};
 use tokio::{
     net::{TcpListener, TcpStream},
-    sync::watch,
     time::interval,
 };
 use tokio_util::sync::CancellationToken;
@@ -36,8 +35,8 @@ pub struct Admin {
     pub daemon: &'static str,
     /// The recorder behind `/metrics`.
     pub recorder: Recorder,
-    /// The readiness behind `/readyz`: whether the daemon accepts traffic.
-    pub ready: watch::Receiver<bool>,
+    /// Returns what `/readyz` says: whether the daemon accepts traffic.
+    pub ready: Arc<dyn Fn() -> bool + Send + Sync>,
     /// The tasks and threads behind `/livez`.
     pub supervisor: TaskSupervisor,
     /// Runs before each rendering of the metrics page.
@@ -94,7 +93,7 @@ impl Admin {
                 stuck if stuck.is_empty() => text(StatusCode::OK, "alive\n"),
                 stuck => text(StatusCode::SERVICE_UNAVAILABLE, format!("stuck: {}\n", stuck.join(", "))),
             },
-            "/readyz" if *self.ready.borrow() => text(StatusCode::OK, "ready\n"),
+            "/readyz" if (self.ready)() => text(StatusCode::OK, "ready\n"),
             "/readyz" => text(StatusCode::SERVICE_UNAVAILABLE, "not ready: starting, or stopping\n"),
             "/metrics" => {
                 (self.refresh)().await;

@@ -56,10 +56,11 @@ impl AdminPage {
     ) -> Self {
         let (ready, readiness) = watch::channel(false);
         let (shown, on_page) = watch::channel(Shown::default());
+        let probed = readiness.clone();
         let admin = Admin {
             daemon: "resolver",
             recorder: recorder.clone(),
-            ready: readiness.clone(),
+            ready: Arc::new(move || *probed.borrow()),
             supervisor: supervisor.clone(),
             refresh: refresh(recorder, metrics, (role, readiness), on_page),
         };
