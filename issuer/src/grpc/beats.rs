@@ -69,7 +69,7 @@ async fn answer(
     beat: KeepAliveRequest,
 ) -> Result<KeepAliveResponse, Status> {
     let supplies = beat.progress.iter().map(convert::supply_out).collect();
-    let request = convert::keep_alive(beat)?;
+    let request = convert::keep_alive(beat).map_err(convert::malformed)?;
     let holder = request.holder().cloned();
     match service.ask(client, request).await? {
         Answer::Alive { epoch, starving, scarce, mark } => {
