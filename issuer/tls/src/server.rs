@@ -48,7 +48,7 @@ impl ServerTls {
 /// Returns whom the certificate of a connection's client names, if it had to show one.
 pub fn identity<S>(stream: &TlsStream<S>) -> Option<Identity> {
     let certificate = stream.get_ref().1.peer_certificates().and_then(|chain| chain.first())?;
-    Some(Identity::new(Certificate::read(certificate).names))
+    Some(Identity(Certificate::read(certificate).names.into()))
 }
 
 /// Ends a refused connection so that the client reads why, and is not just reset.
