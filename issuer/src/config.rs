@@ -146,29 +146,31 @@ impl Config {
         let all = |scheme| self.etcd.iter().all(|url| url.starts_with(scheme));
         if !all("http://") && !all("https://") {
             let reason = "expected addresses that all start with http://, or all with https://";
-            return wrong("--etcd", self.etcd.join(","), reason);
+            return Err(Error::config("--etcd", self.etcd.join(","), reason));
         }
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
         if self.cluster.is_empty() || self.cluster.len() > 64 || !self.cluster.bytes().all(plain) {
             let expected = "expected 1 to 64 characters of A-Z, a-z, 0-9, '-' and '_'";
-            return wrong("--cluster", self.cluster.clone(), expected);
+            return Err(Error::config("--cluster", &self.cluster, expected));
         }
         if self.lease_ttl.subsec_nanos() != 0 {
-            return wrong("--lease-ttl", format!("{:?}", self.lease_ttl), "expected whole seconds");
+            let ttl = format!("{:?}", self.lease_ttl);
+            return Err(Error::config("--lease-ttl", ttl, "expected whole seconds"));
         }
         if self.block_min == 0 || self.block_min > Span::LIMIT {
-            return wrong("--block-min", self.block_min.to_string(), "expected 1 to 2^48");
+            return Err(Error::config("--block-min", self.block_min, "expected 1 to 2^48"));
         }
         if self.block_max < self.block_min || self.block_max > Span::LIMIT {
-            return wrong("--block-max", self.block_max.to_string(), "expected --block-min to 2^48");
+            return Err(Error::config("--block-max", self.block_max, "expected --block-min to 2^48"));
         }
         let advertise = self.advertise();
         if !(advertise.starts_with("http://") || advertise.starts_with("https://")) || !advertise.is_ascii() {
-            return wrong("--advertise", advertise, "expected an address that starts with http://");
+            let reason = "expected an address that starts with http://";
+            return Err(Error::config("--advertise", advertise, reason));
         }
         if self.advertise.is_none() && self.listen.ip().is_unspecified() {
             let reason = "every interface is no address to be called at: set --advertise";
-            return wrong("--listen", self.listen.to_string(), reason);
+            return Err(Error::config("--listen", self.listen, reason));
         }
         self.tls.check(self)
     }
@@ -189,10 +191,6 @@ impl Config {
             ..Limits::default()
         }
     }
-}
-
-fn wrong(flag: &'static str, value: String, reason: &str) -> Result<(), Error> {
-    Err(Error::Config { flag, value, reason: reason.to_owned() })
 }
 
 fn milliseconds(length: Duration) -> u64 {

@@ -12,8 +12,8 @@
 use std::time::Duration;
 
 use etcd_client::{
-    Client, Compare, CompareOp, GetOptions, LeaseKeepAliveStream, LeaseKeeper, PutOptions, Txn, TxnOp,
-    TxnOpResponse, WatchFilterType, WatchOptions,
+    Client, Compare, CompareOp, LeaseKeepAliveStream, LeaseKeeper, PutOptions, Txn, TxnOp, TxnOpResponse,
+    WatchFilterType, WatchOptions,
 };
 use numbers::Epoch;
 use tokio::{
@@ -24,10 +24,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     core::{Event, Leader},
-    ledger::{
-        Ledger, LedgerError, Snapshot,
-        etcd::{EtcdLedger, leader_key},
-    },
+    ledger::{Ledger, LedgerError, Snapshot, etcd::EtcdLedger},
     metrics::ElectionMetrics,
 };
 
@@ -41,11 +38,9 @@ pub(crate) struct Election {
     pub(crate) client: Client,
     /// Ledger, which is read once after each won election.
     pub(crate) ledger: EtcdLedger,
-    pub(crate) cluster: String,
     /// URL that followers point callers to while this issuer leads.
     pub(crate) advertise: String,
     pub(crate) lease_ttl: Duration,
-    pub(crate) deadline: Duration,
     pub(crate) elections: mpsc::Sender<Event>,
     /// Count of the driver's abdications; grows when the driver wants to end its term.
     pub(crate) abdications: watch::Receiver<u64>,
@@ -62,16 +57,6 @@ struct Lease {
 enum Attempt {
     Won { lease: Lease, epoch: Epoch },
     Lost(Leader),
-}
-
-#[derive(Debug, thiserror::Error)]
-enum ElectionError {
-    #[error("etcd")]
-    Etcd(#[from] etcd_client::Error),
-    #[error("etcd did not answer within {0:?}")]
-    TimedOut(Duration),
-    #[error("etcd answered without {0}")]
-    Incomplete(&'static str),
 }
 
 impl Election {
@@ -92,17 +77,17 @@ impl Election {
         }
     }
 
-    async fn campaign(&mut self) -> Result<Attempt, ElectionError> {
+    async fn campaign(&mut self) -> Result<Attempt, LedgerError> {
         if let Some(leader) = self.current_leader().await? {
             return Ok(Attempt::Lost(leader));
         }
         let lease = self.grant().await?;
-        let key = leader_key(&self.cluster);
+        let key = self.ledger.leader_key.as_str();
         let put = PutOptions::new().with_lease(lease.id);
         let txn = Txn::new()
-            .when([Compare::create_revision(key.as_str(), CompareOp::Equal, 0)])
-            .and_then([TxnOp::put(key.as_str(), self.advertise.as_str(), Some(put))])
-            .or_else([TxnOp::get(key.as_str(), None)]);
+            .when([Compare::create_revision(key, CompareOp::Equal, 0)])
+            .and_then([TxnOp::put(key, self.advertise.as_str(), Some(put))])
+            .or_else([TxnOp::get(key, None)]);
         let answer = match self.within(self.client.kv_client().txn(txn)).await {
             Ok(answer) => answer,
             Err(error) => {
@@ -113,7 +98,7 @@ impl Election {
             }
         };
         if answer.succeeded() {
-            let header = answer.header().ok_or(ElectionError::Incomplete("a header"))?;
+            let header = answer.header().ok_or(LedgerError::Incomplete("a header"))?;
             return Ok(Attempt::Won { lease, epoch: epoch_of(header.revision()) });
         }
         self.revoke(lease.id).await;
@@ -121,16 +106,16 @@ impl Election {
             TxnOpResponse::Get(get) => get.kvs().first().map(leader_of),
             _ => None,
         });
-        found.map(Attempt::Lost).ok_or(ElectionError::Incomplete("the leader key"))
+        found.map(Attempt::Lost).ok_or(LedgerError::Incomplete("the leader key"))
     }
 
-    async fn current_leader(&self) -> Result<Option<Leader>, ElectionError> {
-        let key = leader_key(&self.cluster);
+    async fn current_leader(&self) -> Result<Option<Leader>, LedgerError> {
+        let key = self.ledger.leader_key.as_str();
         let answer = self.within(self.client.kv_client().get(key, None)).await?;
         Ok(answer.kvs().first().map(leader_of))
     }
 
-    async fn grant(&self) -> Result<Lease, ElectionError> {
+    async fn grant(&self) -> Result<Lease, LedgerError> {
         let asked = Instant::now();
         let seconds = i64::try_from(self.lease_ttl.as_secs().max(1)).unwrap_or(i64::MAX);
         let answer = self.within(self.client.lease_client().grant(seconds, None)).await?;
@@ -212,7 +197,7 @@ impl Election {
     /// A quarter of the TTL passes before each beat, and another is what its answer may take, as
     /// well as the opening of a stream. So one member that falls silent does not cost the term,
     /// even if the next stream is opened to the same one.
-    async fn keep_alive(&self, lease: &mut Lease) -> Result<(), ElectionError> {
+    async fn keep_alive(&self, lease: &mut Lease) -> Result<(), LedgerError> {
         let opened = Instant::now();
         let mut client = self.client.lease_client();
         let opening = lease.deadline.min(opened + lease.ttl / 4);
@@ -238,11 +223,11 @@ impl Election {
 
     /// Deletes the leader key, if it is still of this term, and revokes the lease.
     async fn resign(&self, epoch: Epoch, lease: i64) {
-        let key = leader_key(&self.cluster);
+        let key = self.ledger.leader_key.as_str();
         let Ok(created) = i64::try_from(epoch.0) else { return };
         let txn = Txn::new()
-            .when([Compare::create_revision(key.as_str(), CompareOp::Equal, created)])
-            .and_then([TxnOp::delete(key.as_str(), None)]);
+            .when([Compare::create_revision(key, CompareOp::Equal, created)])
+            .and_then([TxnOp::delete(key, None)]);
         if let Err(error) = self.within(self.client.kv_client().txn(txn)).await {
             let error: &(dyn std::error::Error + 'static) = &error;
             tracing::warn!(error, "resign: the lease will run out by itself");
@@ -271,9 +256,9 @@ impl Election {
 
     /// Waits until the leader key is deleted. The watch starts right after the revision at which
     /// the key was last read, so that no deletion is missed.
-    async fn watch_deletion(&self) -> Result<(), ElectionError> {
-        let key = leader_key(&self.cluster);
-        let seen = self.within(self.client.kv_client().get(key.as_str(), Some(GetOptions::new()))).await?;
+    async fn watch_deletion(&self) -> Result<(), LedgerError> {
+        let key = self.ledger.leader_key.as_str();
+        let seen = self.within(self.client.kv_client().get(key, None)).await?;
         if seen.kvs().is_empty() {
             return Ok(());
         }
@@ -291,9 +276,9 @@ impl Election {
     async fn within<T>(
         &self,
         call: impl Future<Output = Result<T, etcd_client::Error>>,
-    ) -> Result<T, ElectionError> {
-        let answer = timeout(self.deadline, call).await;
-        let answer = answer.map_err(|_| ElectionError::TimedOut(self.deadline))??;
+    ) -> Result<T, LedgerError> {
+        let answer = timeout(self.ledger.deadline, call).await;
+        let answer = answer.map_err(|_| LedgerError::TimedOut)??;
         self.metrics.etcd.succeeded();
         Ok(answer)
     }
@@ -320,19 +305,19 @@ async fn beat(
     keeper: &mut LeaseKeeper,
     stream: &mut LeaseKeepAliveStream,
     deadline: Instant,
-) -> Result<Option<Duration>, ElectionError> {
+) -> Result<Option<Duration>, LedgerError> {
     // `keep_alive` only queues the beat; the answer must be read.
     until(deadline, keeper.keep_alive()).await?;
-    let answer = until(deadline, stream.message()).await?.ok_or(ElectionError::Incomplete("a beat"))?;
+    let answer = until(deadline, stream.message()).await?.ok_or(LedgerError::Incomplete("a beat"))?;
     Ok(u64::try_from(answer.ttl()).ok().filter(|ttl| *ttl > 0).map(Duration::from_secs))
 }
 
 async fn until<T>(
     deadline: Instant,
     call: impl Future<Output = Result<T, etcd_client::Error>>,
-) -> Result<T, ElectionError> {
+) -> Result<T, LedgerError> {
     let left = deadline.saturating_duration_since(Instant::now());
-    Ok(timeout(left, call).await.map_err(|_| ElectionError::TimedOut(left))??)
+    Ok(timeout(left, call).await.map_err(|_| LedgerError::TimedOut)??)
 }
 
 fn leader_of(kv: &etcd_client::KeyValue) -> Leader {

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, io, path::Path, sync::Arc, time::Duration};
 use daemon::{Recorder, TaskSupervisor};
 use numbers::{Epoch, Namespace};
 use tokio::{io::DuplexStream, sync::mpsc};
-use tokio_stream::{StreamExt, wrappers::ReceiverStream};
+use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 use tonic::transport::Server;
 
@@ -26,30 +26,25 @@ const PIPE: usize = 64 * 1024;
 
 /// A running embedded issuer.
 pub struct Embedded {
-    connections: mpsc::Sender<io::Result<DuplexStream>>,
+    /// Opens connections to this issuer.
+    pub dialer: Dialer,
+    /// Publishes this issuer's state in the metrics.
+    pub observer: Arc<Observer>,
     shutdown: CancellationToken,
     task: AbortOnDropHandle<()>,
-    observer: Arc<Observer>,
     _observing: AbortOnDropHandle<()>,
 }
 
-/// A dialer that opens in-memory connections to an embedded issuer.
+/// A dialer that opens in-memory connections, which go to the receiver of its channel.
 #[derive(Clone)]
-pub struct Dialer {
-    connections: mpsc::Sender<io::Result<DuplexStream>>,
-}
+pub struct Dialer(pub mpsc::Sender<io::Result<DuplexStream>>);
 
 impl Dialer {
-    /// Creates a dialer whose connections go to the receiver of this channel.
-    pub fn over(connections: mpsc::Sender<io::Result<DuplexStream>>) -> Self {
-        Self { connections }
-    }
-
     /// Opens a connection. Returns [`io::ErrorKind::ConnectionRefused`] if the issuer has stopped.
     pub async fn dial(&self) -> io::Result<DuplexStream> {
         let (ours, theirs) = tokio::io::duplex(PIPE);
         let gone = |_| io::Error::new(io::ErrorKind::ConnectionRefused, "the embedded issuer has stopped");
-        self.connections.send(Ok(theirs)).await.map_err(gone)?;
+        self.0.send(Ok(theirs)).await.map_err(gone)?;
         Ok(ours)
     }
 }
@@ -94,7 +89,7 @@ impl Embedded {
         // The driver was just started and its queue is empty.
         let _ = ends.elections.send(elected).await;
 
-        let (connections, incoming) = mpsc::channel(16);
+        let (connections, incoming) = mpsc::channel::<io::Result<DuplexStream>>(16);
         let service = IssuerService::server(
             ends.handle,
             ADVERTISE.to_owned(),
@@ -104,27 +99,16 @@ impl Embedded {
         );
         let stop = shutdown.clone();
         let task = AbortOnDropHandle::new(tokio::spawn(async move {
-            let incoming = ReceiverStream::new(incoming).map(|stream: io::Result<DuplexStream>| stream);
             let served = Server::builder()
                 .add_service(service)
-                .serve_with_incoming_shutdown(incoming, stop.cancelled_owned())
+                .serve_with_incoming_shutdown(ReceiverStream::new(incoming), stop.cancelled_owned())
                 .await;
             if let Err(error) = served {
                 tracing::error!(%error, "serve the embedded issuer");
             }
             drop(ends.elections);
         }));
-        Ok(Self { connections, shutdown, task, observer, _observing: observing })
-    }
-
-    /// Returns a dialer for this issuer.
-    pub fn dialer(&self) -> Dialer {
-        Dialer { connections: self.connections.clone() }
-    }
-
-    /// Returns the observer that publishes this issuer's state in the metrics.
-    pub fn observer(&self) -> Arc<Observer> {
-        Arc::clone(&self.observer)
+        Ok(Self { dialer: Dialer(connections), observer, shutdown, task, _observing: observing })
     }
 
     /// Stops the issuer. Connections that are open after one second are cut.

@@ -1,6 +1,6 @@
 //! Errors that prevent a start or a run. Single calls have [`crate::core::Refusal`].
 
-use std::io;
+use std::{fmt::Display, io};
 
 use daemon::Exit;
 
@@ -51,7 +51,7 @@ pub enum Error {
     /// No issuer answered as the leader.
     #[cfg(feature = "etcd")]
     #[error("no issuer leads: {}", crate::status_command::no_leader(.0))]
-    NoLeader(Vec<crate::status_command::Asked>),
+    NoLeader(Vec<(String, crate::status_command::Said)>),
     /// An operation of the operating system failed.
     #[error("system")]
     Io(#[from] io::Error),
@@ -64,6 +64,11 @@ pub enum Error {
 }
 
 impl Error {
+    /// Returns the error for a flag whose value is not valid.
+    pub fn config(flag: &'static str, value: impl Display, reason: impl Display) -> Self {
+        Self::Config { flag, value: value.to_string(), reason: reason.to_string() }
+    }
+
     /// Returns the exit code for this error.
     pub fn exit(&self) -> Exit {
         match self {

@@ -82,11 +82,8 @@ async fn client(channel: etcd_client::Channel, options: ConnectOptions) -> Resul
 
 fn endpoints(members: &[String]) -> Result<Vec<Endpoint>, Error> {
     let endpoint = |member: &String| {
-        Endpoint::from_shared(member.clone()).map_err(|error| Error::Config {
-            flag: "--etcd",
-            value: member.clone(),
-            reason: daemon::reasons(&error),
-        })
+        Endpoint::from_shared(member.clone())
+            .map_err(|error| Error::config("--etcd", member, daemon::reasons(&error)))
     };
     members.iter().map(endpoint).collect()
 }

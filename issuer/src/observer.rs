@@ -38,14 +38,15 @@ pub struct Observer {
     notes: Mutex<Notes>,
 }
 
+/// What is known beside the ledger.
 #[derive(Default)]
-struct Notes {
+pub(crate) struct Notes {
     watched: BTreeMap<Namespace, Watched>,
     /// Whether the gauges show a report.
     is_shown: bool,
     /// The last report of each holder that the ledger knows: an unknown one gets no answer. The
     /// beats of a term replace the reports of the term before.
-    supplies: BTreeMap<HolderId, Vec<pb::Supply>>,
+    pub(crate) supplies: BTreeMap<HolderId, Vec<pb::Supply>>,
     /// Numbers of leaked blocks that were allocated again since the start of the process. A block
     /// whose caller went away before its answer is not counted.
     reclaimed: BTreeMap<Namespace, u64>,
@@ -115,7 +116,10 @@ impl Observer {
             let outlook = one.forecast.look(now, &namespace.record);
             self.metrics.namespace(namespace, &outlook);
             if outlook.is_low() && !one.low {
-                raise(&namespace.name, &outlook);
+                let Outlook { remaining, ratio, seconds } = outlook;
+                let text =
+                    "the numbers of a namespace are running low: add a keyspace, or raise the capacity";
+                tracing::error!(namespace = %namespace.name, remaining, ratio, seconds, "{text}");
             }
             (one.low, one.seconds) = (outlook.is_low(), outlook.seconds);
         }
@@ -125,32 +129,19 @@ impl Observer {
         self.handle.standing.borrow().serving
     }
 
-    /// Notes what a holder has in hand, as its beat says.
-    pub(crate) fn note_beat(&self, holder: HolderId, supplies: Vec<pb::Supply>) {
-        self.notes().supplies.insert(holder, supplies);
-    }
-
-    pub(crate) fn note_reclaimed(&self, namespace: &Namespace, numbers: u64) {
-        self.notes().note_reclaimed(namespace, numbers);
-    }
-
-    /// Adds what is not in the ledger to an answer.
-    pub(crate) fn complete(&self, answer: pb::GetStatusResponse) -> pb::GetStatusResponse {
-        self.notes().complete(answer)
-    }
-
-    fn notes(&self) -> MutexGuard<'_, Notes> {
+    pub(crate) fn notes(&self) -> MutexGuard<'_, Notes> {
         self.notes.lock().expect("no code panics while it holds this lock")
     }
 }
 
 impl Notes {
-    fn note_reclaimed(&mut self, namespace: &Namespace, numbers: u64) {
+    pub(crate) fn note_reclaimed(&mut self, namespace: &Namespace, numbers: u64) {
         let count = self.reclaimed.entry(namespace.clone()).or_default();
         *count = count.saturating_add(numbers);
     }
 
-    fn complete(&self, mut answer: pb::GetStatusResponse) -> pb::GetStatusResponse {
+    /// Adds what is not in the ledger to an answer.
+    pub(crate) fn complete(&self, mut answer: pb::GetStatusResponse) -> pb::GetStatusResponse {
         for holder in answer.holders.iter_mut().filter(|holder| holder.alive) {
             let noted = HolderId::new(holder.id.clone()).ok().and_then(|id| self.supplies.get(&id));
             holder.supplies = noted.cloned().unwrap_or_default();
@@ -163,16 +154,6 @@ impl Notes {
         }
         answer
     }
-}
-
-fn raise(namespace: &Namespace, outlook: &Outlook) {
-    tracing::error!(
-        %namespace,
-        remaining = outlook.remaining,
-        ratio = outlook.ratio,
-        seconds = outlook.seconds,
-        "the numbers of a namespace are running low: add a keyspace, or raise the capacity"
-    );
 }
 
 #[cfg(test)]
@@ -216,7 +197,7 @@ mod tests {
             standing.wait_for(|standing| standing.serving.is_some()).await.unwrap();
             let (holder, instance) = (HolderId::new("h").unwrap(), Instance::new("start").unwrap());
             for known in [&holder, &HolderId::new("gone").unwrap()] {
-                observer.note_beat(known.clone(), Vec::new());
+                observer.notes().supplies.insert(known.clone(), Vec::new());
             }
             let namespaces = vec![(Namespace::new("web").unwrap(), 1_000_000)];
             let register = Request::Register { holder, instance, namespaces, reserved: false };

@@ -3,7 +3,7 @@
 use std::{io, sync::Arc, time::Duration};
 
 use daemon::{
-    Admin, Liveness, Recorder, Refresh, Share, TaskSupervisor, bind,
+    Admin, Recorder, Refresh, Share, TaskSupervisor, bind,
     traces::{TraceLayer, Traces},
 };
 use etcd_client::Client;
@@ -17,7 +17,6 @@ use proto::issuer::v1::issuer_server::IssuerServer;
 use tls::{ClientTls, ServerTls};
 use tokio::{
     net::TcpListener,
-    sync::watch,
     task::JoinHandle,
     time::{Instant, sleep, timeout},
 };
@@ -27,7 +26,7 @@ use tonic::transport::Server;
 use crate::{
     Error,
     config::Config,
-    driver::{Driver, DriverChannels, DriverState},
+    driver::{Driver, DriverChannels},
     election::Election,
     etcd_channel,
     grpc::IssuerService,
@@ -81,12 +80,15 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: CancellationTok
 
     let observer = Arc::new(Observer::new(ends.handle.clone(), metrics.clone()));
     // All that an issuer does runs on the threads that answer probes.
-    let liveness = Liveness::default();
+    let supervisor = TaskSupervisor::default();
+    // Readiness does not mean leadership. Otherwise followers would never be ready, and a rolling
+    // update would never finish.
+    let (standing, stopping) = (ends.handle.standing.clone(), shutdown.clone());
     let admin = Admin {
         daemon: "issuer",
         recorder,
-        ready: readiness(ends.handle.standing.clone(), shutdown.clone()),
-        liveness: liveness.clone(),
+        ready: Arc::new(move || standing.borrow().informed && !stopping.is_cancelled()),
+        supervisor: supervisor.clone(),
         refresh: refresh(Arc::clone(&observer), metrics.clone(), (tls.clone(), to_etcd)),
     };
     let _observing = observer.start();
@@ -94,16 +96,13 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: CancellationTok
     let admin_task = tokio::spawn(admin.serve(listeners.admin, admin_stop.clone()));
     wait_for_etcd(&config, [&client, &to_one], &shutdown).await?;
 
-    let (supervisor, mut failures) = TaskSupervisor::watched_by(liveness);
     supervisor.spawn("driver", driver.run(shutdown.clone()));
     let DriverChannels { handle, elections, abdications } = ends;
     let election = Election {
         client,
         ledger,
-        cluster: config.cluster.clone(),
         advertise: config.advertise(),
         lease_ttl: config.lease_ttl,
-        deadline: ETCD_DEADLINE,
         elections,
         abdications,
         shutdown: shutdown.clone(),
@@ -121,7 +120,7 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: CancellationTok
     );
     let served = tokio::select! {
         served = serve(&config, incoming, (service, traces.clone()), election, shutdown) => served,
-        task = failures.first() => Err(Error::TaskFailed(task)),
+        task = supervisor.first_failure() => Err(Error::TaskFailed(task)),
     };
     if let Some(traces) = traces {
         traces.stop().await;
@@ -135,11 +134,7 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: CancellationTok
 fn traces(config: &Config) -> Result<Option<Arc<Traces>>, Error> {
     let Some(otlp) = &config.otlp else { return Ok(None) };
     let started = Traces::start(otlp, Share::NONE, ("shortmint-issuer", config.advertise().as_str()));
-    started.map(Some).map_err(|error| Error::Config {
-        flag: "--otlp",
-        value: otlp.clone(),
-        reason: daemon::reasons(&error),
-    })
+    started.map(Some).map_err(|error| Error::config("--otlp", otlp, daemon::reasons(&error)))
 }
 
 /// Serves calls until shutdown. Leadership is handed over before the server stops, so that late
@@ -218,28 +213,6 @@ async fn wait_for_etcd(
     }
 }
 
-/// Returns a channel with the readiness: the election has reported a result, and this process is
-/// not stopping.
-///
-/// Readiness does not mean leadership. Otherwise followers would never be ready, and a rolling
-/// update would never finish.
-fn readiness(
-    mut standing: watch::Receiver<DriverState>,
-    shutdown: CancellationToken,
-) -> watch::Receiver<bool> {
-    let (ready, receiver) = watch::channel(false);
-    tokio::spawn(async move {
-        tokio::select! {
-            _ = standing.wait_for(|standing| standing.informed) => { let _ = ready.send(true); }
-            () = shutdown.cancelled() => {}
-        }
-        shutdown.cancelled().await;
-        let _ = ready.send(false);
-        ready.closed().await;
-    });
-    receiver
-}
-
 /// Returns the callback that refreshes gauges just before a metrics page is rendered.
 fn refresh(
     observer: Arc<Observer>,
@@ -249,10 +222,8 @@ fn refresh(
     Arc::new(move || {
         metrics.certificate("server", server.as_ref().and_then(ServerTls::certificate));
         metrics.certificate("etcd", to_etcd.as_ref().and_then(ClientTls::certificate));
-        let (observer, metrics) = (Arc::clone(&observer), metrics.clone());
-        Box::pin(async move {
-            metrics.show_etcd();
-            observer.look().await;
-        })
+        metrics.show_etcd();
+        let observer = Arc::clone(&observer);
+        Box::pin(async move { observer.look().await })
     })
 }

@@ -17,7 +17,7 @@ use crate::{Error, config::StatusArgs, grpc::LEADER_KEY};
 /// Time limit for one issuer: to connect and to answer.
 const DEADLINE: Duration = Duration::from_secs(2);
 
-/// What an issuer said that did not answer as the leader.
+/// The answer of an issuer that does not lead.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Said {
     /// It follows the leader at this URL, or knows of none.
@@ -26,15 +26,6 @@ pub enum Said {
     Refused(String),
     /// It did not answer, for this reason.
     Unreachable(String),
-}
-
-/// An issuer that did not answer as the leader.
-#[derive(Debug)]
-pub struct Asked {
-    /// URL of the issuer.
-    pub url: String,
-    /// What it said.
-    pub said: Said,
 }
 
 /// Asks all issuers side by side, and renders the leader's status as a table or as JSON. Returns
@@ -49,7 +40,10 @@ pub async fn run(args: &StatusArgs) -> Result<String, Error> {
 }
 
 /// Asks the given issuers, and leaders that they point to. The first answer of a leader wins.
-async fn leader(args: &StatusArgs, tls: Option<&ClientTls>) -> Result<GetStatusResponse, Vec<Asked>> {
+async fn leader(
+    args: &StatusArgs,
+    tls: Option<&ClientTls>,
+) -> Result<GetStatusResponse, Vec<(String, Said)>> {
     let mut known: BTreeSet<String> = args.issuer.iter().cloned().collect();
     let mut calls: FuturesUnordered<_> = known.iter().cloned().map(|url| ask(url, tls)).collect();
     let mut others = Vec::new();
@@ -65,15 +59,15 @@ async fn leader(args: &StatusArgs, tls: Option<&ClientTls>) -> Result<GetStatusR
                 calls.push(ask(leader.clone(), tls));
             }
         }
-        others.push(Asked { url, said });
+        others.push((url, said));
     }
-    others.sort_by(|one, other| one.url.cmp(&other.url));
+    others.sort_by(|(one, _), (other, _)| one.cmp(other));
     Err(others)
 }
 
 fn endpoint(url: &str) -> Result<Endpoint, Error> {
     let made = Endpoint::from_shared(url.to_owned());
-    made.map_err(|error| Error::Config { flag: "--issuer", value: url.to_owned(), reason: error.to_string() })
+    made.map_err(|error| Error::config("--issuer", url, error))
 }
 
 async fn ask(url: String, tls: Option<&ClientTls>) -> (String, Result<GetStatusResponse, Said>) {
@@ -102,8 +96,8 @@ fn said(status: &Status) -> Said {
     }
 }
 
-pub(crate) fn no_leader(issuers: &[Asked]) -> String {
-    let one = |Asked { url, said }: &Asked| match said {
+pub(crate) fn no_leader(issuers: &[(String, Said)]) -> String {
+    let one = |(url, said): &(String, Said)| match said {
         Said::Follows(Some(leader)) => format!("{url} follows {leader}"),
         Said::Follows(None) => format!("{url} knows of no leader"),
         Said::Refused(reason) => format!("{url} refused: {reason}"),
@@ -113,8 +107,8 @@ pub(crate) fn no_leader(issuers: &[Asked]) -> String {
 }
 
 /// Renders what each issuer said as JSON, for a script.
-pub fn no_leader_json(issuers: &[Asked]) -> String {
-    let one = |Asked { url, said }: &Asked| {
+pub fn no_leader_json(issuers: &[(String, Said)]) -> String {
+    let one = |(url, said): &(String, Said)| {
         let (state, leader, reason) = match said {
             Said::Follows(Some(leader)) => ("follower", Some(leader), None),
             Said::Follows(None) => ("no leader", None, None),

@@ -16,9 +16,8 @@ use admin_page::AdminPage;
 use app::webhooks::metrics::WebhookMetrics;
 use cli::wrong_value;
 use codes::Mint;
-use daemon::{Failures, Liveness, Recorder, TaskSupervisor, greet, traces::Traces};
+use daemon::{Recorder, TaskSupervisor, greet, traces::Traces};
 use databases::Databases;
-use issuer::embedded::Embedded;
 use issuing::Issuing;
 use left_visits::SpoolBacklog;
 use limits::Resources;
@@ -92,9 +91,9 @@ async fn serve(settings: Settings, listeners: Listeners, shutdown: CancellationT
     let (started, resources) = (Instant::now(), Resources::claim());
     let recorder = Recorder::new();
     let supply_metrics = SupplyMetrics::new(&recorder);
-    let liveness = Liveness::default();
+    let supervisor = TaskSupervisor::default();
     let page =
-        AdminPage::serve(listeners.admin, (&recorder, &liveness), &supply_metrics, settings.flags.role);
+        AdminPage::serve(listeners.admin, (&recorder, &supervisor), &supply_metrics, settings.flags.role);
 
     let tls = settings.flags.public_tls()?;
     page.show(|shown| shown.public_tls.clone_from(&tls));
@@ -108,7 +107,6 @@ async fn serve(settings: Settings, listeners: Listeners, shutdown: CancellationT
     };
     let Bootstrapped { code_key, adopted, new_key, polled } = bootstrapped?;
     let traces = traces(&settings)?;
-    let (supervisor, mut failures) = TaskSupervisor::watched_by(liveness.clone());
     let clock = Clock::start();
     if settings.flags.role.serves_api() {
         databases.migrate_visits(&settings.flags.database.database).await?;
@@ -119,7 +117,7 @@ async fn serve(settings: Settings, listeners: Listeners, shutdown: CancellationT
     let webhook_metrics = WebhookMetrics::new(&recorder);
     page.show(|shown| {
         shown.issuing.clone_from(&issuing);
-        shown.observer = embedded.as_ref().map(Embedded::observer);
+        shown.observer = embedded.as_ref().map(|embedded| Arc::clone(&embedded.observer));
         shown.webhooks = settings.flags.role.serves_api().then(|| Arc::clone(&webhook_metrics));
     });
     let default_keyspace = issuing.as_ref().and_then(|issuing| issuing.mintings.first().cloned());
@@ -142,7 +140,7 @@ async fn serve(settings: Settings, listeners: Listeners, shutdown: CancellationT
     };
     let assembled = parts.assemble(&settings, polled, &resources);
     let (listeners, sources) = ((listeners.public, listeners.grpc), (databases, spool, embedded));
-    let mut running = Running::start(&settings, assembled, listeners, sources, (liveness, &supervisor));
+    let mut running = Running::start(&settings, assembled, listeners, sources, &supervisor);
     tracing::info!(public_url = settings.public_url, admin = %settings.flags.admin_listen, "serving");
     greet(
         greeting(&settings.public_url, new_key.as_deref()),
@@ -150,7 +148,7 @@ async fn serve(settings: Settings, listeners: Listeners, shutdown: CancellationT
     );
     let ready_by = started + longest_wait(settings.flags.role, settings.flags.database.start_deadline);
     let ready = page.is_ready_after(wait_for_numbers(default_keyspace, ready_by));
-    let stopping = wait_for_end(ready, &mut running, &mut failures);
+    let stopping = wait_for_end(ready, &mut running, &supervisor);
     let lost = shutdown.run_until_cancelled(stopping).await.transpose()?;
     page.set_stopping();
     stop(running, drain_delay(lost.as_ref(), &settings.flags), traces).await?;
@@ -172,12 +170,12 @@ fn greeting(url: &str, new_key: Option<&str>) -> String {
 async fn wait_for_end(
     ready: impl Future<Output = Infallible>,
     running: &mut Running,
-    failures: &mut Failures,
+    supervisor: &TaskSupervisor,
 ) -> Result<StopReason, Error> {
     tokio::select! {
         never = ready => match never {},
         ended = &mut running.public => joined(ended).and(Err(io::Error::other("the listener ended").into())),
-        task = failures.first() => Err(Error::TaskFailed(task)),
+        task = supervisor.first_failure() => Err(Error::TaskFailed(task)),
         lost = running.assembled.closing.closed() => Ok(lost),
     }
 }

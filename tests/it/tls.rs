@@ -8,7 +8,7 @@ use std::{sync::Arc, time::Duration};
 use harness::{
     Authority, EtcdCluster, Issuer, Load, Pair, Postgres, Resolver, Scratch, SecretFolder, migrate, net, wait,
 };
-use tls::{ClientTls, TlsFiles, Verify};
+use tls::{Certificate, ClientTls, TlsFiles, Verify};
 use tokio::{net::TcpStream, time::sleep};
 
 const SOON: Duration = Duration::from_secs(30);
@@ -111,8 +111,9 @@ impl Servers {
         let files = TlsFiles { ca: file("ca.crt"), certificate: file("tls.crt"), key: file("tls.key") };
         let client = ClientTls::new(files, Verify::Full).unwrap();
         let stream = TcpStream::connect(self.issuers[issuer].listen()).await.unwrap();
-        let connected = client.connect(&net::address().to_string(), stream).await;
-        connected.ok().map(|stream| tls::peer(&stream).unwrap().serial)
+        let connected = client.connect(&net::address().to_string(), stream).await.ok()?;
+        let shown = connected.get_ref().get_ref().1.peer_certificates().unwrap();
+        Some(Certificate::read(&shown[0]).serial)
     }
 
     /// Stops and starts all issuers, one after the other, so that all connections are new.

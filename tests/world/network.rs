@@ -47,7 +47,7 @@ impl Network {
                 }
             }
         });
-        Dialer::over(connections)
+        Dialer(connections)
     }
 }
 

@@ -145,7 +145,7 @@ impl Parts<'_> {
         let Self { common, store, trouble, mint, owner, mintings, client, metrics, supply_metrics, closing } =
             self;
         // The checks detect a failed task: after a panic it mints and answers no more.
-        let (supervisor, _) = TaskSupervisor::new();
+        let supervisor = TaskSupervisor::default();
         let sizes = LookupSizes {
             cache_bytes: 1 << 20,
             replica_lag: common.replica_lag,

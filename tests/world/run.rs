@@ -266,12 +266,12 @@ impl World {
     pub(super) async fn elect(&mut self) -> Result<(), Failure> {
         let shared = Arc::clone(self.shared());
         let recorder = Recorder::new();
-        let (supervisor, _) = TaskSupervisor::new();
+        let supervisor = TaskSupervisor::default();
         let epoch = shared.ledger.elect();
         let ledger: Arc<dyn issuer::ledger::Ledger> = Arc::clone(&shared.ledger) as _;
         let served = Embedded::serve(ledger, epoch, self.limits, &recorder, &supervisor).await;
         let issuer = served.map_err(no_world)?;
-        shared.common.network.lead(Some(issuer.dialer()));
+        shared.common.network.lead(Some(issuer.dialer.clone()));
         // The last leader does not know yet that it is deposed.
         if let Some(last) = self.issuer.replace(issuer) {
             tokio::spawn(last.stop());

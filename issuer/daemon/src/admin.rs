@@ -8,7 +8,7 @@ use http_body_util::Full;
 use hyper::{
     Method, Request, Response, StatusCode,
     body::{Bytes, Incoming},
-    header::{ALLOW, CONTENT_TYPE},
+    header::{ALLOW, CONTENT_TYPE, HeaderValue},
     server::conn::http1,
     service::service_fn,
 };
@@ -16,12 +16,11 @@ use hyper_util::rt::TokioIo;
 use limits::{Connections, ListenerLimits, TimedStream, budgets::ADMIN_CONNECTIONS};
 use tokio::{
     net::{TcpListener, TcpStream},
-    sync::watch,
     time::interval,
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::{Liveness, Recorder, process::Process};
+use crate::{Recorder, TaskSupervisor, process};
 
 /// Interval at which histogram samples are folded into buckets.
 const UPKEEP: Duration = Duration::from_secs(5);
@@ -36,10 +35,10 @@ pub struct Admin {
     pub daemon: &'static str,
     /// The recorder behind `/metrics`.
     pub recorder: Recorder,
-    /// The readiness behind `/readyz`: whether the daemon accepts traffic.
-    pub ready: watch::Receiver<bool>,
-    /// The threads behind `/livez`.
-    pub liveness: Liveness,
+    /// Returns what `/readyz` says: whether the daemon accepts traffic.
+    pub ready: Arc<dyn Fn() -> bool + Send + Sync>,
+    /// The tasks and threads behind `/livez`.
+    pub supervisor: TaskSupervisor,
     /// Runs before each rendering of the metrics page.
     pub refresh: Refresh,
 }
@@ -51,25 +50,25 @@ impl Admin {
         let connections = Arc::new(Connections::new("admin", ListenerLimits::http(ADMIN_CONNECTIONS, 0)));
         let _timeouts = connections.enforce_timeouts();
         let mut upkeep = interval(UPKEEP);
-        let process = Process::new(&self.recorder, self.daemon);
+        process::describe(&self.recorder, self.daemon);
         loop {
             tokio::select! {
                 () = shutdown.cancelled() => return,
                 _ = upkeep.tick() => self.recorder.upkeep(),
                 (socket, open) = connections.accept(&listener) => {
                     let stream = TimedStream::of_socket(socket, open);
-                    tokio::spawn(self.clone().serve_connection(process.clone(), stream));
+                    tokio::spawn(self.clone().serve_connection(stream));
                 }
             }
         }
     }
 
-    async fn serve_connection(self, process: Process, stream: TimedStream<TcpStream>) {
+    async fn serve_connection(self, stream: TimedStream<TcpStream>) {
         let connection = stream.connection().clone();
         let service = service_fn(move |request| {
-            let (admin, process, serving) = (self.clone(), process.clone(), connection.mark_serving());
+            let (admin, serving) = (self.clone(), connection.mark_serving());
             async move {
-                let answer = admin.answer(&process, &request).await;
+                let answer = admin.answer(&request).await;
                 drop(serving);
                 Ok::<_, Infallible>(answer)
             }
@@ -83,22 +82,22 @@ impl Admin {
         }
     }
 
-    async fn answer(&self, process: &Process, request: &Request<Incoming>) -> Response<Full<Bytes>> {
+    async fn answer(&self, request: &Request<Incoming>) -> Response<Full<Bytes>> {
         if !matches!(*request.method(), Method::GET | Method::HEAD) {
             let mut answer = text(StatusCode::METHOD_NOT_ALLOWED, "expected GET or HEAD\n");
-            answer.headers_mut().insert(ALLOW, hyper::header::HeaderValue::from_static("GET, HEAD"));
+            answer.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
             return answer;
         }
         match request.uri().path() {
-            "/livez" => match self.liveness.stuck() {
+            "/livez" => match self.supervisor.stuck() {
                 stuck if stuck.is_empty() => text(StatusCode::OK, "alive\n"),
                 stuck => text(StatusCode::SERVICE_UNAVAILABLE, format!("stuck: {}\n", stuck.join(", "))),
             },
-            "/readyz" if *self.ready.borrow() => text(StatusCode::OK, "ready\n"),
+            "/readyz" if (self.ready)() => text(StatusCode::OK, "ready\n"),
             "/readyz" => text(StatusCode::SERVICE_UNAVAILABLE, "not ready: starting, or stopping\n"),
             "/metrics" => {
                 (self.refresh)().await;
-                process.look();
+                process::show(&self.recorder, self.daemon);
                 text(StatusCode::OK, self.recorder.render())
             }
             _ => text(StatusCode::NOT_FOUND, "expected /metrics, /livez or /readyz\n"),
@@ -109,7 +108,7 @@ impl Admin {
 fn text(status: StatusCode, body: impl Into<Bytes>) -> Response<Full<Bytes>> {
     let mut answer = Response::new(Full::new(body.into()));
     *answer.status_mut() = status;
-    let kind = hyper::header::HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+    let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
     answer.headers_mut().insert(CONTENT_TYPE, kind);
     answer
 }

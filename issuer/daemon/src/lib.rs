@@ -4,7 +4,6 @@ mod admin;
 mod channel;
 mod contact;
 mod exit;
-mod liveness;
 mod log_queue;
 mod logs;
 mod names;
@@ -24,13 +23,12 @@ pub use admin::{Admin, Refresh};
 pub use channel::{Stream, channel, connect, is_local, reasons};
 pub use contact::Contact;
 pub use exit::{Exit, parse};
-pub use liveness::{Beats, Liveness};
 pub use logs::{LogFormat, greet, print};
 pub use names::{nearest, unknown_variables, variables};
 pub use recorder::{DURATION_BUCKETS, Page, Recorder};
 pub use settings::Setting;
 pub use share::Share;
-pub use task_supervisor::{Failures, TaskSupervisor};
+pub use task_supervisor::{Beats, TaskSupervisor};
 
 /// Spawns a task that cancels the token at SIGTERM or SIGINT.
 pub fn cancel_on_signals(token: CancellationToken) -> std::io::Result<()> {

@@ -3,11 +3,8 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use metrics::{
-    Counter, Gauge, Histogram, counter, describe_counter, describe_gauge, describe_histogram, gauge,
-    histogram,
-};
-use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
+use metrics::{Counter, Gauge, Histogram, counter, gauge, histogram};
+use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusRecorder};
 
 /// Bucket bounds, in seconds, of every duration histogram in both daemons: from an answer out of
 /// memory to a slow failover.
@@ -22,11 +19,10 @@ const UNKNOWN: &str = " NaN\n";
 /// Writes a part of the metrics page, for what the recorder would count too slowly.
 pub type Page = Arc<dyn Fn(&mut String) + Send + Sync>;
 
-/// A metrics recorder with the handle that renders its page; cheap to clone.
+/// A metrics recorder, which renders its page; cheap to clone.
 #[derive(Clone)]
 pub struct Recorder {
     recorder: Arc<PrometheusRecorder>,
-    page: PrometheusHandle,
     more: Arc<Mutex<Vec<Page>>>,
 }
 
@@ -42,9 +38,7 @@ impl Recorder {
     pub fn new() -> Self {
         let builder = PrometheusBuilder::new();
         let builder = builder.set_buckets(DURATION_BUCKETS).expect("the list of buckets is not empty");
-        let recorder = builder.build_recorder();
-        let page = recorder.handle();
-        Self { recorder: Arc::new(recorder), page, more: Arc::default() }
+        Self { recorder: Arc::new(builder.build_recorder()), more: Arc::default() }
     }
 
     /// Runs `register` with this recorder as the target of the `metrics` macros.
@@ -54,32 +48,23 @@ impl Recorder {
 
     /// Describes a counter without labels, and returns its handle.
     pub fn counter(&self, name: &'static str, help: &'static str) -> Counter {
-        self.with(|| {
-            describe_counter!(name, help);
-            counter!(name)
-        })
+        self.with(|| counter!(description: help, name))
     }
 
     /// Describes a gauge without labels, and returns its handle.
     pub fn gauge(&self, name: &'static str, help: &'static str) -> Gauge {
-        self.with(|| {
-            describe_gauge!(name, help);
-            gauge!(name)
-        })
+        self.with(|| gauge!(description: help, name))
     }
 
     /// Describes a histogram without labels, and returns its handle.
     pub fn histogram(&self, name: &'static str, help: &'static str) -> Histogram {
-        self.with(|| {
-            describe_histogram!(name, help);
-            histogram!(name)
-        })
+        self.with(|| histogram!(description: help, name))
     }
 
     /// Renders the metrics page in Prometheus' text format. A gauge that is NaN, because its value
     /// is not known here, is left out: in a sum over pods it would make everything NaN.
     pub fn render(&self) -> String {
-        let mut page = self.page.render();
+        let mut page = self.recorder.handle().render();
         for more in self.pages().iter() {
             more(&mut page);
         }
@@ -100,7 +85,7 @@ impl Recorder {
 
     /// Folds histogram samples into buckets, which else accumulate without bound (metrics #467).
     pub fn upkeep(&self) {
-        self.page.run_upkeep();
+        self.recorder.handle().run_upkeep();
     }
 }
 

@@ -3,24 +3,18 @@
 use std::str::FromStr;
 
 /// The share of requests to which something applies, from 0 to 1.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Share {
-    /// Of 2³² − 1.
-    threshold: u32,
-}
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Share(f64);
 
 impl Share {
     /// No request at all.
-    pub const NONE: Self = Self { threshold: 0 };
+    pub const NONE: Self = Self(0.0);
 
     /// Draws whether the next request belongs to the share.
     #[inline]
     pub fn takes_next(self) -> bool {
-        match self.threshold {
-            0 => false,
-            u32::MAX => true,
-            threshold => getrandom::u32().is_ok_and(|drawn| drawn < threshold),
-        }
+        const NUMBERS: f64 = 4_294_967_296.0;
+        self.0 > 0.0 && getrandom::u32().is_ok_and(|drawn| f64::from(drawn) < self.0 * NUMBERS)
     }
 }
 
@@ -29,11 +23,7 @@ impl FromStr for Share {
 
     fn from_str(text: &str) -> Result<Self, &'static str> {
         let share = text.parse::<f64>().ok().filter(|share| (0.0..=1.0).contains(share));
-        let share = share.ok_or("expected a number from 0 to 1, such as 0.01")?;
-        // The product is between zero and the largest number, so nothing is cut off.
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "in range")]
-        let threshold = (share * f64::from(u32::MAX)).ceil() as u32;
-        Ok(Self { threshold })
+        share.map(Self).ok_or("expected a number from 0 to 1, such as 0.01")
     }
 }
 

@@ -37,7 +37,7 @@ const PING_BYTES: usize = 17;
 /// Between requests: no byte of the next one has arrived.
 const IDLE: u8 = 0;
 /// Between requests: a part of a head has arrived.
-const HEAD: u8 = 1;
+pub(crate) const HEAD: u8 = 1;
 /// Before the first request: in a handshake, whose bytes say nothing of a request. It is that of
 /// TLS, or the first bytes by which a client shows that it speaks HTTP/2.
 const HANDSHAKE: u8 = 2;
@@ -166,7 +166,7 @@ impl Connection {
     }
 
     #[inline]
-    fn note(&self, between_requests: u8) {
+    pub(crate) fn note(&self, between_requests: u8) {
         self.0.between_requests.store(between_requests, Ordering::Relaxed);
         self.touch();
     }
@@ -204,7 +204,7 @@ impl Connection {
         none(&self.0.unanswered) && none(&self.0.answering) && !self.0.is_multiplexed.load(Ordering::Relaxed)
     }
 
-    fn mark_used(&self) {
+    pub(crate) fn mark_used(&self) {
         self.0.is_used.store(true, Ordering::Relaxed);
     }
 
@@ -259,17 +259,6 @@ impl Connection {
         self.note(IDLE);
     }
 
-    /// Marks a client that has shown that it speaks HTTP/2.
-    pub(crate) fn mark_greeted(&self) {
-        self.mark_shaken(true);
-        self.mark_used();
-    }
-
-    /// Marks a request of which the beginning has arrived.
-    pub(crate) fn mark_head(&self) {
-        self.note(HEAD);
-    }
-
     /// Marks a request that was answered as soon as it was read.
     pub fn mark_answered(&self) {
         self.mark_used();
@@ -299,7 +288,11 @@ pub async fn from_client<T>(piece: impl Future<Output = T>) -> T {
     poll_fn(|cx| {
         let polled = piece.as_mut().poll(cx);
         if polled.is_pending() && owed.is_none() {
-            owed = CURRENT.try_with(BodyWait::begin).ok();
+            let begin = |connection: &Connection| {
+                connection.0.owing.fetch_add(1, Ordering::Relaxed);
+                BodyWait(connection.clone())
+            };
+            owed = CURRENT.try_with(begin).ok();
         }
         polled
     })
@@ -308,13 +301,6 @@ pub async fn from_client<T>(piece: impl Future<Output = T>) -> T {
 
 /// A guard for the wait for a piece of a body; the wait ends when it is dropped.
 struct BodyWait(Connection);
-
-impl BodyWait {
-    fn begin(connection: &Connection) -> Self {
-        connection.0.owing.fetch_add(1, Ordering::Relaxed);
-        Self(connection.clone())
-    }
-}
 
 impl Drop for BodyWait {
     fn drop(&mut self) {

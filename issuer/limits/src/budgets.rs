@@ -42,13 +42,10 @@ use crate::{
 
 /// The maximum number of public connections, if the system grants as many descriptors.
 const CONNECTIONS_MAX: usize = 16_384;
-/// The maximum number of connections to the links API over gRPC.
 const GRPC_CONNECTIONS_MAX: usize = 1_024;
-/// The same of the issuer.
 const ISSUER_CONNECTIONS_MAX: usize = 4_096;
 /// The maximum number of connections to the admin listener; a probe and a scraper need a handful.
 pub const ADMIN_CONNECTIONS: usize = 32;
-/// The maximum default number of public connections per client.
 const PER_CLIENT_MAX: usize = 1_024;
 /// The memory of a connection to the public listener at worst: a head and waiting answers, of 16
 /// KiB each. Bodies and long answers have budgets of their own.
@@ -75,7 +72,6 @@ const BODIES_OF_CLIENT: u64 = 16 << 10;
 const CALLS: (u64, u64) = (8_192, 4_096);
 /// The maximum numbers of bulk calls in progress, of the process and of one key.
 pub const BULK_CALLS: (u64, u64) = (12, 4);
-/// The maximum numbers of long lists in progress, of the process and of one key.
 const LISTS: (u64, u64) = (16, 4);
 /// The length in bytes above which an answer counts until the client has read it.
 const LONG_ANSWER: u64 = 16 * 1024;
@@ -187,22 +183,17 @@ impl Budgets {
         }
     }
 
-    /// Reserves room for an answer of this length until its client has read it. A short answer
-    /// needs none. One that is longer than the account's share reserves the share: it would
-    /// otherwise always be refused.
-    pub fn room_for(&self, account: Account, bytes: u64) -> Result<Option<Held>, ExceededShare> {
-        if bytes <= LONG_ANSWER {
-            return Ok(None);
-        }
-        self.answers.take(account, bytes.min(self.answers.shares.own(account))).map(Some)
-    }
-
-    /// Extends a reservation for an answer that turned out to be longer.
+    /// Reserves room for an answer of this length until its client has read it, or extends what is
+    /// held for it. A short answer needs none. One that is longer than the account's share reserves
+    /// the share: it would otherwise always be refused.
     pub fn widen(&self, held: &mut Option<Held>, account: Account, bytes: u64) -> Result<(), ExceededShare> {
+        let most = bytes.min(self.answers.shares.own(account));
         match held {
-            Some(held) => held.grow_to(bytes.min(held.share())),
-            None => self.room_for(account, bytes).map(|room| *held = room),
+            Some(held) => held.grow_to(most)?,
+            None if bytes <= LONG_ANSWER => {}
+            None => *held = Some(self.answers.take(account, most)?),
         }
+        Ok(())
     }
 }
 

@@ -94,11 +94,12 @@ pub struct Connections {
     /// For the log.
     name: &'static str,
     pub(crate) limits: ListenerLimits,
-    /// Whether a peer has no share of its own, as a proxy for many clients has none.
-    is_exempt: Box<dyn Fn(IpAddr) -> bool + Send + Sync>,
+    /// Whether a peer is exempt from the limits for each client, as a proxy for many clients is.
+    pub is_exempt: Box<dyn Fn(IpAddr) -> bool + Send + Sync>,
     /// The rates of handshakes if connections begin with one: of each client, and of all.
     handshakes: Option<(Rate, Rate)>,
-    refused: Counter,
+    /// Counts refused connections.
+    pub refused: Counter,
     clock: Arc<Clock>,
     /// One permit for each descriptor that connections may have.
     descriptors: Arc<Semaphore>,
@@ -140,25 +141,11 @@ impl Connections {
         }
     }
 
-    /// Exempts peers from the limits for each client; the limit in total still applies.
-    #[must_use]
-    pub fn exempting(mut self, is_exempt: impl Fn(IpAddr) -> bool + Send + Sync + 'static) -> Self {
-        self.is_exempt = Box::new(is_exempt);
-        self
-    }
-
     /// Limits the handshakes of each client and of all, if connections begin with one.
     #[must_use]
     pub fn with_handshakes(mut self, has_tls: bool) -> Self {
         self.handshakes =
             has_tls.then(|| (Rate::new(HANDSHAKES_PER_MINUTE), Rate::new(self.limits.handshakes)));
-        self
-    }
-
-    /// Counts refused connections.
-    #[must_use]
-    pub fn counting(mut self, refused: Counter) -> Self {
-        self.refused = refused;
         self
     }
 

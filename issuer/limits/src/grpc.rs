@@ -78,7 +78,7 @@ pub fn incoming(
 
 /// Wraps a connection on which its client has to greet next.
 fn stream_of(socket: GrpcSocket, open: OpenConnection) -> GrpcStream {
-    let mut stream = TimedStream::with_reset(socket, open, |socket| {
+    let mut stream = TimedStream::new(socket, open, |socket| {
         let socket = match socket {
             Either::Left(socket) => socket,
             Either::Right(stream) => stream.get_ref().0,

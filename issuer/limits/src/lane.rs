@@ -8,16 +8,13 @@ use crate::{Account, Pool};
 
 /// A bounded number of places in which callers wait until a spent rate has recovered.
 pub struct Lane {
-    places: Arc<Pool>,
-    patience: Duration,
+    /// The places.
+    pub places: Arc<Pool>,
+    /// How long a caller may hold one.
+    pub patience: Duration,
 }
 
 impl Lane {
-    /// Creates a lane with these places. `patience` is how long a caller may hold one.
-    pub fn new(places: Arc<Pool>, patience: Duration) -> Self {
-        Self { places, patience }
-    }
-
     /// Spends from a rate, at once or as soon as it has recovered. Fails with the time until the
     /// rate recovers if that exceeds the lane's patience, or if all places are taken.
     pub async fn pass<T>(
@@ -53,7 +50,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn who_has_spent_a_rate_waits_for_it_and_few_wait_at_a_time() {
-        let lane = Arc::new(Lane::new(Pool::of_clients((8, 1)), PATIENCE));
+        let lane = Arc::new(Lane { places: Pool::of_clients((8, 1)), patience: PATIENCE });
         let one = Account::client([192, 0, 2, 1].into());
         let begun = Instant::now();
         let grown = begun + Duration::from_secs(6);

@@ -11,12 +11,11 @@ use tokio::{
     net::TcpStream,
 };
 
-use crate::{Connection, OpenConnection};
+use crate::{Connection, OpenConnection, activity::HEAD};
 
 /// A stream whose reads and writes are recorded, and fail once its connection is closed.
 pub struct TimedStream<S> {
     pub(crate) stream: S,
-    /// Keeps the stream from sending what its client does not take.
     reset: fn(&S),
     is_blocked: bool,
     /// Bytes that are read before those of the stream.
@@ -31,17 +30,13 @@ pub struct TimedStream<S> {
 impl TimedStream<TcpStream> {
     /// Wraps the socket of a connection.
     pub fn of_socket(stream: TcpStream, open: OpenConnection) -> Self {
-        Self::with_reset(stream, open, |stream| drop(stream.set_zero_linger()))
+        Self::new(stream, open, |stream| drop(stream.set_zero_linger()))
     }
 }
 
 impl<S> TimedStream<S> {
-    /// Wraps the stream of a connection.
-    pub fn new(stream: S, open: OpenConnection) -> Self {
-        Self::with_reset(stream, open, |_| ())
-    }
-
-    pub(crate) fn with_reset(stream: S, open: OpenConnection, reset: fn(&S)) -> Self {
+    /// Wraps the stream of a connection. `reset` keeps it from sending what its client does not take.
+    pub fn new(stream: S, open: OpenConnection, reset: fn(&S)) -> Self {
         Self { stream, reset, is_blocked: false, unread: Vec::new(), greeting: 0, open }
     }
 
@@ -59,7 +54,7 @@ impl<S> TimedStream<S> {
     /// Puts back bytes that the next reader needs: the beginning of a request.
     pub fn unread(&mut self, bytes: Vec<u8>) {
         if !bytes.is_empty() {
-            self.connection().mark_head();
+            self.connection().note(HEAD);
         }
         self.unread = bytes;
     }
@@ -68,7 +63,8 @@ impl<S> TimedStream<S> {
         if self.greeting > 0 {
             self.greeting = self.greeting.saturating_sub(count);
             if self.greeting == 0 {
-                self.connection().mark_greeted();
+                self.connection().mark_shaken(true);
+                self.connection().mark_used();
             }
         }
         self.connection().note_read(count);

@@ -8,7 +8,7 @@ mod invalid;
 mod names;
 mod tokens;
 
-pub use block::{Block, Span, SpanError};
+pub use block::{Block, Span};
 pub use invalid::Invalid;
 pub use names::{HolderId, Instance, LedgerId, Namespace, StoreEpoch};
 pub use tokens::{Batch, Epoch, Generation, Incarnation, Mark, Millis, Revision, Seq, Ticket};

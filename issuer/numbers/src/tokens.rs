@@ -18,7 +18,6 @@ macro_rules! token {
             /// # Panics
             /// Panics if the counter is `u64::MAX`: at a million steps a second that is 584,000
             /// years away.
-            #[must_use]
             pub fn next(self) -> Self {
                 Self(self.0.checked_add(1).expect("a counter that steps by one cannot reach u64::MAX"))
             }

@@ -6,7 +6,7 @@ use clap::Args;
 use daemon::is_local;
 use tls::{ClientTls, HTTP2, ServerTls, TlsError, TlsFiles, Verify};
 
-use super::{Config, wrong};
+use super::Config;
 use crate::Error;
 
 /// Flags for TLS of the server.
@@ -71,7 +71,7 @@ impl TlsArgs {
         if self.tls_cert.is_some() != advertised.starts_with("https://") && config.advertise.is_some() {
             let expected = if self.tls_cert.is_some() { "https:// because of --tls-cert" } else { "http://" };
             let reason = format!("expected an address that starts with {expected}");
-            return wrong("--advertise", advertised, &reason);
+            return Err(Error::config("--advertise", advertised, reason));
         }
         if self.insecure {
             return Ok(());
@@ -79,10 +79,12 @@ impl TlsArgs {
         if !config.listen.ip().is_loopback() && self.tls_client_ca.is_none() {
             let reason =
                 "beyond this machine expected --tls-cert, --tls-key and --tls-client-ca, or --insecure";
-            return wrong("--listen", config.listen.to_string(), reason);
+            return Err(Error::config("--listen", config.listen, reason));
         }
         match config.etcd.iter().find(|url| !url.starts_with("https://") && !is_local(url)) {
-            Some(url) => wrong("--etcd", url.clone(), "beyond this machine expected https://, or --insecure"),
+            Some(url) => {
+                Err(Error::config("--etcd", url, "beyond this machine expected https://, or --insecure"))
+            }
             None => Ok(()),
         }
     }
@@ -129,5 +131,5 @@ fn client(urls: &[String], files: TlsFiles, flags: [&'static str; 3]) -> Result<
 }
 
 fn of_file(flags: [&'static str; 3], error: TlsError) -> Error {
-    Error::Config { flag: error.flag(flags), value: error.path.display().to_string(), reason: error.reason }
+    Error::config(error.flag(flags), error.path.display(), error.reason)
 }

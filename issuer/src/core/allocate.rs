@@ -54,7 +54,10 @@ pub(super) fn allocate(
         return Err(Refusal::Seq { expected, got: asked.seq });
     }
     if record.open.len() >= leader.limits.open_blocks {
-        return Err(Refusal::TooManyBlocks { holder: asked.holder.clone(), blocks: record.open.len() });
+        let (holder, blocks) = (asked.holder, record.open.len());
+        return Err(Refusal::TooMany(format!(
+            "holder {holder:?} has {blocks} open blocks, which is the limit: return some first"
+        )));
     }
     let incarnation = record.incarnation;
     // Its codes are published before their rows exist, so its numbers must surely be unused.
@@ -181,6 +184,6 @@ fn hand_over(
     let open = OpenBlock { block: block.clone(), store: asked.store, contested: leaked.is_some() };
     let entry = Entry { holder: asked.holder.clone(), seq: asked.seq, epoch: leader.epoch, leaked, open };
     leader.starving.remove(&(block.namespace.clone(), entry.holder.clone()));
-    leader.state.allocate(&leader.limits, entry);
+    leader.state.allocate(entry);
     Answer::Allocated { block, is_repeated: false, is_reclaimed, epoch: leader.epoch, leaked, store }
 }

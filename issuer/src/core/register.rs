@@ -17,12 +17,7 @@ pub(super) struct Start<'a> {
 }
 
 /// Registers a start. A repeated call gets the same incarnation, and leaks nothing.
-pub(super) fn register(
-    leader: &mut LeaderState,
-    now: Millis,
-    start: Start<'_>,
-    head_changed: &mut bool,
-) -> Result<Answer, Refusal> {
+pub(super) fn register(leader: &mut LeaderState, now: Millis, start: Start<'_>) -> Result<Answer, Refusal> {
     let Start { holder, instance, namespaces, reserved } = start;
     if !leader.state.holders.contains_key(holder) && leader.state.holders.len() >= leader.limits.holders {
         leader.forget_one(now);
@@ -30,24 +25,22 @@ pub(super) fn register(
     check_room(leader, holder, namespaces)?;
     if leader.state.head.ledger.is_none() {
         leader.state.head.ledger = LedgerId::new(format!("{holder}.{instance}")).ok();
-        *head_changed = true;
+        leader.state.head_changed = true;
     }
     for (namespace, capacity) in namespaces {
-        *head_changed |= admit_namespace(leader, now, namespace, *capacity);
+        admit_namespace(leader, now, namespace, *capacity);
     }
     let known = leader.state.holders.get(holder);
     if let Some(record) = known.filter(|record| record.instance == instance) {
         // Answered only after a commit. A deposed leader that does not know it yet would report an
         // old seq, and the holder would get the block of a later seq a second time.
-        *head_changed |= leader.limits.guards(Guard::RegisterCommit);
+        leader.state.head_changed |= leader.limits.guards(Guard::RegisterCommit);
         return Ok(answer(leader, record.incarnation, record.last_seq));
     }
     let incarnation = known.map_or(Incarnation(1), |record| record.incarnation.next());
-    let unsaved = known.and_then(|record| record.unsaved);
     leak_open_blocks(leader, now, holder);
     let record = HolderRecord {
         as_of: Batch(0),
-        unsaved,
         incarnation,
         instance,
         reserved,
@@ -85,16 +78,16 @@ fn check_room(
     }
     let new = namespaces.iter().filter(|(namespace, _)| !known.contains_key(namespace)).count();
     if known.len() + new > leader.limits.namespaces {
-        return Err(Refusal::TooMany { what: "namespaces", limit: leader.limits.namespaces });
+        return Err(Refusal::TooMany(format!("namespaces: at most {}", leader.limits.namespaces)));
     }
     if !leader.state.holders.contains_key(holder) && leader.state.holders.len() >= leader.limits.holders {
-        return Err(Refusal::TooMany { what: "holders", limit: leader.limits.holders });
+        return Err(Refusal::TooMany(format!("holders: at most {}", leader.limits.holders)));
     }
     Ok(())
 }
 
-/// Creates a namespace or raises its capacity, and returns whether `head` changed.
-fn admit_namespace(leader: &mut LeaderState, now: Millis, namespace: &Namespace, capacity: u64) -> bool {
+/// Creates a namespace or raises its capacity.
+fn admit_namespace(leader: &mut LeaderState, now: Millis, namespace: &Namespace, capacity: u64) {
     let Some(record) = leader.state.head.namespaces.get_mut(namespace) else {
         let record = NamespaceRecord {
             capacity,
@@ -104,13 +97,12 @@ fn admit_namespace(leader: &mut LeaderState, now: Millis, namespace: &Namespace,
             account: Account::default(),
         };
         leader.state.head.namespaces.insert(namespace.clone(), record);
-        return true;
+        leader.state.head_changed = true;
+        return;
     };
-    let raises = capacity > record.capacity || !leader.limits.guards(Guard::Capacity);
-    if !raises {
-        return false;
+    if capacity > record.capacity || !leader.limits.guards(Guard::Capacity) {
+        record.capacity = capacity;
+        ceiling::lift(leader, now, namespace);
+        leader.state.head_changed = true;
     }
-    record.capacity = capacity;
-    ceiling::lift(leader, now, namespace);
-    true
 }

@@ -292,20 +292,7 @@ pub enum Refusal {
         /// Maximum time until the ceiling is lifted, in milliseconds.
         wait_ms: u64,
     },
-    /// The holder has the maximum number of open blocks.
-    #[error("holder {holder:?} has {blocks} open blocks, which is the limit: return some first")]
-    TooManyBlocks {
-        /// The holder.
-        holder: HolderId,
-        /// Number of its open blocks.
-        blocks: usize,
-    },
-    /// The limit on namespaces or holders is reached.
-    #[error("{what}: at most {limit}")]
-    TooMany {
-        /// Name of the limited quantity.
-        what: &'static str,
-        /// Maximum number.
-        limit: usize,
-    },
+    /// The limit on namespaces, on holders, or on open blocks of a holder is reached.
+    #[error("{0}")]
+    TooMany(String),
 }

@@ -12,14 +12,13 @@ pub(super) fn return_blocks(
     leader: &mut LeaderState,
     holder: &HolderId,
     blocks: Vec<Returned>,
-    head_changed: &mut bool,
 ) -> Result<Answer, Refusal> {
     let mut closed = 0;
     for returned in blocks {
         // Only an open block counts, so that a late, repeated or confused call moves nothing.
         let Some(open) = close(leader, holder, &returned.block) else { continue };
         if let Some(end) = returned.registered_end {
-            raise_watermark(leader, &returned.block.namespace, end, head_changed);
+            raise_watermark(leader, &returned.block.namespace, end);
         }
         settle(leader, open, returned);
         closed += 1;
@@ -31,7 +30,7 @@ pub(super) fn return_blocks(
 /// ledger never allocated: the ledger was restored from an old copy.
 ///
 /// The numbers in between are burned, since the history that could tell more is lost.
-fn raise_watermark(leader: &mut LeaderState, namespace: &Namespace, end: u64, head_changed: &mut bool) {
+fn raise_watermark(leader: &mut LeaderState, namespace: &Namespace, end: u64) {
     let Some(record) = leader.state.namespace_mut(namespace) else { return };
     let end = end.min(record.capacity);
     if let Some(lost) = end.checked_sub(record.high_watermark).filter(|lost| *lost > 0) {
@@ -40,7 +39,7 @@ fn raise_watermark(leader: &mut LeaderState, namespace: &Namespace, end: u64, he
         record.announced = record.announced.max(end);
         record.account.allocated += lost;
         record.account.burned += lost;
-        *head_changed = true;
+        leader.state.head_changed = true;
     }
 }
 

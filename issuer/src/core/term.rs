@@ -8,7 +8,6 @@ use super::{
     allocate::{self, BlockRequest},
     event::Effect,
     guard::Guard,
-    journal::ENTRIES_MAX,
     leader_state::{LeaderState, NumbersReport},
     leak::{BURNED_MAX, leak_open_blocks},
     limits::Limits,
@@ -182,17 +181,15 @@ impl Term {
     fn open_batch(&mut self, now: Millis, effects: &mut Vec<Effect>) {
         while self.in_flight.is_none() && !self.queue.is_empty() {
             let mut answers = Vec::new();
-            let mut head_changed = false;
             while let Some(work) = self.queue.front() {
                 // One write is `head` itself. The first piece of work always fits.
-                let is_full = self.leader.state.touched() + self.cost(work) >= MAX_TXN_WRITES
-                    || self.leader.state.entries.len() >= ENTRIES_MAX;
+                let is_full = self.leader.state.touched() + self.cost(work) >= MAX_TXN_WRITES;
                 if is_full && self.leader.state.touched() > 0 {
                     break;
                 }
                 match self.queue.pop_front().expect("`front` has just returned an element") {
                     Work::Call(ticket, request) => {
-                        answers.push((ticket, self.execute(now, request, &mut head_changed)));
+                        answers.push((ticket, self.execute(now, request)));
                     }
                     Work::Expire(holder) if self.leader.is_silent(now, &holder) => {
                         leak_open_blocks(&mut self.leader, now, &holder);
@@ -200,7 +197,7 @@ impl Term {
                     Work::Expire(_) => {}
                 }
             }
-            if head_changed || self.leader.state.touched() > 0 {
+            if self.leader.state.head_changed || self.leader.state.touched() > 0 {
                 self.commit(answers, effects);
             } else {
                 effects.extend(answers.into_iter().map(|(ticket, answer)| Effect::Answer(ticket, answer)));
@@ -215,13 +212,11 @@ impl Term {
             self.leader.state.head.namespaces.values().all(NamespaceRecord::is_sound),
             "I10 or the ceiling"
         );
-        let room = MAX_TXN_WRITES.saturating_sub(self.leader.state.touched() + 1);
-        self.leader.state.save_some(&self.leader.limits, room);
         let txn = Txn {
             epoch: self.leader.epoch,
             head: self.head,
             batch: self.leader.state.head.batch,
-            writes: self.leader.state.take_writes(&self.leader.limits).into(),
+            writes: self.leader.state.take_writes().into(),
         };
         effects.push(Effect::Commit { txn: txn.clone(), again: false });
         self.in_flight = Some(InFlight { txn, answers });
@@ -236,7 +231,7 @@ impl Term {
             Work::Expire(holder) => of_holder(holder),
             // One more holder may be forgotten to make room.
             Work::Call(_, Request::Register { holder, .. }) => 1 + of_holder(holder),
-            // The holder or the journal, the free part that was taken, the rest of it, and blocks
+            // The holder, the free part that was taken, the rest of it, and blocks
             // that are burned on the way.
             Work::Call(_, Request::Allocate { .. }) => 3 + 2 * BURNED_MAX,
             Work::Call(_, Request::Return { blocks, .. }) => {
@@ -246,12 +241,12 @@ impl Term {
         }
     }
 
-    fn execute(&mut self, now: Millis, request: Request, head_changed: &mut bool) -> Result<Answer, Refusal> {
+    fn execute(&mut self, now: Millis, request: Request) -> Result<Answer, Refusal> {
         match request {
             Request::Register { holder, instance, namespaces, reserved } => {
                 self.leader.heard.insert(holder.clone(), now);
                 let start = Start { holder: &holder, instance, namespaces: &namespaces, reserved };
-                register::register(&mut self.leader, now, start, head_changed)
+                register::register(&mut self.leader, now, start)
             }
             Request::Allocate { holder, incarnation, seq, namespace, wanted_len, store } => {
                 self.leader.hear(now, &holder, incarnation)?;
@@ -263,12 +258,12 @@ impl Term {
                 self.leader.hear_mark(mark);
                 // Answered only after a commit, which proves that this leader is not deposed: it
                 // would tell an old mark, and a database that was put back could pass for whole.
-                *head_changed |= mark > Mark(0);
+                self.leader.state.head_changed |= mark > Mark(0);
                 Ok(self.alive(now, holder, NumbersReport { last_seq, numbers: progress }))
             }
             Request::Return { holder, incarnation, blocks } => {
                 self.leader.hear(now, &holder, incarnation)?;
-                return_blocks::return_blocks(&mut self.leader, &holder, blocks, head_changed)
+                return_blocks::return_blocks(&mut self.leader, &holder, blocks)
             }
             Request::Status => Ok(Answer::Status(Box::new(status::report(&self.leader, now)))),
         }

@@ -28,7 +28,7 @@ pub struct Head {
     pub mark: Mark,
     /// All namespaces, by name.
     pub namespaces: BTreeMap<Namespace, NamespaceRecord>,
-    /// Latest allocations, until a journal or their holders' records contain them.
+    /// Allocations that their holders' records lack, which only the release before writes.
     pub recent: Vec<Entry>,
 }
 
@@ -91,11 +91,8 @@ impl Account {
 /// Persistent state of a holder.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct HolderRecord {
-    /// Batch that wrote this record. Allocations of later batches are in journals or in `head`.
+    /// Batch that wrote this record.
     pub as_of: Batch,
-    /// Oldest batch with a journal entry that the stored record lacks. Kept in memory only.
-    #[serde(skip)]
-    pub unsaved: Option<Batch>,
     /// Current incarnation.
     pub incarnation: Incarnation,
     /// Instance id of the start that registered the current incarnation.
@@ -210,7 +207,8 @@ pub struct Entry {
     pub open: OpenBlock,
 }
 
-/// The allocations of one batch, and those that `head` listed before it.
+/// The allocations of one batch, and those that `head` listed before it. Only the release before
+/// writes it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Journal {
     /// The batch that wrote it.

@@ -69,12 +69,12 @@ async fn answer(
     beat: KeepAliveRequest,
 ) -> Result<KeepAliveResponse, Status> {
     let supplies = beat.progress.iter().map(convert::supply_out).collect();
-    let request = convert::keep_alive(beat)?;
+    let request = convert::keep_alive(beat).map_err(convert::malformed)?;
     let holder = request.holder().cloned();
     match service.ask(client, request).await? {
         Answer::Alive { epoch, starving, scarce, mark } => {
             if let Some(holder) = holder {
-                service.observer.note_beat(holder, supplies);
+                service.observer.notes().supplies.insert(holder, supplies);
             }
             Ok(KeepAliveResponse {
                 epoch: epoch.0,

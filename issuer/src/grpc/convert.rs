@@ -1,9 +1,9 @@
 //! Conversion between messages and values. The core sees only what was validated here.
 
-use std::{error::Error, ops::RangeInclusive};
+use std::ops::RangeInclusive;
 
 use numbers::{
-    Block, Generation, HolderId, Incarnation, Instance, Mark, Namespace, Seq, Span, SpanError, StoreEpoch,
+    Block, Generation, HolderId, Incarnation, Instance, Invalid, Mark, Namespace, Seq, Span, StoreEpoch,
 };
 use proto::issuer::v1 as pb;
 use tonic::Status;
@@ -18,42 +18,33 @@ const NAMESPACES_MAX: usize = 64;
 /// Highest valid mark. Databases count in signed integers, and each must be able to pass it.
 const MARK_MAX: u64 = 1 << 62;
 
-pub(super) struct Malformed(String);
-
-impl<E: Error> From<E> for Malformed {
-    fn from(error: E) -> Self {
-        Self(error.to_string())
-    }
+/// Returns the status of a message that is not valid.
+pub(super) fn malformed(reason: Invalid) -> Status {
+    Status::invalid_argument(reason.to_string())
 }
 
-impl From<Malformed> for Status {
-    fn from(Malformed(reason): Malformed) -> Self {
-        Self::invalid_argument(reason)
-    }
-}
-
-fn within(field: &str, value: u64, range: RangeInclusive<u64>, expected: &str) -> Result<u64, Malformed> {
+fn within(field: &str, value: u64, range: RangeInclusive<u64>, expected: &str) -> Result<u64, Invalid> {
     let is_valid = range.contains(&value);
-    is_valid.then_some(value).ok_or_else(|| Malformed(format!("{field}: expected {expected}, got {value}")))
+    is_valid.then_some(value).ok_or_else(|| format!("{field}: expected {expected}, got {value}").into())
 }
 
 /// Checks an incarnation or a seq, from 1 to one less than the maximum: a next value exists.
-fn positive(field: &str, value: u64) -> Result<u64, Malformed> {
+fn positive(field: &str, value: u64) -> Result<u64, Invalid> {
     within(field, value, 1..=u64::MAX - 1, "at least 1 and below 2^64 - 1")
 }
 
-fn at_most(field: &str, count: usize, most: usize, what: &str) -> Result<(), Malformed> {
+fn at_most(field: &str, count: usize, most: usize, what: &str) -> Result<(), Invalid> {
     if count > most {
-        return Err(Malformed(format!("{field}: expected at most {most}{what}, got {count}")));
+        return Err(format!("{field}: expected at most {most}{what}, got {count}").into());
     }
     Ok(())
 }
 
-pub(super) fn register(message: pb::RegisterRequest) -> Result<Request, Malformed> {
+pub(super) fn register(message: pb::RegisterRequest) -> Result<Request, Invalid> {
     at_most("namespaces", message.namespaces.len(), NAMESPACES_MAX, "")?;
     let namespaces = message.namespaces.into_iter().map(|spec| {
         let capacity = within("namespaces.capacity", spec.capacity, 1..=Span::LIMIT, "1 to 2^48")?;
-        Ok::<_, Malformed>((Namespace::new(spec.name)?, capacity))
+        Ok::<_, Invalid>((Namespace::new(spec.name)?, capacity))
     });
     Ok(Request::Register {
         holder: HolderId::new(message.holder)?,
@@ -63,7 +54,7 @@ pub(super) fn register(message: pb::RegisterRequest) -> Result<Request, Malforme
     })
 }
 
-pub(super) fn allocate(message: pb::AllocateBlockRequest) -> Result<Request, Malformed> {
+pub(super) fn allocate(message: pb::AllocateBlockRequest) -> Result<Request, Invalid> {
     let wanted_len = within("wanted_len", message.wanted_len, 1..=Span::LIMIT, "1 to 2^48")?;
     Ok(Request::Allocate {
         holder: HolderId::new(message.holder)?,
@@ -75,11 +66,11 @@ pub(super) fn allocate(message: pb::AllocateBlockRequest) -> Result<Request, Mal
     })
 }
 
-pub(super) fn keep_alive(message: pb::KeepAliveRequest) -> Result<Request, Malformed> {
+pub(super) fn keep_alive(message: pb::KeepAliveRequest) -> Result<Request, Invalid> {
     at_most("progress", message.progress.len(), NAMESPACES_MAX, "")?;
     let progress = message.progress.into_iter().map(|progress| {
         let in_hand = within("progress.in_hand", progress.in_hand, 0..=Span::LIMIT, "at most 2^48")?;
-        Ok::<_, Malformed>((Namespace::new(progress.namespace)?, in_hand))
+        Ok::<_, Invalid>((Namespace::new(progress.namespace)?, in_hand))
     });
     Ok(Request::KeepAlive {
         holder: HolderId::new(message.holder)?,
@@ -90,33 +81,33 @@ pub(super) fn keep_alive(message: pb::KeepAliveRequest) -> Result<Request, Malfo
     })
 }
 
-pub(super) fn return_blocks(message: pb::ReturnBlocksRequest) -> Result<Request, Malformed> {
+pub(super) fn return_blocks(message: pb::ReturnBlocksRequest) -> Result<Request, Invalid> {
     at_most("blocks", message.blocks.len(), BLOCKS_MAX, "")?;
     let unused: usize = message.blocks.iter().map(|block| block.unused.len()).sum();
     at_most("blocks.unused", unused, UNUSED_MAX, " ranges in one call")?;
     Ok(Request::Return {
         holder: HolderId::new(message.holder)?,
         incarnation: Incarnation(positive("incarnation", message.incarnation)?),
-        blocks: message.blocks.into_iter().map(returned).collect::<Result<_, Malformed>>()?,
+        blocks: message.blocks.into_iter().map(returned).collect::<Result<_, Invalid>>()?,
     })
 }
 
-fn returned(message: pb::ReturnedBlock) -> Result<Returned, Malformed> {
-    let missing = || Malformed("blocks.block: expected a block, got none".to_owned());
-    let block = message.block.ok_or_else(missing)?;
+fn returned(message: pb::ReturnedBlock) -> Result<Returned, Invalid> {
+    let missing = Invalid::because("blocks.block: expected a block, got none");
+    let block = message.block.ok_or(missing)?;
     let unused = message.unused.iter().map(|range| Span::new(range.start, range.len));
     let returned = Returned {
         block: block_in(block)?,
         used: message.used,
         burned: message.burned,
-        unused: unused.collect::<Result<_, SpanError>>()?,
+        unused: unused.collect::<Result<_, Invalid>>()?,
         registered_end: (message.registered_end > 0).then_some(message.registered_end),
     };
     returned.check()?;
     Ok(returned)
 }
 
-fn block_in(message: pb::Block) -> Result<Block, Malformed> {
+fn block_in(message: pb::Block) -> Result<Block, Invalid> {
     Ok(Block {
         namespace: Namespace::new(message.namespace)?,
         span: Span::new(message.start, message.len)?,

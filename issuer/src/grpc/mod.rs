@@ -13,6 +13,7 @@ use tonic::{Request, Response, Status, Streaming};
 
 use crate::core::{Answer, Request as CoreRequest};
 use beats::Answers;
+use convert::malformed;
 pub use service::IssuerService;
 use service::mismatch;
 pub use status::{BUSY_KEY, EXHAUSTED_KEY, IN_OTHER_HANDS_KEY, LEADER_KEY};
@@ -23,7 +24,7 @@ type Reply<T> = Result<Response<T>, Status>;
 impl issuer_server::Issuer for IssuerService {
     async fn register(&self, request: Request<RegisterRequest>) -> Reply<RegisterResponse> {
         let (_, client, request) = request.into_parts();
-        match self.ask(&client, convert::register(request)?).await? {
+        match self.ask(&client, convert::register(request).map_err(malformed)?).await? {
             Answer::Registered { incarnation, epoch, last_seq, ledger, mark } => {
                 Ok(Response::new(RegisterResponse {
                     incarnation: incarnation.0,
@@ -40,10 +41,10 @@ impl issuer_server::Issuer for IssuerService {
 
     async fn allocate_block(&self, request: Request<AllocateBlockRequest>) -> Reply<AllocateBlockResponse> {
         let (_, client, request) = request.into_parts();
-        match self.ask(&client, convert::allocate(request)?).await? {
+        match self.ask(&client, convert::allocate(request).map_err(malformed)?).await? {
             Answer::Allocated { block, epoch, leaked, store, is_reclaimed, .. } => {
                 if is_reclaimed {
-                    self.observer.note_reclaimed(&block.namespace, block.span.len());
+                    self.observer.notes().note_reclaimed(&block.namespace, block.span.len());
                 }
                 Ok(Response::new(AllocateBlockResponse {
                     block: Some(convert::block_out(&block)),
@@ -68,7 +69,7 @@ impl issuer_server::Issuer for IssuerService {
 
     async fn return_blocks(&self, request: Request<ReturnBlocksRequest>) -> Reply<ReturnBlocksResponse> {
         let (_, client, request) = request.into_parts();
-        match self.ask(&client, convert::return_blocks(request)?).await? {
+        match self.ask(&client, convert::return_blocks(request).map_err(malformed)?).await? {
             Answer::Closed { blocks } => Ok(Response::new(ReturnBlocksResponse { closed: blocks })),
             _ => Err(mismatch()),
         }
@@ -78,7 +79,7 @@ impl issuer_server::Issuer for IssuerService {
         match self.ask(request.extensions(), CoreRequest::Status).await? {
             Answer::Status(report) => {
                 let answer = convert::status_out(&self.advertise, *report);
-                Ok(Response::new(self.observer.complete(answer)))
+                Ok(Response::new(self.observer.notes().complete(answer)))
             }
             _ => Err(mismatch()),
         }

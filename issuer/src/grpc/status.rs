@@ -28,8 +28,7 @@ pub(super) fn status_of(refusal: &Refusal) -> Status {
         | Refusal::CeilingReached { .. }
         | Refusal::Exhausted { .. }
         | Refusal::InOtherHands { .. }
-        | Refusal::TooManyBlocks { .. }
-        | Refusal::TooMany { .. } => Code::ResourceExhausted,
+        | Refusal::TooMany(_) => Code::ResourceExhausted,
     };
     let mut status = Status::new(code, refusal.to_string());
     let key = match refusal {

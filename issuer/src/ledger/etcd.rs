@@ -17,8 +17,10 @@ const PAGE: i64 = 500;
 pub struct EtcdLedger {
     client: Client,
     prefix: String,
-    leader_key: String,
-    deadline: Duration,
+    /// The key whose `create_revision` is the epoch.
+    pub(crate) leader_key: String,
+    /// Each call to etcd ends within it.
+    pub(crate) deadline: Duration,
 }
 
 impl EtcdLedger {

@@ -19,7 +19,7 @@ use async_trait::async_trait;
 
 pub use crate::core::{HeadRead, Key, MAX_TXN_WRITES, Record, Snapshot, Txn, TxnOutcome, Write};
 
-/// The reason why a ledger could not be opened or read.
+/// The reason why a ledger could not be opened or read, or etcd not be called.
 #[derive(Debug, thiserror::Error)]
 pub enum LedgerError {
     /// A key or value is not one that this version writes.
@@ -43,11 +43,14 @@ pub enum LedgerError {
     Damaged(String, #[source] serde_json::Error),
     /// A call to etcd failed.
     #[cfg(feature = "etcd")]
-    #[error("etcd did not answer")]
+    #[error("etcd")]
     Etcd(#[from] etcd_client::Error),
     /// etcd did not answer by the deadline.
-    #[error("the ledger did not answer in time")]
+    #[error("etcd did not answer in time")]
     TimedOut,
+    /// An answer of etcd lacks a part.
+    #[error("etcd answered without {0}")]
+    Incomplete(&'static str),
 }
 
 /// A store for the issuer's state: etcd, or a file.

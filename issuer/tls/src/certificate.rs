@@ -25,7 +25,7 @@ pub struct Certificate {
 
 impl Certificate {
     /// Reads a certificate. What cannot be read stays empty: it has been verified, or is our own.
-    pub(crate) fn read(der: &CertificateDer<'_>) -> Self {
+    pub fn read(der: &CertificateDer<'_>) -> Self {
         let Ok(certificate) = x509_cert::Certificate::from_der(der) else { return Self::default() };
         let certificate = certificate.tbs_certificate;
         let mut serial = String::new();
@@ -57,14 +57,9 @@ impl Certificate {
 
 /// Whom a client's certificate names.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Identity(Arc<[String]>);
+pub struct Identity(pub Arc<[String]>);
 
 impl Identity {
-    /// Creates an identity with the names of a certificate.
-    pub fn new(names: Vec<String>) -> Self {
-        Self(names.into())
-    }
-
     /// Returns whether the certificate has one of these names.
     pub fn has_one_of(&self, names: &[String]) -> bool {
         self.0.iter().any(|name| names.contains(name))
@@ -119,13 +114,13 @@ mod tests {
 
     #[test]
     fn a_certificate_is_for_its_holder_and_those_below_it() {
-        let identity = Identity::new(vec!["resolver".to_owned(), String::new()]);
+        let identity = Identity(["resolver".to_owned(), String::new()].into());
         for holder in ["resolver", "resolver.7d9f-x2k", "resolver.a.b"] {
             assert!(identity.may_act_as(holder), "{holder}");
         }
         for holder in ["", ".", "resolve", "resolver-0", "resolverx", "Resolver", "a.resolver"] {
             assert!(!identity.may_act_as(holder), "{holder}");
         }
-        assert!(!Identity::new(Vec::new()).may_act_as("resolver"));
+        assert!(!Identity([].into()).may_act_as("resolver"));
     }
 }

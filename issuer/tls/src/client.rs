@@ -11,9 +11,7 @@ use tokio::{
 };
 use tokio_rustls::{TlsConnector, client::TlsStream};
 
-use crate::{
-    Certificate, FileRole, HTTP2, TlsError, TlsFiles, files::Contents, reload::Reloaded, verifier::AnyName,
-};
+use crate::{FileRole, HTTP2, TlsError, TlsFiles, files::Contents, reload::Reloaded, verifier::AnyName};
 
 /// How long a server may take for its first bytes after the handshake.
 const SPEAKS_WITHIN: Duration = Duration::from_millis(500);
@@ -33,18 +31,12 @@ pub enum Verify {
 }
 
 /// Opens TLS connections, with a certificate from files if there are any.
-#[derive(Clone)]
-pub struct ClientTls(Arc<Reloaded<ClientConfig>>);
+pub type ClientTls = Reloaded<ClientConfig>;
 
 impl ClientTls {
     /// Reads the files. Without a file of authorities, those of the system count.
     pub fn new(files: TlsFiles, verify: Verify) -> Result<Self, TlsError> {
-        Reloaded::start(files, move |files, contents| make(files, contents, verify)).map(Self)
-    }
-
-    /// Returns the configuration for the next connection.
-    pub fn config(&self) -> Arc<ClientConfig> {
-        self.0.config()
+        Self::start(files, move |files, contents| make(files, contents, verify))
     }
 
     /// Makes the handshake for HTTP/2 with the server of that name or address. There is no time
@@ -59,7 +51,7 @@ impl ClientTls {
     {
         let host = server.trim_start_matches('[').trim_end_matches(']').to_owned();
         let name = ServerName::try_from(host).map_err(io::Error::other)?;
-        let connector = TlsConnector::from(self.0.config());
+        let connector = TlsConnector::from(self.config());
         let connecting = connector.with_alpn(vec![HTTP2.to_vec()]).connect(name, stream);
         let mut stream = BufReader::new(connecting.await?);
         // A server that does not speak first may do as it likes.
@@ -70,20 +62,6 @@ impl ClientTls {
         }
         Ok(stream)
     }
-
-    /// Returns the certificate that is shown to servers, if there is one.
-    pub fn certificate(&self) -> Option<Certificate> {
-        self.0.certificate()
-    }
-}
-
-/// Returns the certificate of the server of a connection.
-pub fn peer<S>(stream: &ClientStream<S>) -> Option<Certificate>
-where
-    S: AsyncRead + AsyncWrite + Unpin,
-{
-    let certificates = stream.get_ref().get_ref().1.peer_certificates();
-    certificates.and_then(|chain| chain.first()).map(Certificate::read)
 }
 
 fn make(files: &TlsFiles, contents: &Contents, verify: Verify) -> Result<ClientConfig, TlsError> {

@@ -15,8 +15,9 @@ mod server;
 mod verifier;
 
 pub use certificate::{Certificate, Identity};
-pub use client::{ClientStream, ClientTls, Verify, peer};
+pub use client::{ClientStream, ClientTls, Verify};
 pub use files::{FileRole, TlsError, TlsFiles};
+pub use reload::Reloaded;
 pub use server::{ServerTls, identity};
 pub use tokio_rustls::server::TlsStream as ServerStream;
 

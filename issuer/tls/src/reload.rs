@@ -16,8 +16,12 @@ const READ_EVERY: Duration = Duration::from_secs(1);
 
 type Make<T> = Box<dyn Fn(&TlsFiles, &Contents) -> Result<T, TlsError> + Send + Sync>;
 
+/// A configuration for new connections, which follows its files. Cheap to clone.
+#[derive(Clone)]
+pub struct Reloaded<T>(Arc<Inner<T>>);
+
 /// The value, and where it comes from.
-pub(crate) struct Reloaded<T> {
+struct Inner<T> {
     files: TlsFiles,
     make: Make<T>,
     /// The value, and the own certificate if there is one.
@@ -29,10 +33,10 @@ impl<T: Send + Sync + 'static> Reloaded<T> {
     pub(crate) fn start(
         files: TlsFiles,
         make: impl Fn(&TlsFiles, &Contents) -> Result<T, TlsError> + Send + Sync + 'static,
-    ) -> Result<Arc<Self>, TlsError> {
+    ) -> Result<Self, TlsError> {
         let (contents, make): (_, Make<T>) = (files.read()?, Box::new(make));
         let current = ArcSwap::from_pointee(made(&files, &contents, &make)?);
-        let reloaded = Arc::new(Self { files, make, current });
+        let reloaded = Arc::new(Inner { files, make, current });
         if reloaded.files != TlsFiles::default() {
             let watched = Arc::downgrade(&reloaded);
             // A thread of its own that is never joined: a read may block for ever.
@@ -43,17 +47,21 @@ impl<T: Send + Sync + 'static> Reloaded<T> {
                 reason: format!("no thread to watch it: {error}"),
             })?;
         }
-        Ok(reloaded)
+        Ok(Self(reloaded))
     }
 
-    pub(crate) fn config(&self) -> Arc<T> {
-        Arc::clone(&self.current.load().0)
+    /// Returns the configuration for the next connection.
+    pub fn config(&self) -> Arc<T> {
+        Arc::clone(&self.0.current.load().0)
     }
 
-    pub(crate) fn certificate(&self) -> Option<Certificate> {
-        self.current.load().1.clone()
+    /// Returns the own certificate, if there is one.
+    pub fn certificate(&self) -> Option<Certificate> {
+        self.0.current.load().1.clone()
     }
+}
 
+impl<T> Inner<T> {
     fn replace(&self, contents: &Contents) -> Result<(), TlsError> {
         let made = made(&self.files, contents, &self.make)?;
         let serial = made.1.as_ref().map(|certificate| certificate.serial.clone());
@@ -74,7 +82,7 @@ fn made<T>(
 
 /// Reads the files again and again, until the value is dropped. Contents are used once they were
 /// read twice: a file may be half written.
-fn watch<T: Send + Sync + 'static>(reloaded: &Weak<Reloaded<T>>, mut used: Contents) {
+fn watch<T>(reloaded: &Weak<Inner<T>>, mut used: Contents) {
     let (mut seen, mut reported) = (None, None);
     loop {
         thread::sleep(READ_EVERY);

@@ -20,14 +20,13 @@ const REFUSED_WITHIN: Duration = Duration::from_secs(1);
 const REFUSED_BYTES: u64 = 64 * 1024;
 
 /// Accepts TLS connections with a certificate from files.
-#[derive(Clone)]
-pub struct ServerTls(Arc<Reloaded<ServerConfig>>);
+pub type ServerTls = Reloaded<ServerConfig>;
 
 impl ServerTls {
     /// Reads the files. With authorities among them, every client has to show a certificate of one
     /// of these; without, none is asked for. `protocols` are for ALPN, the preferred one first.
     pub fn new(files: TlsFiles, protocols: &'static [&'static [u8]]) -> Result<Self, TlsError> {
-        Reloaded::start(files, move |files, contents| make(files, contents, protocols)).map(Self)
+        Self::start(files, move |files, contents| make(files, contents, protocols))
     }
 
     /// Waits for the client's handshake. There is no time limit.
@@ -35,7 +34,7 @@ impl ServerTls {
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {
-        let accepting = TlsAcceptor::from(self.0.config()).accept(stream).into_fallible();
+        let accepting = TlsAcceptor::from(self.config()).accept(stream).into_fallible();
         match accepting.await {
             Ok(stream) => Ok(stream),
             Err((error, stream)) => {
@@ -44,17 +43,12 @@ impl ServerTls {
             }
         }
     }
-
-    /// Returns the certificate that new connections are served with.
-    pub fn certificate(&self) -> Option<Certificate> {
-        self.0.certificate()
-    }
 }
 
 /// Returns whom the certificate of a connection's client names, if it had to show one.
 pub fn identity<S>(stream: &TlsStream<S>) -> Option<Identity> {
     let certificate = stream.get_ref().1.peer_certificates().and_then(|chain| chain.first())?;
-    Some(Identity::new(Certificate::read(certificate).names))
+    Some(Identity(Certificate::read(certificate).names.into()))
 }
 
 /// Ends a refused connection so that the client reads why, and is not just reset.

@@ -65,7 +65,7 @@ impl Calls {
             keys: Rate::new(limits.per_key),
             clients: Rate::new(limits.per_client),
             wrong_keys: Rate::new(WRONG_KEYS_PER_MINUTE),
-            late: Lane::new(Pool::of_clients(LATE), LATE_PATIENCE),
+            late: Lane { places: Pool::of_clients(LATE), patience: LATE_PATIENCE },
         }
     }
 

@@ -72,8 +72,9 @@ pub fn serve(
             .build_v1()
             .expect("the descriptors were written by the compiler of the contracts");
         let proxies = Arc::clone(&api.clients);
-        let connections = Connections::new("grpc", ListenerLimits::grpc(api.connections.grpc));
-        let incoming = incoming(listener, connections.exempting(move |peer| proxies.trusts(peer)), None);
+        let mut connections = Connections::new("grpc", ListenerLimits::grpc(api.connections.grpc));
+        connections.is_exempt = Box::new(move |peer| proxies.trusts(peer));
+        let incoming = incoming(listener, connections, None);
         let streams = Arc::new(CreateStreams { stop: stop.clone(), broken: Seldom::default() });
         let links = LinksServer::new(Service { api: Arc::clone(&api), streams });
         let clients = Arc::clone(&api.clients);

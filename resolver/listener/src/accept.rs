@@ -19,7 +19,7 @@ use std::{
     time::Duration,
 };
 
-use daemon::Liveness;
+use daemon::TaskSupervisor;
 use limits::{OpenConnection, TimedStream};
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::{
@@ -75,7 +75,7 @@ pub async fn serve(
     sockets: Vec<StdListener>,
     service: Arc<PublicService>,
     closing: CancellationToken,
-    liveness: Liveness,
+    supervisor: TaskSupervisor,
 ) -> io::Result<()> {
     let _timeouts = service.connections.enforce_timeouts();
     let mut ended = Vec::new();
@@ -83,7 +83,7 @@ pub async fn serve(
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         // A token of each thread's own, because the threads would share a lock.
         let (service, closing) = (Arc::clone(&service), closing.child_token());
-        let beats = liveness.add(format!("listener-{index}"));
+        let beats = supervisor.add(format!("listener-{index}"));
         let (done, waiting) = tokio::sync::oneshot::channel::<io::Result<()>>();
         thread::Builder::new().name(format!("listener-{index}")).spawn(move || {
             let thread = Arc::new(ListenerThread::new(service, index));

@@ -333,7 +333,7 @@ mod tests {
         let served = |far| {
             let open = connections.admit([192, 0, 2, 1].into(), None).unwrap();
             let connection = open.connection().clone();
-            let mut stream = TimedStream::new(far, open);
+            let mut stream = TimedStream::new(far, open, |_| ());
             let task = tokio::spawn(async move {
                 let buffers = Mutex::new(Buffers::new(StatusCode::FOUND, None, ProxyHeaders::default()));
                 if let Ok(Ending::HandOver(unanswered)) =

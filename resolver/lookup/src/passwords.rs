@@ -46,7 +46,7 @@ impl Default for PasswordGuard {
             new: Semaphore::new(NEW),
             of_client: Rate::new(PASSWORDS_PER_MINUTE.0),
             of_all: Rate::new(PASSWORDS_PER_MINUTE.1),
-            slowed: Lane::new(Pool::of_clients(LATE), SLOWED),
+            slowed: Lane { places: Pool::of_clients(LATE), patience: SLOWED },
         }
     }
 }

@@ -62,7 +62,7 @@ fn note_round(buffer: &VisitBuffer, written: &Written, until: u64) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn recording_a_visit_allocates_nothing() {
     let (written, page) = (Arc::<Written>::default(), daemon::Recorder::new());
-    let (supervisor, _failures) = TaskSupervisor::new();
+    let supervisor = TaskSupervisor::default();
     let config = RecorderConfig {
         threads: 1,
         flush: Flush::Every(Duration::from_millis(100)),

@@ -65,7 +65,7 @@ impl Site {
         let other = store.add_domain(&host, 9, ApiKeyId(1)).await.unwrap().unwrap();
         let key = CodeKey::parse(&"5a".repeat(32)).unwrap();
         let (mint, page) = (Arc::new(Mint::new(&key, keyspaces)), daemon::Recorder::new());
-        let (kept, (supervisor, _)) = (Arc::<Kept>::default(), TaskSupervisor::new());
+        let (kept, supervisor) = (Arc::<Kept>::default(), TaskSupervisor::default());
         let metrics = Metrics::new(&page);
         let recorder = Recorder::start(
             &supervisor,

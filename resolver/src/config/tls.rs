@@ -47,7 +47,7 @@ impl Config {
         }
         let tls = ClientTls::new(self.issuer_files()?, Verify::Full)
             .map_err(|error| wrong_value("--issuer-tls", error.path.display(), error.reason))?;
-        match tls.certificate().map(|certificate| Identity::new(certificate.names)) {
+        match tls.certificate().map(|certificate| Identity(certificate.names.into())) {
             Some(identity) if !identity.may_act_as(holder) => {
                 let reason = format!("the certificate of --issuer-tls is for {identity}");
                 Err(wrong_value("--holder-id", holder, reason))

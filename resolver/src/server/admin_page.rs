@@ -6,7 +6,7 @@ use app::{
     database_metrics::{DatabaseMetrics, show_contacts},
     webhooks::metrics::WebhookMetrics,
 };
-use daemon::{Admin, Liveness, Recorder, Refresh};
+use daemon::{Admin, Recorder, Refresh, TaskSupervisor};
 use issuer::observer::Observer;
 use metrics::{describe_gauge, gauge};
 use store::Store;
@@ -50,17 +50,18 @@ impl AdminPage {
     /// Starts to serve. The process is not ready yet.
     pub(super) fn serve(
         listener: TcpListener,
-        (recorder, liveness): (&Recorder, &Liveness),
+        (recorder, supervisor): (&Recorder, &TaskSupervisor),
         metrics: &Arc<SupplyMetrics>,
         role: Role,
     ) -> Self {
         let (ready, readiness) = watch::channel(false);
         let (shown, on_page) = watch::channel(Shown::default());
+        let probed = readiness.clone();
         let admin = Admin {
             daemon: "resolver",
             recorder: recorder.clone(),
-            ready: readiness.clone(),
-            liveness: liveness.clone(),
+            ready: Arc::new(move || *probed.borrow()),
+            supervisor: supervisor.clone(),
             refresh: refresh(recorder, metrics, (role, readiness), on_page),
         };
         let serving = tokio::spawn(admin.serve(listener, CancellationToken::new()));

@@ -57,7 +57,7 @@ impl Issuing {
             let started = Embedded::start(&ledger, registered, Limits::default(), tasks).await;
             let embedded =
                 started.map_err(|error| Error::Issuer { exit: error.exit(), source: error.into() })?;
-            (Target::Embedded(embedded.dialer()), Some(embedded))
+            (Target::Embedded(embedded.dialer.clone()), Some(embedded))
         } else {
             let (urls, allows_plaintext) = (flags.issuer.clone(), flags.database.insecure);
             (Target::Remote(Issuers { urls, tls: tls.clone(), allows_plaintext }), None)

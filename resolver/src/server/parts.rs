@@ -177,10 +177,11 @@ impl Assembly<'_> {
         let per_client = self.settings.client_limits.connections.map(usize::try_from);
         let per_client = per_client.map_or(self.limits.per_client, |most| most.unwrap_or(usize::MAX));
         let proxies = Arc::clone(&self.clients);
-        Connections::new("public", ListenerLimits::http(self.limits.public, per_client))
-            .exempting(move |peer| proxies.trusts(peer))
-            .with_handshakes(self.parts.tls.is_some())
-            .counting(self.parts.metrics.connections_refused.clone())
+        let limits = ListenerLimits::http(self.limits.public, per_client);
+        let mut connections = Connections::new("public", limits).with_handshakes(self.parts.tls.is_some());
+        connections.is_exempt = Box::new(move |peer| proxies.trusts(peer));
+        connections.refused = self.parts.metrics.connections_refused.clone();
+        connections
     }
 
     fn redirector(&self) -> Redirector {

@@ -8,7 +8,7 @@ use std::{
 
 use api::{Api, grpc};
 use cli::wrong_value;
-use daemon::{Liveness, TaskSupervisor};
+use daemon::TaskSupervisor;
 use ingest::upkeep;
 use issuer::embedded::Embedded;
 use listener::PublicService;
@@ -52,7 +52,7 @@ impl Running {
         assembled: Assembled,
         (public, grpc): (Vec<std::net::TcpListener>, Option<TcpListener>),
         (databases, spool, embedded): (Databases, Option<OpenSpool>, Option<Embedded>),
-        (liveness, supervisor): (Liveness, &TaskSupervisor),
+        supervisor: &TaskSupervisor,
     ) -> Self {
         let service = &assembled.service;
         let domains = &service.redirector.domain_cache;
@@ -63,7 +63,7 @@ impl Running {
         }
         let storing = spool.map(|spool| VisitTasks::start(settings, spool, &databases.visits, domains));
         let stop = CancellationToken::new();
-        let public = tokio::spawn(listener::serve(public, Arc::clone(service), stop.clone(), liveness));
+        let public = tokio::spawn(listener::serve(public, Arc::clone(service), stop.clone(), supervisor.clone()));
         let listening = stop.drop_guard();
         let grpc = grpc.zip(service.api.clone());
         let grpc = grpc.map(|(listener, api)| {

@@ -344,7 +344,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn an_issuer_that_refuses_has_answered() {
         const LONG: Duration = Duration::from_secs(9);
-        let client = IssuerClient::new(Target::Embedded(Dialer::over(mpsc::channel(1).0)));
+        let client = IssuerClient::new(Target::Embedded(Dialer(mpsc::channel(1).0)));
         let call =
             |status: Status| client.call(move |_| std::future::ready(Err::<Response<()>, _>(status.clone())));
         assert!(timeout(LONG, call(Status::unavailable("no leader"))).await.is_err(), "it is asked again");

@@ -40,10 +40,8 @@ pub fn empty(status: StatusCode) -> Answer {
 /// Charges a long answer to an account until the client has read it. The error is the share that
 /// has no room for it.
 pub fn charge(budgets: &Budgets, account: Account, answer: &mut Answer) -> Result<(), ExceededShare> {
-    if let Some(held) = budgets.room_for(account, answer.body().len() as u64)? {
-        answer.body_mut().held = Some(held);
-    }
-    Ok(())
+    let bytes = answer.body().len() as u64;
+    budgets.widen(&mut answer.body_mut().held, account, bytes)
 }
 
 /// The extension that marks an answer as held back.

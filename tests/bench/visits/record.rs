@@ -123,7 +123,7 @@ fn nanos_of_arena(bursts: u32) -> f64 {
 
 async fn nanos_of_buffer(visit: &Event<'_>, bursts: u32) -> anyhow::Result<f64> {
     let (sink, page) = (Arc::<Counted>::default(), daemon::Recorder::new());
-    let (supervisor, _failures) = TaskSupervisor::new();
+    let supervisor = TaskSupervisor::default();
     let config = RecorderConfig {
         threads: 1,
         flush: Flush::Every(Duration::from_millis(100)),

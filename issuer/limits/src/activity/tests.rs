@@ -31,7 +31,8 @@ fn serve<F: Future<Output = ()> + Send + 'static>(
     work: impl FnOnce(Near, Connection) -> F,
 ) -> Served {
     let (far, near) = duplex(64);
-    let stream = TimedStream::new(near, connections.admit([192, 0, 2, 1].into(), None).unwrap());
+    let open = connections.admit([192, 0, 2, 1].into(), None).unwrap();
+    let stream = TimedStream::new(near, open, |_| ());
     let connection = stream.connection().clone();
     let task = tokio::spawn(work(stream, connection.clone()));
     connection.set_task(task.abort_handle());

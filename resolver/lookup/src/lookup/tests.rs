@@ -15,7 +15,7 @@ const HOUR: Duration = Duration::from_secs(3_600);
 /// Starts a lookup over a database without a schema: every read fails.
 fn lookup(recorder: &Recorder) -> Lookup {
     let connection = Arc::new(Mutex::new(Connection::open_in_memory().unwrap()));
-    let (supervisor, _) = TaskSupervisor::new();
+    let supervisor = TaskSupervisor::default();
     let sizes = LookupSizes {
         cache_bytes: 1 << 20,
         replica_lag: Duration::from_secs(2),

@@ -220,7 +220,7 @@ fn threads_beyond_the_last_buffer_share_one() {
 #[tokio::test]
 async fn the_end_waits_for_all_visits_and_later_ones_are_dropped() {
     let (kept, page) = (Arc::<Kept>::default(), daemon::Recorder::new());
-    let (supervisor, _failures) = TaskSupervisor::new();
+    let supervisor = TaskSupervisor::default();
     let recorder = Recorder::start(&supervisor, config(2, kept.clone(), &page));
     // Fewer flushes than arenas: the other thread may begin only now.
     for link in 1..=20 {
@@ -245,9 +245,9 @@ async fn a_failure_of_the_thread_that_writes_is_heard_of() {
             panic!("as the test wants it");
         }
     }
-    let (supervisor, mut failures) = TaskSupervisor::new();
+    let supervisor = TaskSupervisor::default();
     let recorder = Recorder::start(&supervisor, config(1, Arc::new(Broken), &daemon::Recorder::new()));
     recorder.buffer(0).note(&event(1, 1, b""));
     recorder.buffer(0).flush();
-    assert_eq!(failures.first().await, "writer of visits");
+    assert_eq!(supervisor.first_failure().await, "writer of visits");
 }

@@ -260,7 +260,7 @@ pub(super) mod tests {
     }
 
     fn live(rows: &Arc<Rows>) -> Arc<LiveVisits> {
-        LiveVisits::new(&TaskSupervisor::new().0, rows.clone(), 100)
+        LiveVisits::new(&TaskSupervisor::default(), rows.clone(), 100)
     }
 
     fn subscribe(live: &Arc<LiveVisits>, since: Option<VisitId>) -> Subscription {

@@ -117,7 +117,7 @@ impl Holder {
                 Next::Busy
             }
             Refusal::Overloaded => Next::Busy,
-            Refusal::TooManyBlocks { .. } | Refusal::TooMany { .. } => Next::Refused(Refused::Other),
+            Refusal::TooMany(_) => Next::Refused(Refused::Other),
         }
     }
 }
