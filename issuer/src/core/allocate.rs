@@ -184,6 +184,6 @@ fn hand_over(
     let open = OpenBlock { block: block.clone(), store: asked.store, contested: leaked.is_some() };
     let entry = Entry { holder: asked.holder.clone(), seq: asked.seq, epoch: leader.epoch, leaked, open };
     leader.starving.remove(&(block.namespace.clone(), entry.holder.clone()));
-    leader.state.allocate(entry);
+    leader.state.allocate(&leader.limits, entry);
     Answer::Allocated { block, is_repeated: false, is_reclaimed, epoch: leader.epoch, leaked, store }
 }

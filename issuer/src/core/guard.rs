@@ -18,6 +18,8 @@ pub enum Guard {
     RegisterCommit,
     /// Numbers returned from a block that was leaked before are handed out as leaked again.
     Contested,
+    /// A journal is overwritten only after every holder that it names has been written whole since.
+    Journal,
     /// A namespace is exhausted only if no holder, leaked block or part has an unused number.
     InHand,
     /// A report of numbers in hand counts only if it covers the holder's last allocation.

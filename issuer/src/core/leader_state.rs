@@ -72,6 +72,7 @@ impl LeaderState {
             self.state.holders.remove(&holder);
             self.heard.remove(&holder);
             self.in_hand.remove(&holder);
+            self.state.unsaved.forgotten(&holder);
             self.state.touch(Key::Holder(holder));
         }
     }

@@ -24,6 +24,13 @@ pub struct Limits {
     /// Divisor of a fair share: a block has at most the unallocated numbers divided by the live
     /// holders and by this. 2 means half of a fair share; 0 means no such limit.
     pub fair_shares: u64,
+    /// Maximum number of allocations that `head` lists; more go to a journal.
+    pub journal_recent: usize,
+    /// Number of keys that journals are written to in rotation. With 0 there are no journals, and
+    /// each allocation writes its holder's whole record.
+    pub journal_slots: u64,
+    /// Maximum number of holders per transaction that are written whole for their old entries.
+    pub journal_saves: usize,
     /// Guard that a proof has switched off.
     #[cfg(feature = "mutations")]
     pub off: Option<Guard>,
@@ -41,6 +48,9 @@ impl Default for Limits {
             namespaces: 256,
             holders: 100_000,
             fair_shares: 2,
+            journal_recent: 4,
+            journal_slots: 128,
+            journal_saves: 16,
             #[cfg(feature = "mutations")]
             off: None,
         }

@@ -11,7 +11,8 @@
 //!    term is dropped with its state, so nothing computed from it can be answered or reused.
 //! 3. I4: a transaction with an unknown outcome is followed by the identical transaction, and by
 //!    nothing else.
-//! 4. I5: the transaction that makes an allocation also records its seq, with its holder.
+//! 4. I5: the transaction that makes an allocation also records its seq, as an entry of its
+//!    [`journal`].
 //! 5. A leaked block goes to the next start of its own holder at once, and to other holders after
 //!    `reclaim_after_ms`. The new holder is told the generation that the block was leaked under. It
 //!    takes the block over from that generation in the database, and asks there which numbers are
@@ -29,6 +30,7 @@ mod allocate;
 mod ceiling;
 mod event;
 mod guard;
+mod journal;
 mod leader_state;
 mod leak;
 mod limits;

@@ -38,9 +38,11 @@ pub(super) fn register(leader: &mut LeaderState, now: Millis, start: Start<'_>) 
         return Ok(answer(leader, record.incarnation, record.last_seq));
     }
     let incarnation = known.map_or(Incarnation(1), |record| record.incarnation.next());
+    let unsaved = known.and_then(|record| record.unsaved);
     leak_open_blocks(leader, now, holder);
     let record = HolderRecord {
         as_of: Batch(0),
+        unsaved,
         incarnation,
         instance,
         reserved,

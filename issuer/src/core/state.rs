@@ -2,9 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use numbers::{HolderId, Namespace};
+use numbers::{Batch, HolderId, Namespace};
 
 use super::{
+    journal::Unsaved,
+    limits::Limits,
     txn::{Key, Record, Snapshot, Write},
     values::{Entry, Head, HolderRecord, Journal, LeakedBlock, NamespaceRecord, Part},
 };
@@ -26,6 +28,9 @@ pub struct State {
     /// Whether the open batch changes `head`, or has to be committed for its answers to be true.
     pub(super) head_changed: bool,
     touched: BTreeSet<Key>,
+    /// Allocations of the open batch.
+    pub(super) entries: Vec<Entry>,
+    pub(super) unsaved: Unsaved,
 }
 
 impl State {
@@ -57,7 +62,7 @@ impl State {
 
     /// Returns how many keys the open batch writes, without `head`.
     pub(super) fn touched(&self) -> usize {
-        self.touched.len()
+        self.touched.len() + usize::from(!self.entries.is_empty())
     }
 
     pub(super) fn namespace_mut(&mut self, namespace: &Namespace) -> Option<&mut NamespaceRecord> {
@@ -65,27 +70,30 @@ impl State {
     }
 
     /// Closes the open batch and returns its writes, `head` first, each key once as etcd requires.
-    pub(super) fn take_writes(&mut self) -> Vec<Write> {
+    pub(super) fn take_writes(&mut self, limits: &Limits) -> Vec<Write> {
         self.head_changed = false;
+        let (touched, batch) = (std::mem::take(&mut self.touched), self.head.batch);
+        let journal = self.close_journal(limits, &touched);
         let mut writes = vec![Write::Put(Record::Head(self.head.clone()))];
-        for key in std::mem::take(&mut self.touched) {
-            if let Key::Holder(holder) = &key
+        writes.extend(journal);
+        for key in &touched {
+            if let Key::Holder(holder) = key
                 && let Some(record) = self.holders.get_mut(holder)
             {
-                record.as_of = self.head.batch;
+                self.unsaved.saved(holder, record, batch);
             }
-            writes.push(match self.record(&key) {
-                Some(record) => Write::Put(record),
-                None => Write::Delete(key),
-            });
         }
+        writes.extend(touched.into_iter().map(|key| match self.record(&key) {
+            Some(record) => Write::Put(record),
+            None => Write::Delete(key),
+        }));
         writes
     }
 
     fn record(&self, key: &Key) -> Option<Record> {
         match key {
             Key::Head => Some(Record::Head(self.head.clone())),
-            // An issuer of the release before has written them.
+            // `close_journal` builds journals from entries.
             Key::Journal(_) => None,
             Key::Holder(id) => self.holders.get(id).map(|holder| Record::Holder(id.clone(), holder.clone())),
             Key::Leaked(namespace, start) => {
@@ -99,29 +107,63 @@ impl State {
         }
     }
 
-    /// Applies an allocation to its holder.
-    pub(super) fn allocate(&mut self, entry: Entry) {
-        self.touch(Key::Holder(entry.holder.clone()));
-        if let Some(record) = self.holders.get_mut(&entry.holder) {
-            record.allocated(entry);
+    /// Applies an allocation to its holder, to be stored as an entry or with the whole record.
+    pub(super) fn allocate(&mut self, limits: &Limits, entry: Entry) {
+        let journalled = self.unsaved.leaves_room(limits, self.head.batch.next());
+        let Some(record) = self.holders.get_mut(&entry.holder) else { return };
+        record.allocated(entry.clone());
+        if journalled {
+            self.entries.push(entry);
+        } else {
+            self.touch(Key::Holder(entry.holder));
         }
     }
 
-    /// Applies what an issuer of the release before has journalled, which wrote few holders whole.
-    /// The entries of a journal are for records that are older than it: batches are numbered across
-    /// all leaders, so a holder that was forgotten and came back is not mistaken for its former
-    /// self. Those of `head` are for all; the next transaction empties that list, so it writes their
-    /// holders.
-    fn replay(&mut self, mut journals: Vec<Journal>) {
+    /// Adds the open batch's entries to those that `head` lists, except those of holders that it
+    /// writes whole. If there are too many for `head`, returns a journal of all of them.
+    pub(super) fn close_journal(&mut self, limits: &Limits, whole: &BTreeSet<Key>) -> Option<Write> {
+        let batch = self.head.batch;
+        let recent = &mut self.head.recent;
+        let anything_new = !self.entries.is_empty();
+        recent.append(&mut self.entries);
+        recent.retain(|entry| !whole.contains(&Key::Holder(entry.holder.clone())));
+        // `allocate` has checked that the slot may be overwritten.
+        if recent.len() <= limits.journal_recent || !anything_new {
+            return None;
+        }
+        let entries = std::mem::take(recent);
+        for entry in &entries {
+            if let Some(record) = self.holders.get_mut(&entry.holder) {
+                self.unsaved.note(&entry.holder, record, batch);
+            }
+        }
+        Some(Write::Put(Record::Journal(batch.0 % limits.journal_slots, Journal { batch, entries })))
+    }
+
+    /// Schedules a few holders with old entries to be written whole.
+    pub(super) fn save_some(&mut self, limits: &Limits, room: usize) {
+        for holder in self.unsaved.due(limits, self.head.batch, room) {
+            self.touch(Key::Holder(holder));
+        }
+    }
+
+    /// Applies the entries of journals, and then those of `head`, to the records that lack them. An
+    /// earlier leader may have had another number of slots, so the slot of an entry is not used:
+    /// every holder counts as the oldest, and no journal is overwritten before it is saved.
+    pub(super) fn replay(&mut self, mut journals: Vec<Journal>) {
         journals.sort_by_key(|journal| journal.batch);
         for Journal { batch, entries } in journals {
             for entry in entries {
                 let record = self.holders.get_mut(&entry.holder).filter(|record| record.as_of < batch);
-                if let Some(record) = record {
-                    record.allocated(entry);
-                }
+                let Some(record) = record else { continue };
+                self.unsaved.note(&entry.holder, record, Batch(0));
+                record.allocated(entry);
             }
         }
-        std::mem::take(&mut self.head.recent).into_iter().for_each(|entry| self.allocate(entry));
+        for entry in &self.head.recent {
+            if let Some(record) = self.holders.get_mut(&entry.holder) {
+                record.allocated(entry.clone());
+            }
+        }
     }
 }

@@ -8,6 +8,7 @@ use super::{
     allocate::{self, BlockRequest},
     event::Effect,
     guard::Guard,
+    journal::ENTRIES_MAX,
     leader_state::{LeaderState, NumbersReport},
     leak::{BURNED_MAX, leak_open_blocks},
     limits::Limits,
@@ -183,7 +184,8 @@ impl Term {
             let mut answers = Vec::new();
             while let Some(work) = self.queue.front() {
                 // One write is `head` itself. The first piece of work always fits.
-                let is_full = self.leader.state.touched() + self.cost(work) >= MAX_TXN_WRITES;
+                let is_full = self.leader.state.touched() + self.cost(work) >= MAX_TXN_WRITES
+                    || self.leader.state.entries.len() >= ENTRIES_MAX;
                 if is_full && self.leader.state.touched() > 0 {
                     break;
                 }
@@ -212,11 +214,13 @@ impl Term {
             self.leader.state.head.namespaces.values().all(NamespaceRecord::is_sound),
             "I10 or the ceiling"
         );
+        let room = MAX_TXN_WRITES.saturating_sub(self.leader.state.touched() + 1);
+        self.leader.state.save_some(&self.leader.limits, room);
         let txn = Txn {
             epoch: self.leader.epoch,
             head: self.head,
             batch: self.leader.state.head.batch,
-            writes: self.leader.state.take_writes().into(),
+            writes: self.leader.state.take_writes(&self.leader.limits).into(),
         };
         effects.push(Effect::Commit { txn: txn.clone(), again: false });
         self.in_flight = Some(InFlight { txn, answers });
@@ -231,7 +235,7 @@ impl Term {
             Work::Expire(holder) => of_holder(holder),
             // One more holder may be forgotten to make room.
             Work::Call(_, Request::Register { holder, .. }) => 1 + of_holder(holder),
-            // The holder, the free part that was taken, the rest of it, and blocks
+            // The holder or the journal, the free part that was taken, the rest of it, and blocks
             // that are burned on the way.
             Work::Call(_, Request::Allocate { .. }) => 3 + 2 * BURNED_MAX,
             Work::Call(_, Request::Return { blocks, .. }) => {

@@ -17,7 +17,7 @@ pub enum Key {
     Leaked(Namespace, u64),
     /// `free/<namespace>/<start>`
     Free(Namespace, u64),
-    /// `journal/<slot>`, of an issuer of the release before
+    /// `journal/<slot>`
     Journal(u64),
 }
 

@@ -28,7 +28,7 @@ pub struct Head {
     pub mark: Mark,
     /// All namespaces, by name.
     pub namespaces: BTreeMap<Namespace, NamespaceRecord>,
-    /// Allocations that their holders' records lack, which only the release before writes.
+    /// Latest allocations, until a journal or their holders' records contain them.
     pub recent: Vec<Entry>,
 }
 
@@ -91,8 +91,11 @@ impl Account {
 /// Persistent state of a holder.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct HolderRecord {
-    /// Batch that wrote this record.
+    /// Batch that wrote this record. Allocations of later batches are in journals or in `head`.
     pub as_of: Batch,
+    /// Oldest batch with a journal entry that the stored record lacks. Kept in memory only.
+    #[serde(skip)]
+    pub unsaved: Option<Batch>,
     /// Current incarnation.
     pub incarnation: Incarnation,
     /// Instance id of the start that registered the current incarnation.
@@ -207,8 +210,7 @@ pub struct Entry {
     pub open: OpenBlock,
 }
 
-/// The allocations of one batch, and those that `head` listed before it. Only the release before
-/// writes it.
+/// The allocations of one batch, and those that `head` listed before it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Journal {
     /// The batch that wrote it.

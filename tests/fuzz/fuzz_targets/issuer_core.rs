@@ -54,9 +54,10 @@ fuzz_target!(|data: &[u8]| {
     world.finish();
 });
 
-/// Small limits, so that every one of them is reached. The first byte varies those of blocks.
+/// Small limits, so that every one of them is reached. The first byte varies those of blocks and of
+/// the journal.
 fn limits(byte: u8) -> Limits {
-    let small = u64::from(byte & 3);
+    let (small, journal) = (u64::from(byte & 3), u64::from(byte >> 2 & 3));
     Limits {
         block_min: 1 + small,
         block_max: 4 + 4 * small,
@@ -67,6 +68,9 @@ fn limits(byte: u8) -> Limits {
         namespaces: NAMESPACES.len(),
         holders: HOLDERS.len(),
         fair_shares: u64::from(byte >> 4 & 3),
+        journal_recent: usize::from(byte >> 6),
+        journal_slots: journal,
+        journal_saves: 1,
         ..Limits::default()
     }
 }

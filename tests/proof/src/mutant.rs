@@ -48,7 +48,7 @@ pub enum Mutant {
 
 impl Mutant {
     /// All mutants.
-    pub const ALL: [Self; 30] = [
+    pub const ALL: [Self; 31] = [
         Self::EpochCompare,
         Self::HeadCompare,
         Self::RegisterConstraint,
@@ -65,6 +65,7 @@ impl Mutant {
         Self::Core(Guard::Seq),
         Self::Core(Guard::RegisterCommit),
         Self::Core(Guard::Contested),
+        Self::Core(Guard::Journal),
         Self::Core(Guard::InHand),
         Self::Core(Guard::FreshReport),
         Self::Core(Guard::Capacity),

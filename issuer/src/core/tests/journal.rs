@@ -1,12 +1,10 @@
-//! Tests of what the next leader knows, also from a ledger with journals of the release before.
-
-use numbers::Batch;
+//! Tests of the journal: with any number of slots, the next leader knows every allocation.
 
 use super::*;
 
-#[test]
-fn the_next_leader_knows_every_allocation() {
-    let mut bench = Bench::new(blocks_of(10));
+/// Holders allocate, one returns a block, and another leader must repeat every last answer.
+fn the_next_leader_knows(limits: Limits) {
+    let mut bench = Bench::new(limits);
     let holders: Vec<_> = (0..150).map(|n| format!("h{n}")).collect();
     for holder in &holders {
         bench.register(holder, "1", 1 << 30);
@@ -29,50 +27,79 @@ fn the_next_leader_knows_every_allocation() {
     }
     bench.elect(2);
     for (holder, (seq, block)) in last {
-        assert_eq!(bench.allocate(&holder, Incarnation(1), seq), Ok(block), "{holder}");
+        assert_eq!(bench.allocate(&holder, Incarnation(1), seq), Ok(block), "{holder} with {limits:?}");
     }
 }
 
 #[test]
-fn what_the_release_before_has_journalled_is_known_to_every_later_leader() {
-    let mut bench = Bench::new(blocks_of(10));
-    let holders = ["a", "b"].map(|name| (name, bench.register(name, "1", 1_000)));
-    let before = bench.ledger.records.clone();
-    let blocks = holders.map(|(name, incarnation)| bench.allocate(name, incarnation, 1).unwrap());
-    let [first, second] = blocks.clone().map(|block| {
-        let open = OpenBlock { block, store: StoreEpoch::new("7001:1").unwrap(), contested: false };
-        Entry { holder: holder("a"), seq: Seq(1), epoch: Epoch(1), leaked: None, open }
-    });
-    let second = Entry { holder: holder("b"), ..second };
-    // As that release leaves it: one is in a journal, the other in `head`, and an older journal names
-    // a holder that was forgotten since.
-    for (name, _) in holders {
-        let key = Key::Holder(holder(name));
-        bench.ledger.records.insert(key.clone(), before[&key].clone());
-    }
-    let Some(Record::Head(head)) = bench.ledger.records.get_mut(&Key::Head) else { panic!("no head") };
-    head.recent = vec![second.clone()];
-    let former = Entry { seq: Seq(9), ..second };
-    for (slot, batch, entry) in [(0, Batch(0), former), (1, head.batch, first)] {
-        let journal = Record::Journal(slot, Journal { batch, entries: vec![entry] });
-        bench.ledger.records.insert(journal.key(), journal);
-    }
-    for epoch in [2, 3] {
-        bench.elect(epoch);
-        for ((name, incarnation), block) in holders.iter().zip(&blocks) {
-            assert_eq!(bench.allocate(name, *incarnation, 1).as_ref(), Ok(block), "{name} in epoch {epoch}");
+fn whatever_the_slots_the_next_leader_knows_every_allocation() {
+    for journal_slots in [0, 1, 2, 3, 128] {
+        for journal_saves in [0, 1, 16] {
+            for journal_recent in [0, 1, 4] {
+                let limits = Limits { journal_recent, journal_slots, journal_saves, ..blocks_of(10) };
+                the_next_leader_knows(limits);
+            }
         }
     }
-    let next = holders.map(|(name, incarnation)| bench.allocate(name, incarnation, 2).unwrap());
-    bench.elect(4);
-    for ((name, incarnation), block) in holders.into_iter().zip(next) {
-        assert_eq!(bench.allocate(name, incarnation, 2), Ok(block), "{name}");
+}
+
+#[test]
+fn a_leader_with_another_number_of_slots_overwrites_nothing_that_is_needed() {
+    for (before, after) in [(2, 3), (3, 2), (4, 8), (8, 4), (1, 128), (3, 0)] {
+        let limits =
+            |journal_slots| Limits { journal_recent: 0, journal_slots, journal_saves: 0, ..blocks_of(10) };
+        let mut bench = Bench::new(limits(before));
+        for holder in ["a", "b", "c", "d"] {
+            bench.register(holder, "1", 1 << 30);
+        }
+        let mut last = BTreeMap::new();
+        for holder in ["a", "b"] {
+            last.insert(holder, (1, bench.allocate(holder, Incarnation(1), 1).unwrap()));
+        }
+        bench.core = Core::new(limits(after));
+        bench.elect(2);
+        for seq in 1..=8 {
+            for holder in ["c", "d"] {
+                last.insert(holder, (seq, bench.allocate(holder, Incarnation(1), seq).unwrap()));
+            }
+        }
+        bench.elect(3);
+        for (holder, (seq, block)) in last {
+            assert_eq!(
+                bench.allocate(holder, Incarnation(1), seq),
+                Ok(block),
+                "{holder}: {before}, then {after}"
+            );
+        }
     }
+}
+
+#[test]
+fn few_allocations_are_a_write_of_head_alone_and_a_batch_of_many_is_one_write_beside_it() {
+    let mut bench = Bench::new(Limits { journal_recent: 2, ..blocks_of(10) });
+    for holder in ["a", "b", "c"] {
+        bench.register(holder, "1", 1 << 30);
+    }
+    let first = bench.arrive(allocate("a", Incarnation(1), 1));
+    for holder in ["b", "c"] {
+        assert!(bench.arrive(allocate(holder, Incarnation(1), 1)).is_empty(), "it waits for the first");
+    }
+    let [Effect::Commit { txn, .. }] = &first[..] else { panic!("{first:?}") };
+    let [Write::Put(Record::Head(head))] = &txn.writes[..] else { panic!("{:?}", txn.writes) };
+    assert_eq!(head.recent.len(), 1);
+    let outcome = bench.ledger.apply(txn);
+    let effects = bench.core.step(bench.now, Event::Committed(outcome));
+    let Some(Effect::Commit { txn, .. }) = effects.last() else { panic!("{effects:?}") };
+    let [Write::Put(Record::Head(head)), Write::Put(Record::Journal(_, journal))] = &txn.writes[..] else {
+        panic!("{:?}", txn.writes)
+    };
+    assert!(head.recent.is_empty(), "the journal has them all");
+    assert_eq!(journal.entries.len(), 3);
 }
 
 #[test]
 fn a_holder_that_was_forgotten_and_came_back_has_nothing_of_its_former_self() {
-    let mut bench = Bench::new(Limits { holders: 1, ..blocks_of(10) });
+    let mut bench = Bench::new(Limits { holders: 1, journal_recent: 0, ..blocks_of(10) });
     let a = bench.register("a", "1", 1 << 30);
     let block = bench.allocate("a", a, 1).unwrap();
     bench.ask(give_back("a", a, &block, block.span.len())).unwrap();
@@ -81,5 +108,5 @@ fn a_holder_that_was_forgotten_and_came_back_has_nothing_of_its_former_self() {
     bench.wait(30_000);
     let again = bench.register("a", "2", 1 << 30);
     bench.elect(2);
-    assert_ne!(bench.allocate("a", again, 1).unwrap(), block);
+    assert_ne!(bench.allocate("a", again, 1).unwrap(), block, "the journal still has the former one's entry");
 }

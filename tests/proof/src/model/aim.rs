@@ -35,6 +35,8 @@ fn aimed_at_core(guard: Guard) -> Option<(Bounds, Law)> {
         Guard::Seq => (Bounds::DOUBLED_REQUESTS, Law::OneBlockPerSeq),
         Guard::RegisterCommit => (Bounds::DEPOSED_REGISTRAR, Law::HandsDisjoint),
         Guard::Contested => (Bounds::CONTESTED, Law::AcknowledgedOnce),
+        // Two allocations use two journals only if `head` keeps none of them.
+        Guard::Journal => (Bounds { journal_recent: 0, ..Bounds::LEADER_CHANGE }, Law::AccountBalances),
         Guard::Capacity => (Bounds::RAISED, Law::CapacityForward),
         Guard::InHand | Guard::FreshReport => (Bounds::EXHAUSTED, Law::ExhaustedWhenUsed),
         Guard::Reserved => (Bounds::RESERVED, Law::ReservationKept),

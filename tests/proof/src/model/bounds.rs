@@ -31,6 +31,8 @@ pub struct Bounds {
     pub block: u64,
     /// See [`Limits::fair_shares`].
     pub fair_shares: u64,
+    /// See [`Limits::journal_recent`].
+    pub journal_recent: usize,
     /// The length of one step of the clock, in milliseconds.
     pub step_ms: u64,
     /// See [`Limits::holder_ttl_ms`].
@@ -102,6 +104,11 @@ impl Bounds {
             namespaces: 1,
             holders: 3,
             fair_shares: self.fair_shares,
+            // The first allocation is journalled. Others are only if their holder's record was
+            // written whole since.
+            journal_recent: self.journal_recent,
+            journal_slots: 1,
+            journal_saves: 0,
             ..Limits::default()
         }
     }
@@ -120,6 +127,7 @@ impl Bounds {
         // The length of every block is fixed, so that a world holds exactly the numbers that its
         // hazard needs.
         fair_shares: 0,
+        journal_recent: 1,
         step_ms: 1_000,
         holder_ttl_ms: 1_000,
         reclaim_after_ms: 1_000,

@@ -165,6 +165,9 @@ fn limits(rng: &mut Rng, mutant: Option<Mutant>) -> Limits {
         // At 0 a block could be allocated, leaked and reclaimed within one transaction, and I3
         // could not be checked in the ledger.
         reclaim_after_ms: rng.pick(&[1, 500, 2_000]),
+        journal_recent: rng.pick(&[0, 1, 4]),
+        journal_slots: rng.pick(&[0, 1, 2, 8]),
+        journal_saves: rng.pick(&[0, 1, 16]),
         ..Limits::default()
     };
     Mutant::limits(mutant, limits)
