@@ -133,9 +133,11 @@ pub struct Buffer {
     draining: Vec<Held>,
     /// Claims that came back unused.
     pool: VecDeque<Claim>,
-    /// The count of unused numbers that came back while the pool was full.
-    overflowed: u64,
-    claims: u64,
+    /// How often a number came back while the pool was full. Such a number stays in its block's
+    /// account, and is returned with the block.
+    pub overflowed: u64,
+    /// The count of claims ever made.
+    pub claims: u64,
 }
 
 impl Held {
@@ -351,17 +353,6 @@ impl Buffer {
     /// Returns the count of numbers in the pool. They came back and are used first.
     pub fn pooled(&self) -> u64 {
         self.pool.len() as u64
-    }
-
-    /// Returns how often a number came back while the pool was full. Such a number stays in its
-    /// block's account, and is returned with the block.
-    pub fn overflowed(&self) -> u64 {
-        self.overflowed
-    }
-
-    /// Returns the count of claims ever made.
-    pub fn claims(&self) -> u64 {
-        self.claims
     }
 }
 

@@ -186,27 +186,5 @@ pub(crate) struct Returning {
     pub(crate) registered_end: Option<u64>,
 }
 
-impl Returning {
-    /// Creates the return of a block that was minted from.
-    pub(crate) fn closed(keyspace: usize, closed: Closed) -> Self {
-        let released = closed.unused.is_empty();
-        Self { keyspace, closed, released, registered_end: None }
-    }
-
-    /// Creates the return of a block that never was in the register: it goes back whole.
-    pub(crate) fn untouched(keyspace: usize, block: Block) -> Self {
-        let closed = Closed { unused: vec![block.span], block, entry: EntryId(0), used: 0, burned: 0 };
-        Self { keyspace, closed, released: true, registered_end: None }
-    }
-
-    /// Creates the return of a block that the register refused. All of its numbers are burned.
-    pub(crate) fn refused(keyspace: usize, block: Block, entry: EntryId, registered_end: u64) -> Self {
-        let burned = block.span.len();
-        let closed = Closed { block, entry, used: 0, burned, unused: Vec::new() };
-        let registered_end = (registered_end > 0).then_some(registered_end);
-        Self { keyspace, closed, released: true, registered_end }
-    }
-}
-
 /// A history of the database, shared by blocks and claims.
 pub(crate) type History = Arc<StoreEpoch>;

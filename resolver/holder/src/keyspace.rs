@@ -6,9 +6,9 @@
 //! together do not take the last number from each other without end.
 
 use codes::KeyspaceIndex;
-use numbers::{Millis, Namespace, Span, StoreEpoch};
+use numbers::{Millis, Namespace, Span};
 
-use crate::buffer::{Buffer, Claim, Closed, Entered, Fate};
+use crate::buffer::{Buffer, Claim, Entered};
 
 /// How long a holder stops asking ahead of need after it last heard that a holder starves, in
 /// milliseconds.
@@ -28,7 +28,8 @@ pub struct Spec {
 /// The numbers of one keyspace in hand.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct KeyspaceNumbers {
-    buffer: Buffer,
+    /// The numbers of the blocks in hand.
+    pub buffer: Buffer,
     /// The time until which this holder asks only on need.
     lean_until: Option<Millis>,
     /// Whether a create found no number since numbers last arrived.
@@ -36,7 +37,7 @@ pub struct KeyspaceNumbers {
     refill_permille: u64,
     /// Whether the issuer has reported that every number is used. Claims fail once none is in hand
     /// either.
-    pub(crate) exhausted: bool,
+    pub exhausted: bool,
     /// Whether this process mints no more.
     closed: bool,
     /// The count of unused and burned numbers on their way back, until the issuer or another holder
@@ -99,21 +100,11 @@ impl KeyspaceNumbers {
         if claim.is_none() && self.exhausted { Err(ClaimError::Exhausted) } else { Ok(claim) }
     }
 
-    /// Settles a claim.
-    pub fn settle(&mut self, claim: Claim, fate: Fate) {
-        self.buffer.settle(claim, fate);
-    }
-
     /// Adds a block. For a block that was taken over, `left` holds its unused ranges.
     pub fn add(&mut self, entered: Entered, left: Option<Vec<Span>>) {
         self.buffer.add(entered, left);
         self.unmet = false;
         self.exhausted = false;
-    }
-
-    /// Gives up the remaining numbers of a history that has ended, and returns their count.
-    pub fn give_up(&mut self, history: &StoreEpoch) -> u64 {
-        self.buffer.give_up(history)
     }
 
     /// Returns whether to ask for a block. An exhausted keyspace still asks, because numbers may
@@ -143,40 +134,11 @@ impl KeyspaceNumbers {
         self.closed = true;
     }
 
-    /// Takes out the blocks that are ready to be returned. Their numbers count as this holder's
-    /// until the issuer has them.
-    pub fn take_closed(&mut self) -> Vec<Closed> {
-        let closed = self.buffer.take_closed();
-        self.leaves_all(closed)
-    }
-
-    /// Takes out all blocks, once no further claim will come. Their numbers count as this holder's
-    /// until the issuer has them.
-    pub fn take_all(&mut self) -> Vec<Closed> {
-        let closed = self.buffer.take_all();
-        self.leaves_all(closed)
-    }
-
-    fn leaves_all(&mut self, closed: Vec<Closed>) -> Vec<Closed> {
-        self.returning += closed.iter().map(Closed::unsettled).sum::<u64>();
-        closed
-    }
-
     /// Returns the count of numbers in this holder's blocks that are not known to be used. Burned
     /// ones count until the issuer has heard of them: if this process died before that, they would
     /// be found unused.
     pub fn unsettled(&self) -> u64 {
         self.buffer.unsettled() + self.returning
-    }
-
-    /// Returns whether the issuer has reported that every number is used.
-    pub fn is_exhausted(&self) -> bool {
-        self.exhausted
-    }
-
-    /// Returns the buffer with the numbers in hand.
-    pub fn buffer(&self) -> &Buffer {
-        &self.buffer
     }
 }
 
@@ -184,7 +146,7 @@ impl KeyspaceNumbers {
 mod tests {
     use std::sync::Arc;
 
-    use numbers::{Block, Generation};
+    use numbers::{Block, Generation, StoreEpoch};
 
     use super::*;
     use crate::EntryId;

@@ -113,7 +113,7 @@ impl Minting {
             let came = self.came.notified();
             let is_settled = {
                 let state = self.state();
-                state.keyspace.buffer().in_hand() > 0 || state.keyspace.is_exhausted()
+                state.keyspace.buffer.in_hand() > 0 || state.keyspace.exhausted
             };
             if is_settled {
                 return;
@@ -141,11 +141,11 @@ impl Minting {
 
     fn put_back(&self, claim: Claim, fate: Fate) {
         let mut state = self.state();
-        let before = state.keyspace.buffer().overflowed();
-        state.keyspace.settle(claim, fate);
-        let full = state.keyspace.buffer().overflowed() > before;
+        let before = state.keyspace.buffer.overflowed;
+        state.keyspace.buffer.settle(claim, fate);
+        let full = state.keyspace.buffer.overflowed > before;
         let alarm = full && !state.overflowing;
-        state.overflowing = full || (state.overflowing && state.keyspace.buffer().pooled() > 0);
+        state.overflowing = full || (state.overflowing && state.keyspace.buffer.pooled() > 0);
         drop(state);
         if alarm {
             tracing::error!(
@@ -163,7 +163,7 @@ impl Minting {
 
     /// Gives up the remaining numbers of a history that has ended.
     pub fn give_up(&self, history: &StoreEpoch) {
-        let numbers = self.state().keyspace.give_up(history);
+        let numbers = self.state().keyspace.buffer.give_up(history);
         if numbers > 0 {
             tracing::error!(
                 namespace = %self.namespace,
@@ -184,7 +184,7 @@ impl Minting {
     /// Samples the count of claims for the rate. The caller does this about once a second.
     pub fn sample(&self, now: Instant) {
         let mut state = self.state();
-        let claims = state.keyspace.buffer().claims();
+        let claims = state.keyspace.buffer.claims;
         state.rate.sample(now, claims);
     }
 
@@ -198,11 +198,11 @@ impl Minting {
     /// Returns a snapshot of the numbers in hand.
     pub fn stock(&self) -> Stock {
         let state = self.state();
-        let buffer = state.keyspace.buffer();
+        let buffer = &state.keyspace.buffer;
         Stock {
             in_hand: buffer.in_hand(),
             pooled: buffer.pooled(),
-            overflowed: buffer.overflowed(),
+            overflowed: buffer.overflowed,
             rate: state.rate.per_second(),
         }
     }

@@ -185,7 +185,7 @@ impl World {
             if fate == Fate::Used {
                 assert!(self.minted.insert(number), "{number} is minted twice: {:?}", self.plan);
             }
-            self.processes[index].keyspaces[0].settle(claim, fate);
+            self.processes[index].keyspaces[0].buffer.settle(claim, fate);
         }
     }
 

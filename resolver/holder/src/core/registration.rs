@@ -7,6 +7,7 @@ use numbers::StoreEpoch;
 
 use super::{Arrival, Effect, Millis, Note, REST_MS, Session, Stage, Step, StopReason};
 use crate::{
+    buffer::{Closed, EntryId},
     calls::{Answer, Call, Refused, Registered, Returning, StoreCall},
     keyspace::Keyspaces,
 };
@@ -97,7 +98,9 @@ impl<K: Keyspaces> Step<'_, K> {
                 self.note(Note::Missed(block.clone()));
                 let Some(store) = store else {
                     // An issuer of an earlier release omits the block's history, so it is unknown.
-                    self.push(Returning::untouched(keyspace, block));
+                    let unused = vec![block.span];
+                    let closed = Closed { block, entry: EntryId(0), used: 0, burned: 0, unused };
+                    self.push(Returning { keyspace, closed, released: true, registered_end: None });
                     return self.in_session(&registered);
                 };
                 let (entry, history) = (self.next_entry(), Arc::new(store));

@@ -125,11 +125,11 @@ fn a_holder_that_stops_returns_every_block_whatever_was_under_way() {
             if step < stop_at {
                 // Creates use up a block at a time.
                 while let Ok(Some(claim)) = keyspaces[0].claim() {
-                    keyspaces[0].settle(claim, Fate::Used);
+                    keyspaces[0].buffer.settle(claim, Fate::Used);
                 }
             } else if step == stop_at {
                 let sweeps = matches!(core.stage, Stage::Releasing(..) | Stage::GivingBack(..));
-                during_a_sweep += u32::from(sweeps && keyspaces[0].buffer().in_hand() > 0);
+                during_a_sweep += u32::from(sweeps && keyspaces[0].buffer.in_hand() > 0);
                 if event == Event::Woken {
                     event = Event::Stop;
                 } else {

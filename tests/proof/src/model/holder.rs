@@ -58,7 +58,7 @@ impl Holder {
 impl Minter {
     /// Returns whether a number can be claimed.
     pub(super) fn has_numbers(&self) -> bool {
-        self.keyspaces[0].buffer().in_hand() > 0
+        self.keyspaces[0].buffer.in_hand() > 0
     }
 }
 
@@ -205,7 +205,7 @@ impl Step<'_> {
 
     fn blocks(&self, holder: usize) -> usize {
         let minter = self.world.holders[holder].minter();
-        minter.map_or(0, |minter| minter.keyspaces[0].buffer().blocks().count())
+        minter.map_or(0, |minter| minter.keyspaces[0].buffer.blocks().count())
     }
 
     fn store(&mut self, holder: usize, call: StoreCall) -> StoreAnswer {
