@@ -42,7 +42,10 @@ use links::{
 };
 use store::{Settings, SettingsPoll, SettingsVersion, SharedSettings, StoreError};
 use supply::{Closing, StopReason};
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::{
+    sync::watch,
+    time::{Instant, timeout_at},
+};
 
 use crate::{clock::DatabaseClock, lookup::Lookup};
 pub use entries::Entries;
@@ -55,8 +58,6 @@ use refreshes::Refreshes;
 pub const TRUSTED: Duration = Duration::from_millis(700);
 /// Delay after which a change is visible everywhere: a copy that lacks it is no longer trusted.
 pub const SHOWN: Duration = Duration::from_millis(770);
-/// Interval at which a resolver that is cut off checks whether it has heard from the database.
-const CUT_OFF_CHECKED_EVERY: Duration = Duration::from_millis(100);
 
 /// The base of the default domain's short links.
 #[derive(Clone, Debug)]
@@ -94,7 +95,7 @@ pub struct DomainCache {
     /// settings. Read with each redirect.
     is_plain: AtomicBool,
     /// When the last answered poll was sent.
-    heard: Mutex<Option<Instant>>,
+    heard: watch::Sender<Option<Instant>>,
     refreshes: Refreshes,
     /// Adjusted by the polls.
     clock: DatabaseClock,
@@ -136,7 +137,7 @@ impl DomainCache {
         let domain_cache = Arc::new(Self {
             entries: RwLock::new(Arc::new(Entries::nothing())),
             is_plain: AtomicBool::new(true),
-            heard: Mutex::default(),
+            heard: watch::Sender::new(None),
             first_seen: Mutex::default(),
             refreshes: Refreshes::new(),
             clock: DatabaseClock::new(polled.now),
@@ -181,36 +182,33 @@ impl DomainCache {
     }
 
     fn note_heard(&self, sent: Instant) {
-        let mut heard = self.heard.lock().expect("no code panics while it holds this lock");
-        *heard = Some(sent);
-        // Within the lock, so that `watch_age` does not set it afterwards.
-        self.config.lookup.set_cut_off(false);
-    }
-
-    fn heard(&self) -> Option<Instant> {
-        *self.heard.lock().expect("no code panics while it holds this lock")
+        self.heard.send_modify(|heard| {
+            *heard = Some(sent);
+            // Within the lock, so that `watch_age` does not set it afterwards.
+            self.config.lookup.set_cut_off(false);
+        });
     }
 
     /// Stops redirects whenever the copy becomes too old. The answer to a poll starts them again.
     async fn watch_age(self: Arc<Self>) {
-        let began = Instant::now();
+        let (began, mut polls) = (Instant::now(), self.heard.subscribe());
         loop {
-            let heard = self.heard();
-            sleep_until(heard.unwrap_or(began) + self.config.lookup.serve_stale_for).await;
-            self.cut_off_unless_heard_since(heard);
-            while self.heard() == heard {
-                sleep(CUT_OFF_CHECKED_EVERY).await;
+            let last = *polls.borrow_and_update();
+            let end = last.unwrap_or(began) + self.config.lookup.sizes.serve_stale_for;
+            if timeout_at(end, polls.changed()).await.is_ok() {
+                continue;
             }
-        }
-    }
-
-    fn cut_off_unless_heard_since(&self, last: Option<Instant>) {
-        let heard = self.heard.lock().expect("no code panics while it holds this lock");
-        if *heard == last {
-            self.config.lookup.set_cut_off(true);
-            tracing::error!(
-                "cut off from the database for --serve-stale-for: all redirects are answered 503"
-            );
+            self.heard.send_if_modified(|heard| {
+                if *heard == last {
+                    self.config.lookup.set_cut_off(true);
+                    tracing::error!(
+                        "cut off from the database for --serve-stale-for: all redirects are answered 503"
+                    );
+                }
+                false
+            });
+            // This task holds the sender, so the channel cannot be closed.
+            let _ = polls.changed().await;
         }
     }
 
@@ -256,20 +254,6 @@ impl DomainCache {
             if !is_known {
                 first_seen.insert(domain.id, (domain.authority.clone(), now));
             }
-        }
-    }
-
-    /// Waits until every resolver knows a domain by its name. A resolver that does not know it
-    /// would take a link on it for an unknown code of the default domain.
-    async fn wait_until_known(&self, domain: DomainId) {
-        if self.config.settings.is_shared() && !domain.is_default() {
-            let first_seen = self
-                .first_seen
-                .lock()
-                .expect("no code panics while it holds this lock")
-                .get(&domain)
-                .map(|(_, seen)| *seen);
-            sleep_until(first_seen.unwrap_or_else(Instant::now) + SHOWN).await;
         }
     }
 
@@ -327,7 +311,8 @@ impl DomainCache {
 
     /// Returns whether the copy has every change that a client may know of.
     pub fn is_fresh(&self) -> bool {
-        self.heard().is_some_and(|heard| !self.config.settings.is_shared() || heard.elapsed() < TRUSTED)
+        let heard = *self.heard.borrow();
+        heard.is_some_and(|heard| !self.config.settings.is_shared() || heard.elapsed() < TRUSTED)
     }
 
     /// Returns the id of the default domain if the domain `id` has its name, or else `id`. The

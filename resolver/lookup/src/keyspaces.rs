@@ -39,7 +39,7 @@ impl Lookup {
     /// blocks need no wait, because blocks are taken after the same wait.
     pub async fn wait_until_shown(&self, id: LinkId) {
         if self.is_shared
-            && self.rules().keep(SafetyRule::KeyspaceShown)
+            && self.sizes.rules.keep(SafetyRule::KeyspaceShown)
             && let Some(seen) = self.keyspace_seen(id)
         {
             sleep_until(seen + SHOWN).await;

@@ -35,7 +35,6 @@
 
 mod by_slug;
 mod cache;
-mod found;
 mod invalidation;
 mod known_changes;
 mod reader;
@@ -69,8 +68,6 @@ use crate::metrics::Metrics;
 pub use by_slug::LookupKey;
 pub use cache::Cached;
 use cache::{Generations, LinkCache, Name, cache};
-use found::Found;
-pub use found::LookupError;
 use invalidation::{InvalidationState, Listener};
 use reader::{Miss, Reader, Waiter};
 use slugs::Slugs;
@@ -83,6 +80,20 @@ const WAITING_MAX: usize = 16_384;
 const DEADLINE: Duration = Duration::from_secs(5);
 /// How long a miss may wait for its read if an old answer is cached.
 const STALE_DEADLINE: Duration = Duration::from_secs(1);
+
+/// The reason why it is unknown whether a link exists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LookupError {
+    /// The store did not answer, or not in time.
+    #[error("the database does not answer at the moment")]
+    NoStore,
+    /// Too many lookups are waiting.
+    #[error("too many lookups are waiting")]
+    Overloaded,
+}
+
+/// A link, its absence, or the reason why neither is known.
+type Found = Result<Option<Arc<Link>>, LookupError>;
 
 /// The settings for lookups.
 #[derive(Clone, Copy, Debug)]
@@ -108,8 +119,8 @@ pub struct Lookup {
     misses: mpsc::Sender<Miss>,
     metrics: Arc<Metrics>,
     gate: Gate,
-    /// How long settings may be used that the database cannot confirm.
-    pub serve_stale_for: Duration,
+    /// What it was started with.
+    pub sizes: LookupSizes,
     /// Whether other resolvers share the database.
     pub(crate) is_shared: bool,
     /// Whether the settings are older than `serve_stale_for`. Nothing is redirected then.
@@ -132,7 +143,7 @@ impl Lookup {
         let generations = Arc::new(Generations::new());
         let cache = cache(sizes.cache_bytes, Arc::clone(&generations));
 
-        let news = Arc::new(InvalidationState::new(&sizes));
+        let news = Arc::new(InvalidationState::new(sizes));
         let (changes, heard) = mpsc::channel(CHANGES_MAX);
         let (telling, is_shared) = (Arc::clone(&links), links.is_shared());
         supervisor.spawn("listener for changed links", async move { telling.send_changes(changes).await });
@@ -162,7 +173,7 @@ impl Lookup {
             misses,
             metrics,
             gate: Gate::default(),
-            serve_stale_for: sizes.serve_stale_for,
+            sizes,
             is_shared,
             cut_off: AtomicBool::new(false),
             started: Instant::now(),
@@ -292,11 +303,6 @@ impl Lookup {
         self.cache
             .get(&Name::Code(*code))
             .filter(|cached| self.news.is_fresh(cached.read_at) && !self.is_cut_off())
-    }
-
-    /// Returns the safety rules in force.
-    pub fn rules(&self) -> SafetyRules {
-        self.news.rules
     }
 
     /// Sets whether the settings are too old to redirect by them.

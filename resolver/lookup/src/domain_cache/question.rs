@@ -36,7 +36,7 @@ impl DomainCache {
     /// So it must have been fresh before the interpretation; having become fresh since does not
     /// help.
     pub fn may_deny(&self, question: &Question) -> bool {
-        let was_fresh = if self.config.lookup.rules().keep(SafetyRule::FreshBefore) {
+        let was_fresh = if self.config.lookup.sizes.rules.keep(SafetyRule::FreshBefore) {
             question.was_fresh
         } else {
             self.is_fresh()

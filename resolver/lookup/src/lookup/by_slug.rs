@@ -5,12 +5,7 @@ use links::{DomainId, Link, Slug};
 
 use supply::safety_rule::SafetyRule;
 
-use super::{
-    Lookup, STALE_DEADLINE,
-    cache::Name,
-    found::{Found, LookupError},
-    slugs::SlugOnDomain,
-};
+use super::{Found, Lookup, LookupError, STALE_DEADLINE, cache::Name, slugs::SlugOnDomain};
 
 /// The key of a lookup.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -91,7 +86,7 @@ impl Lookup {
             return Ok(Some(next));
         }
         let found = match self.find(code).await? {
-            Some(link) if !link.domain().is_default() && self.rules().keep(SafetyRule::Moved) => {
+            Some(link) if !link.domain().is_default() && self.sizes.rules.keep(SafetyRule::Moved) => {
                 self.ask(link.id, None, STALE_DEADLINE).await?
             }
             found => found,

@@ -12,8 +12,8 @@ use store::{Links, READ_MAX, Reading, Source, StoreError};
 use tokio::sync::{mpsc, oneshot};
 
 use super::{
+    Found, LookupError,
     cache::{Cached, LinkCache, Name},
-    found::{Found, LookupError},
     invalidation::InvalidationState,
 };
 use supply::safety_rule::SafetyRule;
@@ -159,7 +159,7 @@ impl Reader {
         if !reading.complete {
             self.news.note_primary_away();
         }
-        let complete = reading.complete || !self.news.rules.keep(SafetyRule::Complete);
+        let complete = reading.complete || !self.news.sizes.rules.keep(SafetyRule::Complete);
         let absent = Row { link: None, as_of: began, is_copied: false, complete };
         let rows = self.sort(reading, &absent);
         for (id, waiters) in batch {
@@ -199,8 +199,10 @@ impl Reader {
         let is_there = row.link.as_ref().is_some_and(|link| !link.is_deleted());
         // Nor may the answer be older than an edit that a late caller knows of.
         let is_older =
-            || self.news.changes.is_outdated(id, row.as_of) && self.news.rules.keep(SafetyRule::Joined);
-        (is_there || !self.news.rules.keep(SafetyRule::Late)) && self.news.is_fresh(row.as_of) && !is_older()
+            || self.news.changes.is_outdated(id, row.as_of) && self.news.sizes.rules.keep(SafetyRule::Joined);
+        (is_there || !self.news.sizes.rules.keep(SafetyRule::Late))
+            && self.news.is_fresh(row.as_of)
+            && !is_older()
     }
 
     /// Returns the rows of a read by id, without those of a copy that are outdated.
@@ -226,7 +228,7 @@ impl Reader {
     fn present(&self, name: &Name, row: &Row) -> Present {
         let Some(link) = row.link.as_ref().filter(|_| row.is_copied) else { return Present::Row };
         let cached = self.cache.get(name).filter(|cached| cached.link.id == link.id);
-        let Some(cached) = cached.filter(|_| self.news.rules.keep(SafetyRule::Newer)) else {
+        let Some(cached) = cached.filter(|_| self.news.sizes.rules.keep(SafetyRule::Newer)) else {
             return Present::Row;
         };
         let (version, shown) = (cached.link.version(), link.version());
@@ -243,14 +245,16 @@ impl Reader {
     fn keep(&self, name: Name, id: LinkId, row: &Row) {
         match &row.link {
             // A deleted link is an absence: its slug may be taken again at any moment.
-            Some(link) if link.is_deleted() && self.news.rules.keep(SafetyRule::Deleted) => {
+            Some(link) if link.is_deleted() && self.news.sizes.rules.keep(SafetyRule::Deleted) => {
                 self.cache.invalidate(&name);
             }
             Some(link) => self.cache.insert(name, Cached::new(link, row.as_of)),
             None if row.complete => self.cache.invalidate(&name),
             None => {}
         }
-        if self.news.changes.is_outdated(id, row.as_of) && self.news.rules.keep(SafetyRule::ChangedSince) {
+        if self.news.changes.is_outdated(id, row.as_of)
+            && self.news.sizes.rules.keep(SafetyRule::ChangedSince)
+        {
             self.cache.invalidate(&name);
         }
         if let Some(link) = row.link.as_ref().filter(|_| !row.is_copied) {
@@ -290,7 +294,7 @@ mod tests {
             links: Arc::new(SqliteStore::here(&connection)),
             queue: mpsc::channel(1).1,
             cache: cache(sizes.cache_bytes, Arc::new(Generations::new())),
-            news: Arc::new(InvalidationState::new(&sizes)),
+            news: Arc::new(InvalidationState::new(sizes)),
             metrics: Metrics::new(&Recorder::new()),
         }
     }

@@ -20,7 +20,7 @@ use moka::future::Cache;
 use store::{Links, StoreError};
 use tokio::{runtime::Handle, sync::Semaphore, time::timeout};
 
-use super::found::LookupError;
+use super::LookupError;
 
 const BYTES: u64 = 16 << 20;
 /// Bytes that an entry takes beside its text.
