@@ -99,22 +99,16 @@ pub(crate) fn ask_password(is_wrong: bool) -> Answer {
     VisitorPage::Password { is_wrong }.answer(status)
 }
 
-/// Returns whether the root path of a host shows the home page: that of the public URL does, unless
-/// the operator has chosen another target.
-pub fn shows_home(redirector: &Redirector, host: Option<&str>) -> bool {
+/// Answers a visitor of the root path of a domain. Returns also whether the home page belongs
+/// there: on the host of the public URL, unless the operator has chosen another target.
+pub fn home<B>(thread: &ThreadContext, visitor: Visitor, request: &Request<B>) -> (Answer, bool) {
+    let (redirector, host) = (&thread.redirector, host(request));
     let visited = redirector.domain_cache.place(host);
-    redirector.domain_cache.page_host(host) == PageHost::Own
-        && fallback_redirect(redirector, &visited, &Unmatched::Base, "/").is_none()
-}
-
-/// Answers a visitor of the root path of a domain.
-pub fn home<B>(thread: &ThreadContext, visitor: Visitor, request: &Request<B>) -> Answer {
-    let redirector = &thread.redirector;
-    let visited = redirector.domain_cache.place(host(request));
-    let answer = fallback_redirect(redirector, &visited, &Unmatched::Base, "/")
-        .unwrap_or_else(|| VisitorPage::Home.answer(StatusCode::OK));
+    let redirect = fallback_redirect(redirector, &visited, &Unmatched::Base, "/");
+    let shows_home = redirect.is_none() && redirector.domain_cache.page_host(host) == PageHost::Own;
+    let answer = redirect.unwrap_or_else(|| VisitorPage::Home.answer(StatusCode::OK));
     let visit = Visit::without_link(visited.domain.id, Outcome::BaseUrl);
-    refuse(thread, visitor, request, Refusal::new(answer, visit))
+    (refuse(thread, visitor, request, Refusal::new(answer, visit)), shows_home)
 }
 
 /// Returns the redirect to the first fallback target that can be used.

@@ -33,7 +33,7 @@ use crate::{
     fast_path::RequestHead,
     preview,
     redirection::redirect,
-    request::{bytes, host, is_prefetch, request_head},
+    request::{bytes, host, is_prefetch, path_before, request_head},
     thread_cache::CachedTarget,
     visit::{Refusal, Visit, note, refuse},
 };
@@ -100,7 +100,7 @@ async fn try_to_follow<B>(
     let found = match find(redirector, visitor.client, path, host(request)).await {
         Ok(found) => found,
         // A slug may end in a plus itself, so a preview is of what has no link.
-        Err(refusal) if refusal.is_unknown() && preview::link_of(path).is_some() => {
+        Err(refusal) if refusal.is_unknown() && path_before(path, preview::SUFFIX).is_some() => {
             let shown = preview::preview(redirector, visitor.client, request).await?;
             // The preview's link exists, so refund the unknown-code budget.
             redirector.clients.give_back(visitor.client);
@@ -190,7 +190,7 @@ fn spent(redirector: &Redirector, found: &FoundLink, path: &str) -> Refusal {
 /// not a visit. A look at a link with a visit limit does not get the link's target: it uses up no
 /// visit, and any client can claim to be a preview.
 fn is_look<B>(request: &Request<B>) -> bool {
-    *request.method() == Method::HEAD || is_crawler(bytes(request.headers(), &USER_AGENT))
+    *request.method() == Method::HEAD || is_crawler(bytes(request.headers(), &USER_AGENT).unwrap_or_default())
 }
 
 pub(crate) struct FoundLink {
@@ -310,7 +310,7 @@ fn target<B>(
     link: &Link,
 ) -> Option<Destination> {
     let query = request.uri().query().unwrap_or("");
-    let text = |name| std::str::from_utf8(bytes(request.headers(), name)).unwrap_or("");
+    let text = |name| str::from_utf8(bytes(request.headers(), name).unwrap_or_default()).unwrap_or("");
     let located =
         if asks_where(link.rules()) { redirector.geoip.place(visitor.client) } else { Place::default() };
     // A proxy in front knows the country of its clients better than the GeoIP file does.

@@ -49,7 +49,7 @@ use web::client_limits::Clients;
 
 pub use follow::{answer_cached, follow, follow_cached};
 pub use redirection::cache_control;
-pub use request::host;
+pub use request::{host, path_before};
 
 /// The state that redirects on all threads share.
 pub struct Redirector {
