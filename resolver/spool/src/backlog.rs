@@ -24,13 +24,9 @@ pub struct Backlog {
 
 /// Tells the backlog of a spool at any time, whatever its reader waits for; cheap to clone.
 #[derive(Clone)]
-pub struct BacklogGauge(Arc<Shared>);
+pub struct BacklogGauge(pub(crate) Arc<Shared>);
 
 impl BacklogGauge {
-    pub(crate) fn new(shared: Arc<Shared>) -> Self {
-        Self(shared)
-    }
-
     /// Returns what waits now.
     pub fn read(&self) -> Backlog {
         let state = self.0.state();

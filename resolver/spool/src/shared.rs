@@ -3,14 +3,14 @@
 use std::{
     collections::VecDeque,
     fs::File,
-    path::{Path, PathBuf},
-    sync::{Arc, Mutex, MutexGuard},
+    path::PathBuf,
+    sync::{Mutex, MutexGuard},
 };
 
 use crate::Limits;
 
 /// A segment, as far as it is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Segment {
     pub(crate) first: u64,
     pub(crate) bytes: u64,
@@ -19,6 +19,7 @@ pub(crate) struct Segment {
 }
 
 /// The state of a spool, held only for moments.
+#[derive(Default)]
 pub(crate) struct State {
     /// Segments, ascending. The last one may be written to.
     pub(crate) segments: VecDeque<Segment>,
@@ -39,16 +40,12 @@ impl State {
 pub(crate) struct Shared {
     pub(crate) folder: PathBuf,
     pub(crate) limits: Limits,
-    state: Mutex<State>,
+    pub(crate) state: Mutex<State>,
     /// Held for as long as either end lives.
-    _lock: Arc<File>,
+    pub(crate) _lock: File,
 }
 
 impl Shared {
-    pub(crate) fn new(folder: &Path, limits: Limits, state: State, lock: Arc<File>) -> Arc<Self> {
-        Arc::new(Self { folder: folder.to_owned(), limits, state: Mutex::new(state), _lock: lock })
-    }
-
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().expect("no code panics while it holds this lock")
     }
