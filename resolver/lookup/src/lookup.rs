@@ -39,10 +39,10 @@ mod invalidation;
 mod known_changes;
 mod reader;
 mod slugs;
+mod thread_cache;
 
 use std::{
     collections::HashMap,
-    hash::BuildHasher,
     sync::{
         Arc, Mutex,
         atomic::{AtomicBool, Ordering},
@@ -66,11 +66,11 @@ use tokio::{
 
 use crate::metrics::Metrics;
 pub use by_slug::LookupKey;
-pub use cache::Cached;
-use cache::{Generations, LinkCache, Name, cache};
+use cache::{Cached, Generations, LinkCache, Name, cache};
 use invalidation::{InvalidationState, Listener};
 use reader::{Miss, Reader, Waiter};
 use slugs::Slugs;
+pub use thread_cache::{CachedTarget, ThreadCache};
 
 /// Capacity of the channel of change notifications. A full channel makes the sender wait.
 const CHANGES_MAX: usize = 256;
@@ -298,13 +298,6 @@ impl Lookup {
         still.map_or(found, |cached| Ok(Some(Arc::clone(&cached.link))))
     }
 
-    /// Returns the cache entry of a code, if it may be served without a read.
-    pub fn cached(&self, code: &Code) -> Option<Arc<Cached>> {
-        self.cache
-            .get(&Name::Code(*code))
-            .filter(|cached| self.news.is_fresh(cached.read_at) && !self.is_cut_off())
-    }
-
     /// Sets whether the settings are too old to redirect by them.
     pub fn set_cut_off(&self, is_cut_off: bool) {
         if self.cut_off.swap(is_cut_off, Ordering::AcqRel) != is_cut_off {
@@ -338,34 +331,8 @@ impl Lookup {
         !self.is_cut_off() && self.gate.allows_from(authority, location)
     }
 
-    /// Returns whether the target rules allow a cached link to lead to its long URL.
-    pub fn allows_cached(&self, cached: &Cached) -> bool {
-        self.gate.allows_again(&cached.link.long_url, &cached.verdict)
-    }
-
-    /// Returns whether a cached link is current until its generation changes.
-    pub fn is_settled(&self, cached: &Cached) -> bool {
-        self.news.freshness.is_settled(cached.read_at)
-    }
-
-    /// Returns a keyed hash of a code, which clients cannot predict.
-    pub fn hash(&self, code: &Code) -> u64 {
-        self.generations.hasher.hash_one(code)
-    }
-
-    /// Returns the generation of a code's hash. It changes when the code leaves the cache or gets
-    /// another link, and sometimes without a reason.
-    pub fn generation(&self, hash: u64) -> u32 {
-        self.generations.of(hash).load(Ordering::Acquire)
-    }
-
-    /// Marks a cached link as used, so that it does not expire.
-    pub fn touch(&self, code: &Code) {
-        self.cache.get(&Name::Code(*code));
-    }
-
     /// Counts lookups that were answered from the cache or from a thread's copy of it.
-    pub fn count_hits(&self, hits: u64) {
+    fn count_hits(&self, hits: u64) {
         self.metrics.cache_hits.increment(hits);
     }
 

@@ -19,7 +19,7 @@ use links::{
     location_with_query,
 };
 use lookup::{
-    LookupError, LookupKey,
+    CachedTarget, LookupError, LookupKey,
     domain_cache::{Question, VisitorDomain},
 };
 use visits::Outcome;
@@ -34,7 +34,6 @@ use crate::{
     preview,
     redirection::redirect,
     request::{bytes, host, is_prefetch, path_before, request_head},
-    thread_cache::CachedTarget,
     visit::{Refusal, Visit, note, refuse},
 };
 

@@ -1,7 +1,7 @@
 //! Redirects of short links, and the answers in place of a redirect: fallback pages, password
 //! forms, QR codes, tracking pixels and `robots.txt`.
 //!
-//! 1. A link in the thread's own cache ([`thread_cache`]) is answered at once. [`follow_cached`]
+//! 1. A link in the thread's own cache ([`ThreadCache`]) is answered at once. [`follow_cached`]
 //!    never waits, and takes requests from the fast path and from hyper alike
 //!    ([`fast_path::RequestHead`]).
 //! 2. [`follow()`] answers all other visitors. It asks the cache that all threads share, and then
@@ -25,7 +25,6 @@ mod request;
 pub mod robots;
 #[cfg(test)]
 mod site;
-pub mod thread_cache;
 pub mod unlock;
 mod visit;
 
@@ -36,14 +35,14 @@ use geoip::GeoIp;
 use hyper::StatusCode;
 use limits::Budgets;
 use lookup::{
-    Lookup, domain_cache::DomainCache, metrics::Metrics, passwords::PasswordGuard, visit_limit::VisitLimiter,
+    Lookup, ThreadCache, domain_cache::DomainCache, metrics::Metrics, passwords::PasswordGuard,
+    visit_limit::VisitLimiter,
 };
 use qr::Logo;
 use qr_code::QrCodeLimits;
 use recorder::{Recorder, VisitBuffer};
 use robots::Robots;
 use store::Catalog;
-use thread_cache::ThreadCache;
 use tokio::runtime;
 use web::client_limits::Clients;
 
