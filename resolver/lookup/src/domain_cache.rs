@@ -77,15 +77,6 @@ pub struct Policy {
     pub checks_redirects: bool,
 }
 
-/// The domain that a visitor's request belongs to.
-#[derive(Clone, Debug)]
-pub struct VisitorDomain {
-    /// The domain.
-    pub domain: Arc<Domain>,
-    /// Whether the domain is certain: the copy was fresh, or the host is the default domain's.
-    pub is_sure: bool,
-}
-
 /// The copy of the settings, and the state of the task that refreshes it.
 pub struct DomainCache {
     /// What it was started with.
@@ -276,18 +267,16 @@ impl DomainCache {
         !settings.disabled && !settings.is_of_later_release() && !host.is_some_and(is_other)
     }
 
-    /// Returns the domain of a visitor's host.
-    pub fn place(&self, host: Option<&str>) -> VisitorDomain {
-        // Before the lookup in the copy, which may be replaced between the two.
-        let was_fresh = self.is_fresh();
+    /// Returns the domain of a visitor's host, and whether that is the default domain for certain:
+    /// by its name.
+    pub fn place(&self, host: Option<&str>) -> (Arc<Domain>, bool) {
         let entries = self.entries();
         let is_default = host.is_some_and(|host| self.is_default_name(host));
         let other = host.and_then(|host| self.of_host(&entries, host));
         if let Some(host) = host.filter(|_| other.is_none() && !is_default) {
             self.unknown_hosts.warn(host, &self.default_host);
         }
-        let domain = Arc::clone(other.unwrap_or(&entries.default));
-        VisitorDomain { domain, is_sure: is_default || was_fresh }
+        (Arc::clone(other.unwrap_or(&entries.default)), is_default)
     }
 
     /// Returns the domain of a host; `None` if that is the default domain or unknown.

@@ -241,7 +241,7 @@ impl Lookup {
     /// Returns whether the caches know where a key leads on a domain, possibly from an outdated
     /// entry.
     pub fn knows_on(&self, domain: DomainId, wanted: &LookupKey) -> bool {
-        let knows_slug = |slug| self.slugs.knows(&(domain, slug));
+        let knows_slug = |slug: Slug| self.slugs.ids.contains_key(&(domain, slug));
         match wanted {
             // A link that is on another domain is read again.
             LookupKey::Code(code) if domain.is_default() => {

@@ -15,13 +15,10 @@ use hyper::{
 };
 use jiff::Timestamp;
 use links::{
-    DomainId, Facts, Link, LinkState, Rule, StoredObject as _, asks_where, choose, location,
+    Domain, DomainId, Facts, Link, LinkState, Rule, StoredObject as _, asks_where, choose, location,
     location_with_query,
 };
-use lookup::{
-    CachedTarget, LookupError, LookupKey,
-    domain_cache::{Question, VisitorDomain},
-};
+use lookup::{CachedTarget, LookupError, LookupKey, domain_cache::Question};
 use visits::Outcome;
 use web::{Answer, hold_back, visitor_page::VisitorPage};
 
@@ -194,7 +191,7 @@ fn is_look<B>(request: &Request<B>) -> bool {
 
 pub(crate) struct FoundLink {
     pub(crate) link: Arc<Link>,
-    pub(crate) visited: VisitorDomain,
+    pub(crate) visited: Arc<Domain>,
     pub(crate) key: LookupKey,
 }
 
@@ -211,27 +208,27 @@ pub(crate) async fn find(
         return Err(unavailable(redirector).into());
     }
     let question = redirector.domain_cache.question(host, path);
-    let Question { place: visited, wanted: key, .. } = &question;
+    let Question { domain: visited, is_sure, wanted: key, .. } = &question;
     let without_link = |why, outcome| {
-        let visit = Visit::without_link(visited.domain.id, outcome);
+        let visit = Visit::without_link(visited.id, outcome);
         Refusal::new(not_found(redirector, visited, why, path), visit)
     };
     let Some(key) = key else {
         return Err(without_link(Unmatched::Regular, Outcome::InvalidPath));
     };
-    let is_disabled = visited.domain.settings.disabled;
-    if (is_disabled && !visited.is_sure) || visited.domain.settings.is_of_later_release() {
+    let is_disabled = visited.settings.disabled;
+    if (is_disabled && !is_sure) || visited.settings.is_of_later_release() {
         return Err(unavailable(redirector).into());
     }
     if is_disabled {
         return Err(without_link(Unmatched::Code(key), Outcome::UnknownCode));
     }
     // A link in the cache exists, and looking it up costs no query.
-    let is_free = redirector.lookup.knows_on(visited.domain.id, key);
+    let is_free = redirector.lookup.knows_on(visited.id, key);
     if !is_free && let Err(wait) = redirector.clients.spend(client) {
         return Err(hold_back(slow_down(redirector, wait)).into());
     }
-    let found = redirector.lookup.find_on(visited.domain.id, key).await;
+    let found = redirector.lookup.find_on(visited.id, key).await;
     if !is_free && !matches!(found, Ok(None)) {
         redirector.clients.give_back(client);
     }
