@@ -180,7 +180,8 @@ struct Arrival {
 pub struct SupplyCore {
     specs: Vec<Spec>,
     rules: SafetyRules,
-    session: Option<Session>,
+    /// The registration in force.
+    pub session: Option<Session>,
     /// The incarnation of the last registration, and the last seq that was answered under it.
     incarnation: Incarnation,
     seq: Seq,
@@ -199,7 +200,8 @@ pub struct SupplyCore {
     asked: Option<StoreCall>,
     retry_at: Option<Millis>,
     stopping: bool,
-    lost: Option<StopReason>,
+    /// The reason why this holder mints no more; `None` while it does.
+    pub lost: Option<StopReason>,
 }
 
 impl SupplyCore {
@@ -223,16 +225,6 @@ impl SupplyCore {
             stopping: false,
             lost: None,
         }
-    }
-
-    /// Returns the registration in force.
-    pub fn session(&self) -> Option<Session> {
-        self.session
-    }
-
-    /// Returns the reason why this holder mints no more; `None` while it does.
-    pub fn lost(&self) -> Option<&StopReason> {
-        self.lost.as_ref()
     }
 
     /// Returns whether a wait is under way, and not a call.

@@ -28,7 +28,7 @@ mod site;
 pub mod unlock;
 mod visit;
 
-use std::{net::IpAddr, sync::Arc, time::Duration};
+use std::{net::IpAddr, sync::Arc};
 
 use fallback_page::FallbackTargets;
 use geoip::GeoIp;
@@ -106,11 +106,6 @@ impl ThreadContext {
     #[inline]
     pub fn commit(&self) {
         self.visits.commit();
-    }
-
-    /// Returns the interval at which [`flush`](Self::flush) is called.
-    pub fn flush_every(&self) -> Duration {
-        self.redirector.visits.flush_every()
     }
 
     /// Hands over the visits of this thread, and adds its counts to the shared ones.

@@ -81,7 +81,7 @@ impl Holder {
         for effect in effects {
             match effect {
                 Effect::Session => {
-                    self.session.send_replace(self.core().session());
+                    self.session.send_replace(self.core().session);
                 }
                 Effect::WakeCreators(keyspace) => self.config.mintings[keyspace].came.notify_waiters(),
                 Effect::BeatNow => self.pace.hurry(),

@@ -31,7 +31,8 @@ const SECOND_BEAT: Duration = Duration::from_secs(1);
 #[derive(Clone, Debug)]
 pub struct Closing {
     pub(super) mintings: Vec<Arc<Minting>>,
-    pub(super) lost: watch::Sender<Option<StopReason>>,
+    /// The reason, once there is one.
+    pub lost: watch::Sender<Option<StopReason>>,
 }
 
 impl Closing {
@@ -76,11 +77,6 @@ impl Supplier {
     /// Creates a supplier that has not registered yet.
     pub fn new(config: SupplierConfig) -> Self {
         Self { holder: Arc::new(Holder::new(config)), seen: Seen::default(), asked: Instant::now() }
-    }
-
-    /// Returns a channel that reports when and why this holder stops minting.
-    pub fn lost(&self) -> watch::Receiver<Option<StopReason>> {
-        self.holder.closing.lost.subscribe()
     }
 
     /// Returns a handle that ends minting for good.

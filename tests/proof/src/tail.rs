@@ -265,7 +265,7 @@ impl World {
 
     fn beat(&mut self, index: usize) {
         let Process { core, keyspaces, name, .. } = &mut self.processes[index];
-        let beat = core.beat(core.session().expect("a process registers at its start"), keyspaces);
+        let beat = core.beat(core.session.expect("a process registers at its start"), keyspaces);
         let (holder, incarnation) = (name.clone(), beat.incarnation);
         let (last_seq, progress) = (beat.last_seq, beat.progress);
         match self.ask(Request::KeepAlive { holder, incarnation, last_seq, progress, mark: Mark(0) }) {

@@ -50,7 +50,7 @@ fn supersede(core: &mut SupplyCore, keyspaces: &mut impl Keyspaces) {
         assert!(effects.is_empty(), "{event:?}: {effects:?}");
         assert!(!core.is_waiting(), "{event:?}");
     }
-    assert!(core.lost().is_some());
+    assert!(core.lost.is_some());
 }
 
 #[test]

@@ -184,7 +184,7 @@ impl Step<'_> {
     /// Drops the registration, because the issuer does not know it.
     pub(super) fn forget(&mut self, holder: usize) {
         let core = &mut self.minter(holder).core;
-        if let Some(session) = core.session() {
+        if let Some(session) = core.session {
             core.forget(session);
         }
     }
@@ -292,7 +292,7 @@ impl Step<'_> {
     /// Sends a beat, whose answer says whether another holder starves.
     pub(super) fn beat(&mut self, holder: usize) {
         let Minter { core, keyspaces, .. } = self.minter(holder);
-        let Some(session) = core.session() else { return };
+        let Some(session) = core.session else { return };
         let beat = core.beat(session, keyspaces);
         let request = Request::KeepAlive {
             holder: self.name(holder),

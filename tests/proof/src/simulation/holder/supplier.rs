@@ -221,7 +221,7 @@ impl Holder {
     fn next_beat(&self) -> Option<Request> {
         let mut state = self.state.borrow_mut();
         let state = &mut *state;
-        let session = state.core.session()?;
+        let session = state.core.session?;
         let beat = state.core.beat(session, &mut state.keyspaces);
         Some(Request::KeepAlive {
             holder: self.setup.id.clone(),
