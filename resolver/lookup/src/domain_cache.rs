@@ -130,7 +130,7 @@ impl DomainCache {
             is_plain: AtomicBool::new(true),
             heard: watch::Sender::new(None),
             first_seen: Mutex::default(),
-            refreshes: Refreshes::new(),
+            refreshes: Refreshes::default(),
             clock: DatabaseClock::new(polled.now),
             default_host: config.public_url.requested(),
             is_local: config.public_url.is_local(),
@@ -141,15 +141,13 @@ impl DomainCache {
         if domain_cache.replace(polled.settings.unwrap_or_default()).is_ok() {
             domain_cache.note_heard(asked);
         }
-        supervisor.spawn("reader of domains", Arc::clone(&domain_cache).follow());
+        let reader = Arc::clone(&domain_cache);
+        let read = async move { reader.refreshes.run(|| reader.read()).await };
+        supervisor.spawn("reader of domains", read);
         if domain_cache.config.settings.is_shared() {
             supervisor.spawn("watch of the settings' age", Arc::clone(&domain_cache).watch_age());
         }
         domain_cache
-    }
-
-    async fn follow(self: Arc<Self>) {
-        self.refreshes.run(|| self.read()).await;
     }
 
     /// Waits for a refresh that covers every change committed before this call.

@@ -58,13 +58,13 @@ use links::{
 };
 use numbers::{Invalid, Namespace};
 use store::Links;
-use supply::safety_rule::SafetyRules;
+use supply::safety_rule::{SafetyRule, SafetyRules};
 use tokio::{
     sync::{mpsc, oneshot},
-    time::{Instant, timeout},
+    time::{Instant, sleep_until, timeout},
 };
 
-use crate::metrics::Metrics;
+use crate::{domain_cache::SHOWN, metrics::Metrics};
 pub use by_slug::LookupKey;
 use cache::{Cached, Generations, LinkCache, Name, cache};
 use invalidation::{InvalidationState, Listener};
@@ -122,7 +122,7 @@ pub struct Lookup {
     /// What it was started with.
     pub sizes: LookupSizes,
     /// Whether other resolvers share the database.
-    pub(crate) is_shared: bool,
+    is_shared: bool,
     /// Whether the settings are older than `serve_stale_for`. Nothing is redirected then.
     cut_off: AtomicBool,
     started: Instant,
@@ -205,12 +205,19 @@ impl Lookup {
         Ok(())
     }
 
-    /// Returns an instant at which this process knew the keyspace of an id; `None` if the id is in
-    /// none. It has read those that it started with shortly before its start.
-    pub(crate) fn keyspace_seen(&self, id: LinkId) -> Option<Instant> {
-        let (index, _) = id.unpack()?;
-        let seen = self.keyspaces_seen.lock().expect("no code panics while it holds this lock");
-        Some(seen.get(&index).copied().unwrap_or(self.started))
+    /// Waits until the other resolvers know the keyspace of an id, which this process may have just
+    /// learned of. Afterwards a link may be acknowledged, or numbers reserved. Numbers of its own
+    /// blocks need no wait, because blocks are taken after the same wait.
+    pub async fn wait_until_shown(&self, id: LinkId) {
+        if self.is_shared
+            && self.sizes.rules.keep(SafetyRule::KeyspaceShown)
+            && let Some((index, _)) = id.unpack()
+        {
+            let seen = || self.keyspaces_seen.lock().expect("no code panics while it holds this lock");
+            // Those that it started with were read shortly before its start.
+            let seen = seen().get(&index).copied().unwrap_or(self.started);
+            sleep_until(seen + SHOWN).await;
+        }
     }
 
     /// Returns the id that a text stands for as a code; `None` if it is not a mintable code.
@@ -276,7 +283,10 @@ impl Lookup {
     /// for as long as the queue is full. But a store that does not answer fills the queue as well,
     /// and then the entry is served.
     async fn read(&self, id: LinkId, name: Name, known: Option<Arc<Cached>>) -> Found {
-        let Some(stale) = known.filter(|cached| self.news.may_be_served_stale(cached)) else {
+        let serve_stale_for = self.sizes.serve_stale_for;
+        let is_usable =
+            |cached: &Arc<Cached>| self.news.freshness.was_current_within(cached.read_at, serve_stale_for);
+        let Some(stale) = known.filter(is_usable) else {
             return self.ask(id, Some(name), DEADLINE).await;
         };
         // While the database is away, an outdated link is better than none, or than one that comes

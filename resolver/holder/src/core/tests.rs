@@ -24,15 +24,6 @@ fn registered() -> Answer {
     })
 }
 
-/// Returns a holder that has sent its first store call, with its keyspace.
-fn asking_the_store() -> (SupplyCore, Vec<KeyspaceNumbers>) {
-    let (mut core, mut keyspaces) = idle();
-    core.step(Millis(0), Event::Woken, &mut keyspaces);
-    let effects = core.step(Millis(0), Event::Answered(Ok(registered())), &mut keyspaces);
-    assert!(matches!(effects.last(), Some(Effect::Store(StoreCall::AdoptLedger(_)))), "{effects:?}");
-    (core, keyspaces)
-}
-
 /// Supersedes the holder, and checks that no event leads to another effect.
 fn supersede(core: &mut SupplyCore, keyspaces: &mut impl Keyspaces) {
     let effects = core.supersede("a later start".to_owned(), keyspaces);
@@ -54,17 +45,18 @@ fn supersede(core: &mut SupplyCore, keyspaces: &mut impl Keyspaces) {
 }
 
 #[test]
-fn a_holder_that_is_superseded_during_a_store_call_acts_no_more() {
-    let (mut core, mut keyspaces) = asking_the_store();
-    supersede(&mut core, &mut keyspaces);
-}
-
-#[test]
-fn a_holder_that_is_superseded_does_not_repeat_a_store_call_that_failed() {
-    let (mut core, mut keyspaces) = asking_the_store();
-    let effects = core.step(Millis(0), Event::Stored(None), &mut keyspaces);
-    assert!(matches!(effects.last(), Some(Effect::Wait { .. })), "{effects:?}");
-    supersede(&mut core, &mut keyspaces);
+fn a_holder_that_is_superseded_acts_no_more_during_a_store_call_or_after_one_that_failed() {
+    for has_failed in [false, true] {
+        let (mut core, mut keyspaces) = idle();
+        core.step(Millis(0), Event::Woken, &mut keyspaces);
+        let effects = core.step(Millis(0), Event::Answered(Ok(registered())), &mut keyspaces);
+        assert!(matches!(effects.last(), Some(Effect::Store(StoreCall::AdoptLedger(_)))), "{effects:?}");
+        if has_failed {
+            let effects = core.step(Millis(0), Event::Stored(None), &mut keyspaces);
+            assert!(matches!(effects.last(), Some(Effect::Wait { .. })), "{effects:?}");
+        }
+        supersede(&mut core, &mut keyspaces);
+    }
 }
 
 /// An issuer and a database that accept every call, with a count of allocated and returned numbers.

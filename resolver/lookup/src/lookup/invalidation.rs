@@ -73,11 +73,6 @@ impl InvalidationState {
         self.freshness.is_settled(read_at) || self.freshness.is_young(read_at)
     }
 
-    /// Returns whether an entry may be served although it cannot be confirmed.
-    pub(super) fn may_be_served_stale(&self, cached: &Cached) -> bool {
-        self.freshness.was_current_within(cached.read_at, self.sizes.serve_stale_for)
-    }
-
     /// Returns whether a row of a copy of the database is the latest that this process knows of.
     pub(super) fn is_latest_known(&self, id: LinkId, read_at: ReadAt) -> bool {
         let is_outdated =

@@ -265,17 +265,13 @@ impl Reader {
 
 #[cfg(test)]
 mod tests {
-    use std::{sync::Mutex, time::Duration};
+    use std::time::Duration;
 
     use daemon::Recorder;
-    use rusqlite::Connection;
-    use store::sqlite::SqliteStore;
-    use supply::safety_rule::SafetyRules;
     use tokio::time::{Instant, advance};
 
     use super::*;
     use crate::lookup::{
-        LookupSizes,
         cache::{Generations, cache},
         tests,
     };
@@ -283,15 +279,9 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     fn reader() -> Reader {
-        let connection = Arc::new(Mutex::new(Connection::open_in_memory().unwrap()));
-        let sizes = LookupSizes {
-            cache_bytes: 1 << 20,
-            replica_lag: 60 * SECOND,
-            serve_stale_for: 60 * SECOND,
-            rules: SafetyRules::default(),
-        };
+        let sizes = tests::sizes(60 * SECOND, 60 * SECOND);
         Reader {
-            links: Arc::new(SqliteStore::here(&connection)),
+            links: tests::broken(),
             queue: mpsc::channel(1).1,
             cache: cache(sizes.cache_bytes, Arc::new(Generations::new())),
             news: Arc::new(InvalidationState::new(sizes)),
