@@ -12,11 +12,8 @@ use crate::buffer::{Closed, EntryId};
 /// A call to the issuer. Each may be repeated until it has a definite answer (I5).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Call {
-    /// Registers this start of the holder, with the capacity of each namespace.
-    Register {
-        /// The namespaces that the holder mints in, with their capacities.
-        namespaces: Vec<(Namespace, u64)>,
-    },
+    /// Registers this start of the holder, for namespaces with their capacities.
+    Register(Vec<(Namespace, u64)>),
     /// Asks for a block. The shell adds the wanted length.
     Allocate {
         /// The position of the keyspace among those of this holder.
@@ -93,14 +90,9 @@ pub enum Refused {
     /// The answer is invalid. Carries a description of the expected one.
     #[error("invalid answer of the issuer: expected {0}")]
     Malformed(&'static str),
-    /// Any other refusal, which a repeated call would not change.
-    #[error("the issuer refused ({code}): {message}")]
-    Other {
-        /// The name of the gRPC status code.
-        code: String,
-        /// The issuer's message.
-        message: String,
-    },
+    /// Any other refusal, which a repeated call would not change. Carries its code and message.
+    #[error("the issuer refused {0}")]
+    Other(String),
 }
 
 /// An entry of the database's block register.

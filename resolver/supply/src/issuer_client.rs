@@ -305,7 +305,7 @@ fn next(status: &Status) -> Next {
             Next::Refused(Refused::InOtherHands)
         }
         Code::ResourceExhausted if status.metadata().contains_key(BUSY_KEY) => Next::Busy,
-        code => Next::Refused(Refused::Other { code: format!("{code:?}"), message: message() }),
+        code => Next::Refused(Refused::Other(format!("({code:?}): {}", status.message()))),
     }
 }
 

@@ -181,7 +181,7 @@ impl Supplier {
         let SupplierConfig { owner, client, mintings, register, begins_at, .. } = &self.holder.config;
         let holder = owner.holder.clone();
         match call {
-            Call::Register { namespaces } => {
+            Call::Register(namespaces) => {
                 // A mark that is raised after the answer is reported with the first beat.
                 self.seen = Seen::now(register);
                 let specs = namespaces.into_iter();

@@ -210,7 +210,7 @@ impl World {
         let Process { name, starts, .. } = &self.processes[index];
         let holder = name.clone();
         let request = match call {
-            Call::Register { namespaces } => {
+            Call::Register(namespaces) => {
                 let instance = Instance::new(format!("start-{starts}")).unwrap();
                 Request::Register { holder, instance, namespaces, reserved: false }
             }

@@ -16,7 +16,7 @@ impl<K: Keyspaces> Step<'_, K> {
     pub(super) fn register(&mut self) {
         let specs = self.core.specs.iter();
         let namespaces = specs.map(|spec| (spec.namespace.clone(), spec.capacity)).collect();
-        self.call(Stage::Registering, Call::Register { namespaces });
+        self.call(Stage::Registering, Call::Register(namespaces));
     }
 
     pub(super) fn registered(&mut self, answer: Result<Answer, Refused>) {

@@ -93,7 +93,7 @@ impl Peers {
             other => panic!("{other:?}"),
         };
         Some(Event::Answered(Ok(match call {
-            Call::Register { .. } => registered(),
+            Call::Register(_) => registered(),
             Call::Allocate { .. } => self.block(),
             Call::Return { closed, .. } => {
                 self.returned += closed.block.span.len();

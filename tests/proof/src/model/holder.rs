@@ -102,7 +102,7 @@ impl Step<'_> {
         self.judge_superseded(holder);
         let name = self.name(holder);
         let request = match call {
-            Call::Register { namespaces } => {
+            Call::Register(namespaces) => {
                 let instance = self.instance(holder);
                 Request::Register { holder: name, instance, namespaces, reserved: false }
             }
@@ -153,7 +153,7 @@ impl Step<'_> {
                 Refused::NotRegistered(String::new())
             }
             Refusal::Superseded { .. } => self.superseded(holder),
-            _ => Refused::Other { code: String::new(), message: String::new() },
+            _ => Refused::Other(String::new()),
         }
     }
 

@@ -146,7 +146,7 @@ impl Holder {
         let holder = self.setup.id.clone();
         let returns = matches!(call, Call::Return { .. });
         let request = match call {
-            Call::Register { namespaces } => Request::Register {
+            Call::Register(namespaces) => Request::Register {
                 holder,
                 instance: self.setup.instance.clone(),
                 namespaces,
@@ -287,7 +287,7 @@ impl From<client::Refused> for Refused {
             client::Refused::Exhausted => Self::Exhausted,
             client::Refused::InOtherHands => Self::InOtherHands,
             client::Refused::NotRegistered => Self::NotRegistered(String::new()),
-            client::Refused::Other => Self::Other { code: String::new(), message: String::new() },
+            client::Refused::Other => Self::Other(String::new()),
         }
     }
 }
