@@ -12,9 +12,7 @@
 //!    numbers are given up. Another holder may have taken the block over and acknowledged links
 //!    under it that are lost now.
 //!
-//! Claims are taken under the caller's short lock. Rejected: an atomic add per claim. The
-//! permutation that follows costs a hundred times as much, and the two blocks, the pool and the
-//! closing account would each need their own protocol.
+//! Claims are taken under the caller's short lock; `ARCHITECTURE.md` says why.
 
 use std::{collections::VecDeque, sync::Arc};
 
@@ -173,7 +171,6 @@ impl Held {
         Some(Claim { number: first.start(), generation: block.generation, entry, history, reclaimed })
     }
 
-    /// Returns whether at least `permille` thousandths of the block's numbers have been claimed.
     fn is_past(&self, permille: u64) -> bool {
         (self.first_len - self.left_len) * 1_000 >= self.first_len * permille
     }
@@ -200,7 +197,6 @@ impl Held {
     }
 }
 
-/// Joins adjacent ranges in a sorted list.
 fn joined(sorted: Vec<Span>) -> Vec<Span> {
     let mut spans: Vec<Span> = Vec::new();
     for span in sorted {

@@ -11,9 +11,8 @@
 //!    is older than [`TRUSTED`] that is not certain: links still redirect, but an absence is not
 //!    reported (I8). A call that adds a domain is answered [`SHOWN`] after the COMMIT.
 //! 4. Likewise for keyspaces: while the copy is old, a code of a keyspace that another resolver has
-//!    added cannot be told from a slug. No process uses a keyspace before [`SHOWN`] has passed
-//!    since it first saw the keyspace committed: no number is taken, and no slug or reservation is
-//!    acknowledged (`keyspaces.rs`).
+//!    added cannot be told from a slug. So no process uses a keyspace before [`SHOWN`] has passed
+//!    since it first saw the keyspace committed (`keyspaces.rs`).
 //! 5. A database that lacks a keyspace which this process knows is an older copy of the one that
 //!    adopted it. Processes that start on that copy do not know the keyspace, and may give its
 //!    index to another one. So this process stops minting, reports no absence, and ends. Its next
@@ -88,7 +87,6 @@ pub struct DomainCache {
     /// When the last answered poll was sent.
     heard: watch::Sender<Option<Instant>>,
     refreshes: Refreshes,
-    /// Adjusted by the polls.
     clock: DatabaseClock,
     /// The host of the public URL, normalised as requests name it.
     default_host: String,
@@ -271,8 +269,16 @@ impl DomainCache {
         let entries = self.entries();
         let is_default = host.is_some_and(|host| self.is_default_name(host));
         let other = host.and_then(|host| self.of_host(&entries, host));
-        if let Some(host) = host.filter(|_| other.is_none() && !is_default) {
-            self.unknown_hosts.warn(host, &self.default_host);
+        if let Some(host) = host.filter(|_| other.is_none() && !is_default)
+            && self.unknown_hosts.is_new(host)
+        {
+            tracing::warn!(
+                host,
+                public_host = self.default_host,
+                "no domain has this host, so its visitors get the default domain's links: if it is a proxy's \
+                 own name for this server, let the proxy pass the header Host on, with the port; if it is a \
+                 domain of short links, add it"
+            );
         }
         (Arc::clone(other.unwrap_or(&entries.default)), is_default)
     }

@@ -25,13 +25,6 @@ const NEVER: u64 = u64::MAX;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ReadAt(pub(crate) u64);
 
-impl ReadAt {
-    /// Returns the last instant before this one.
-    pub fn before(self) -> Self {
-        Self(self.0.saturating_sub(1))
-    }
-}
-
 /// The instant since which the change listener has missed no change.
 #[derive(Debug)]
 pub struct Freshness {

@@ -18,8 +18,7 @@ pub struct Adopted {
 /// Adopts the keyspaces of this process's configuration.
 ///
 /// A resolver that does not know a keyspace takes its codes for slugs. [`Adopted::shown_at`] counts
-/// from when this process has read the keyspaces back, because the COMMIT may have come much later
-/// than the time of the adoption. It is later than that even if numbers of a keyspace are
+/// from when this process has read the keyspaces back, even if numbers of a keyspace are
 /// registered. An older copy of the database may have lacked the keyspace. Another process may then
 /// have minted in it until it noticed, and have adopted it again just now.
 pub async fn adopt_keyspaces(

@@ -8,9 +8,7 @@
 //!    again.
 //! 3. A link is cached before its waiters are answered, and the cache is consulted again when a
 //!    miss leaves the queue. So a thousand clients on one cold code cost one read.
-//! 4. Absences are not cached: another resolver may create the link at any moment, and its creator
-//!    may ask here next. The cost of codes that do not exist is bounded by the clients' budgets and
-//!    by the reads that all misses share.
+//! 4. Absences are not cached, for reasons in `ARCHITECTURE.md`.
 //! 5. A mintable custom slug is a link under the id that it stands for, and is looked up like any
 //!    other code. Any other slug, and every code of another domain, leads to its id through the
 //!    table of slugs, as does the code of a deleted link that was picked: another link may have
@@ -19,10 +17,8 @@
 //! 6. When a resolver hears that a link was changed, it evicts the link, and reads it from the
 //!    primary for as long as a replica may lag behind. A link that was read before the notification
 //!    and enters the cache after it is evicted again.
-//! 7. An older row never replaces a newer one, whatever server it comes from. While the primary is
-//!    away, a copy is believed only if it has replayed all that this process knows the primary to
-//!    have written, and about links only that have not changed since, as far as this process was
-//!    told. Otherwise the answer is the cached link, or none.
+//! 7. An older row never replaces a newer one, whatever server it comes from (`ARCHITECTURE.md`).
+//!    If a copy is not believed, the answer is the cached link, or none.
 //! 8. A link that cannot be confirmed is served for `serve_stale_for` after it is last known to
 //!    have been current.
 //!

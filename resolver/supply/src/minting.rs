@@ -133,13 +133,6 @@ impl Minting {
 
     /// Settles a claim. An unused number wakes the creators that wait.
     pub fn settle(&self, claim: Claim, fate: Fate) {
-        self.put_back(claim, fate);
-        if fate == Fate::Unused {
-            self.came.notify_waiters();
-        }
-    }
-
-    fn put_back(&self, claim: Claim, fate: Fate) {
         let mut state = self.state();
         let before = state.keyspace.buffer.overflowed;
         state.keyspace.buffer.settle(claim, fate);
@@ -152,6 +145,9 @@ impl Minting {
                 namespace = %self.namespace,
                 "the pool of numbers whose insert failed is full: does the database refuse every insert?"
             );
+        }
+        if fate == Fate::Unused {
+            self.came.notify_waiters();
         }
     }
 

@@ -18,7 +18,8 @@ use url::{Host, Url};
 
 use super::{DomainCache, PublicUrl};
 
-/// Maximum number of unknown hosts that are warned of. Scanners invent hosts without end.
+/// Maximum number of unknown hosts that are warned of, because their visitors get the default
+/// domain's links, which is easily overlooked behind a proxy. Scanners invent hosts without end.
 const WARNED_MAX: usize = 8;
 
 /// The host of a request for a page.
@@ -91,27 +92,13 @@ pub(super) struct UnknownHosts(Mutex<Vec<Box<str>>>);
 
 impl UnknownHosts {
     /// Returns whether to warn of a host: once for each of the first [`WARNED_MAX`].
-    fn is_new(&self, host: &str) -> bool {
+    pub(super) fn is_new(&self, host: &str) -> bool {
         let mut warned = self.0.lock().expect("no code panics while it holds this lock");
         if warned.len() >= WARNED_MAX || warned.iter().any(|known| **known == *host) {
             return false;
         }
         warned.push(host.into());
         true
-    }
-
-    /// Warns of a host that no domain has. Its visitors get the default domain's links, which is
-    /// easily overlooked behind a proxy that does not pass `Host` on.
-    pub(super) fn warn(&self, host: &str, public: &str) {
-        if self.is_new(host) {
-            tracing::warn!(
-                host,
-                public_host = public,
-                "no domain has this host, so its visitors get the default domain's links: if it is a proxy's \
-                 own name for this server, let the proxy pass the header Host on, with the port; if it is a \
-                 domain of short links, add it"
-            );
-        }
     }
 }
 

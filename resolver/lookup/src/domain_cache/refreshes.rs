@@ -24,7 +24,6 @@ use tokio::{
 /// Interval of refreshes when no call requests one.
 const INTERVAL: Duration = Duration::from_millis(250);
 const DEADLINE: Duration = Duration::from_millis(2_000);
-/// Maximum wait of a call.
 const WAIT_MAX: Duration = Duration::from_millis(4_000);
 const _: () = assert!(WAIT_MAX.as_millis() >= 2 * DEADLINE.as_millis());
 

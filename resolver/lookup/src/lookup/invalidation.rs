@@ -117,7 +117,7 @@ impl InvalidationState {
         let is_told = self.freshness.is_told_for(Duration::ZERO);
         // The notification of a deletion may come after the row, or be lost with the connection.
         if (is_deleted || !is_told) && self.sizes.rules.keep(SafetyRule::Shown) {
-            self.changes.note(id, read_at.before());
+            self.changes.note(id, ReadAt(read_at.0.saturating_sub(1)));
         }
     }
 }

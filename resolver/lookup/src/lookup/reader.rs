@@ -20,7 +20,6 @@ use supply::safety_rule::SafetyRule;
 
 use crate::{freshness::ReadAt, metrics::Metrics};
 
-/// A lookup that waits for a read.
 pub(super) struct Miss {
     pub(super) id: LinkId,
     pub(super) waiter: Waiter,
@@ -50,7 +49,6 @@ struct Row {
 
 /// Which link answers a lookup: that of the row, or the one in the cache.
 enum Present {
-    /// The row's.
     Row,
     /// The cached one, which is newer.
     Cached(Arc<Link>),
