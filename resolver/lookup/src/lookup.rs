@@ -21,13 +21,6 @@
 //!    If a copy is not believed, the answer is the cached link, or none.
 //! 8. A link that cannot be confirmed is served for `serve_stale_for` after it is last known to
 //!    have been current.
-//!
-//! Rejected: to answer 404 without a query for codes above a ceiling on the allocated numbers,
-//! which the issuer announced. Each create of a custom slug above it had to wait until no resolver
-//! trusted an older set of such slugs (275 ms). Beside 20 million links, a scan as fast as it is
-//! answered from 1,000 addresses within their budgets costs Postgres 0.32 of a core, and cost it
-//! 0.17; other visitors' p99 does not change (`bench scan --links 20000000`, 2026-11-28, two
-//! cores).
 
 mod by_slug;
 mod cache;

@@ -85,8 +85,7 @@ impl Holder {
         sent: &Sent,
     ) -> impl tokio_stream::Stream<Item = pb::KeepAliveRequest> + Send + 'static {
         lock(sent).clear();
-        let (sent, holder) = (Arc::clone(sent), Arc::clone(self));
-        let pace = Arc::clone(&holder.pace);
+        let (sent, holder, waiting) = (Arc::clone(sent), Arc::clone(self), Arc::clone(self));
         let beat = move || {
             let config = &holder.config;
             lock(&sent).push_back(Seen::now(&config.register));
@@ -107,10 +106,10 @@ impl Holder {
         };
         let waits = tokio_stream::iter([false]).chain(tokio_stream::iter(std::iter::repeat(true)));
         let due = waits.then(move |waits| {
-            let pace = Arc::clone(&pace);
+            let holder = Arc::clone(&waiting);
             async move {
                 if waits {
-                    pace.wait(interval).await;
+                    holder.pace.wait(interval).await;
                 }
             }
         });

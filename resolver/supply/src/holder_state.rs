@@ -47,7 +47,7 @@ pub(super) struct Holder {
     pub(super) session: watch::Sender<Option<Session>>,
     /// Ends minting, with the reason.
     pub(super) closing: Closing,
-    pub(super) pace: Arc<Pace>,
+    pub(super) pace: Pace,
     pub(super) history: History,
     overlaps: Seldom,
 }
@@ -61,7 +61,7 @@ impl Holder {
             core: Mutex::new(SupplyCore::new(specs, rules)),
             session: watch::Sender::new(None),
             closing: Closing { mintings, lost: watch::Sender::new(None) },
-            pace: Arc::default(),
+            pace: Pace::default(),
             history: History::new(rules),
             overlaps: Seldom::default(),
         }

@@ -7,7 +7,7 @@ use std::{sync::Arc, time::Duration};
 
 use holder::{Answer, Call, Effect, Event, Note, Refused, StopReason, StoreAnswer, StoreCall};
 use proto::issuer::v1 as pb;
-use store::{Register, Registration, StoreError};
+use store::{Registration, StoreError};
 use tokio::{
     sync::watch,
     time::{Instant, interval, sleep, sleep_until, timeout, timeout_at},
@@ -19,7 +19,6 @@ use super::{
     holder_state::{Holder, SupplierConfig},
     messages,
     minting::Minting,
-    pace::Pace,
 };
 
 /// The time limit at shutdown for a call under way, and again for returning all blocks.
@@ -90,8 +89,7 @@ impl Supplier {
     pub async fn run(mut self, stop: CancellationToken) {
         let holder = Arc::clone(&self.holder);
         let _beats = AbortOnDropHandle::new(tokio::spawn(Arc::clone(&holder).send_beats()));
-        let starts = follow_starts(&*holder.config.register, Arc::clone(&holder.pace));
-        let _starts = AbortOnDropHandle::new(tokio::spawn(starts));
+        let _starts = AbortOnDropHandle::new(tokio::spawn(follow_starts(Arc::clone(&holder))));
         let _samples = AbortOnDropHandle::new(tokio::spawn(sample(holder.config.mintings.clone())));
         {
             // A call under way may finish: a block that is allocated now and whose answer is lost
@@ -277,15 +275,12 @@ async fn sample(mintings: Vec<Arc<Minting>>) {
 }
 
 /// Triggers beats when the database server has restarted, so that the mark is raised.
-fn follow_starts(register: &dyn Register, pace: Arc<Pace>) -> impl Future<Output = ()> + Send + 'static {
-    let start = register.server_start();
-    async move {
-        let Some(mut start) = start else { return };
-        while start.changed().await.is_ok() {
-            // The answer to the first beat lets the mark be raised; the second beat reports it.
-            pace.hurry();
-            sleep(SECOND_BEAT).await;
-            pace.hurry();
-        }
+async fn follow_starts(holder: Arc<Holder>) {
+    let Some(mut start) = holder.config.register.server_start() else { return };
+    while start.changed().await.is_ok() {
+        // The answer to the first beat lets the mark be raised; the second beat reports it.
+        holder.pace.hurry();
+        sleep(SECOND_BEAT).await;
+        holder.pace.hurry();
     }
 }
