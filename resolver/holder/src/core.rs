@@ -66,8 +66,6 @@ pub enum Effect {
         /// Whether the wait also ends when numbers run low.
         for_demand: bool,
     },
-    /// The registration has changed: see [`SupplyCore::session`].
-    Session,
     /// Wake the creators that wait for a number of this keyspace: it has numbers, is exhausted or
     /// is closed.
     WakeCreators(usize),
@@ -408,7 +406,6 @@ impl<K: Keyspaces> Step<'_, K> {
         }
         if matches!(refused, Refused::NotRegistered(_)) {
             self.core.session = None;
-            self.effects.push(Effect::Session);
         }
         self.note(Note::Refused(what, refused));
         if self.core.stopping && self.core.session.is_none() {

@@ -123,6 +123,7 @@ impl DomainCache {
         config: DirectoryConfig,
         (asked, polled): (Instant, SettingsPoll),
     ) -> Arc<Self> {
+        let (default_host, is_local) = config.public_url.requested();
         let domain_cache = Arc::new(Self {
             entries: RwLock::new(Arc::new(Entries::nothing())),
             is_plain: AtomicBool::new(true),
@@ -130,8 +131,8 @@ impl DomainCache {
             first_seen: Mutex::default(),
             refreshes: Refreshes::default(),
             clock: DatabaseClock::new(polled.now),
-            default_host: config.public_url.requested(),
-            is_local: config.public_url.is_local(),
+            default_host,
+            is_local,
             unknown_hosts: UnknownHosts::default(),
             contradiction: OnceLock::new(),
             config,

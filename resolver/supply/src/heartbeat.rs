@@ -149,8 +149,7 @@ impl Holder {
         }
         tracing::warn!(error = refused as &dyn std::error::Error, "keep-alive");
         if matches!(refused, Refused::NotRegistered(_)) {
-            let effects = self.with_core(|core, _| core.forget(session));
-            self.apply(effects);
+            self.with_core(|core, _| core.forget(session));
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The state of a holder, which the supplier and the heartbeat share: the pure core, its
 //! connections, and the reason for which the holder stops.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use holder::{Effect, Note, Session, SupplyCore};
 use limits::Seldom;
@@ -67,12 +67,13 @@ impl Holder {
         }
     }
 
-    fn core(&self) -> MutexGuard<'_, SupplyCore> {
-        self.core.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
+    /// Runs a step of the core, and tells the heartbeat if the registration has changed.
     pub(super) fn with_core<T>(&self, act: impl FnOnce(&mut SupplyCore, &mut Shared<'_>) -> T) -> T {
-        act(&mut self.core(), &mut Shared(&self.config.mintings))
+        let mut core = self.core.lock().unwrap_or_else(PoisonError::into_inner);
+        let done = act(&mut core, &mut Shared(&self.config.mintings));
+        let session = core.session;
+        self.session.send_if_modified(|known| std::mem::replace(known, session) != session);
+        done
     }
 
     /// Carries out the effects that need no answer, and returns the one that does.
@@ -80,9 +81,6 @@ impl Holder {
         let mut next = None;
         for effect in effects {
             match effect {
-                Effect::Session => {
-                    self.session.send_replace(self.core().session);
-                }
                 Effect::WakeCreators(keyspace) => self.config.mintings[keyspace].came.notify_waiters(),
                 Effect::BeatNow => self.pace.hurry(),
                 Effect::Note(note) => self.report(note),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use numbers::StoreEpoch;
 
-use super::{Arrival, Effect, Millis, Note, REST_MS, Session, Stage, Step, StopReason};
+use super::{Arrival, Millis, Note, REST_MS, Session, Stage, Step, StopReason};
 use crate::{
     buffer::{Closed, EntryId},
     calls::{Answer, Call, Refused, Registered, Returning, StoreCall},
@@ -118,7 +118,6 @@ impl<K: Keyspaces> Step<'_, K> {
         let Registered { incarnation, last_seq, holder_ttl_ms, .. } = *registered;
         (self.core.incarnation, self.core.seq, self.core.entered) = (incarnation, last_seq, last_seq);
         self.core.session = Some(Session { incarnation, holder_ttl_ms });
-        self.effects.push(Effect::Session);
         self.refill(0);
     }
 }

@@ -48,28 +48,21 @@ impl DomainCache {
 }
 
 impl PublicUrl {
-    fn parsed(&self) -> Option<Url> {
-        Url::parse(&format!("{}://{}", self.protocol.as_str(), self.authority)).ok()
-    }
-
     /// Returns the host and port as browsers send them: in lower case, with A-labels and with IP
-    /// addresses in their shortest form.
-    pub(super) fn requested(&self) -> String {
-        let url = self.parsed();
+    /// addresses in their shortest form. Returns also whether the host is an IP address or
+    /// `localhost`, which no DNS answer leads to.
+    pub(super) fn requested(&self) -> (String, bool) {
+        let url = Url::parse(&format!("{}://{}", self.protocol.as_str(), self.authority)).ok();
         let requested = url.as_ref().and_then(|url| {
             let host = url.host_str()?;
             Some(url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}")))
         });
-        requested_authority(requested.as_deref().unwrap_or(&self.authority)).into_owned()
-    }
-
-    /// Returns whether the host is an IP address or `localhost`, which no DNS answer leads to.
-    pub(super) fn is_local(&self) -> bool {
-        match self.parsed().as_ref().and_then(Url::host) {
+        let is_local = match url.as_ref().and_then(Url::host) {
             Some(Host::Domain(name)) => name.strip_suffix('.').unwrap_or(name) == "localhost",
             Some(Host::Ipv4(_) | Host::Ipv6(_)) => true,
             None => false,
-        }
+        };
+        (requested_authority(requested.as_deref().unwrap_or(&self.authority)).into_owned(), is_local)
     }
 }
 
@@ -128,7 +121,7 @@ mod tests {
             ("http://[0:0:0:0:0:0:0:1]:8080", "[::1]:8080", true),
         ] {
             let public = public(url);
-            assert_eq!((&*public.requested(), public.is_local()), (requested, is_local), "{url}");
+            assert_eq!(public.requested(), (requested.to_owned(), is_local), "{url}");
         }
     }
 

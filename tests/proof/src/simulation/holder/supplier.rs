@@ -97,7 +97,7 @@ impl Holder {
             match effect {
                 Effect::WakeCreators(_) => self.signal(|state| &mut state.came),
                 Effect::Note(note) => self.tell(&note),
-                Effect::Session | Effect::BeatNow | Effect::Lost(_) => {}
+                Effect::BeatNow | Effect::Lost(_) => {}
                 effect => next = Some(effect),
             }
         }
