@@ -416,7 +416,7 @@ impl<K: Keyspaces> Step<'_, K> {
 
     fn lose(&mut self, lost: StopReason) {
         for keyspace in 0..self.core.specs.len() {
-            self.keyspaces.with(keyspace, |keyspace| keyspace.close());
+            self.keyspaces.with(keyspace, |keyspace| keyspace.closed = true);
             self.effects.push(Effect::WakeCreators(keyspace));
         }
         self.core.stage = Stage::Ended;

@@ -38,8 +38,8 @@ pub struct KeyspaceNumbers {
     /// Whether the issuer has reported that every number is used. Claims fail once none is in hand
     /// either.
     pub exhausted: bool,
-    /// Whether this process mints no more.
-    closed: bool,
+    /// Whether this process mints no more: every claim is refused.
+    pub closed: bool,
     /// The count of unused and burned numbers on their way back, until the issuer or another holder
     /// has them.
     pub(crate) returning: u64,
@@ -127,11 +127,6 @@ impl KeyspaceNumbers {
     pub fn relinquish(&mut self, now: Millis) {
         self.lean_until = Some(Millis(now.0 + LEAN_MS));
         self.buffer.relinquish();
-    }
-
-    /// Refuses every claim from now on.
-    pub fn close(&mut self) {
-        self.closed = true;
     }
 
     /// Returns the count of numbers in this holder's blocks that are not known to be used. Burned

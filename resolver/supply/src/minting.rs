@@ -173,7 +173,7 @@ impl Minting {
 
     /// Refuses every claim from now on.
     pub(super) fn close(&self) {
-        self.state().keyspace.close();
+        self.state().keyspace.closed = true;
         self.came.notify_waiters();
     }
 
