@@ -15,7 +15,7 @@ use web::{Answer, TEXT, answer, retry_later, visitor_page::VisitorPage};
 
 use crate::{
     Redirector, ThreadContext, Visitor,
-    redirection::redirect,
+    follow::redirect,
     request::host,
     visit::{Refusal, Visit, refuse},
 };

@@ -11,7 +11,7 @@ use codes::Code;
 use geoip::{CountryCode, Place};
 use hyper::{
     Method, Request, StatusCode,
-    header::{ACCEPT_LANGUAGE, HeaderValue, USER_AGENT},
+    header::{ACCEPT_LANGUAGE, CACHE_CONTROL, HeaderValue, LOCATION, USER_AGENT},
 };
 use jiff::Timestamp;
 use links::{
@@ -20,7 +20,7 @@ use links::{
 };
 use lookup::{CachedTarget, LookupError, LookupKey, domain_cache::Question};
 use visits::Outcome;
-use web::{Answer, hold_back, visitor_page::VisitorPage};
+use web::{Answer, empty, hold_back, visitor_page::VisitorPage};
 
 use crate::{
     Redirector, ThreadContext, Visitor,
@@ -29,7 +29,6 @@ use crate::{
     },
     fast_path::RequestHead,
     preview,
-    redirection::redirect,
     request::{bytes, host, is_prefetch, path_before, request_head},
     visit::{Refusal, Visit, note, refuse},
 };
@@ -73,6 +72,23 @@ pub fn answer_cached<B>(thread: &ThreadContext, visitor: Visitor, request: &Requ
         let location = HeaderValue::from_bytes(&target.location).ok()?;
         Some(redirect(thread.redirector.status, location))
     })
+}
+
+/// Returns the `Cache-Control` value of redirects with this status, which limits how long clients
+/// keep them. Returns `None` for statuses that clients do not cache.
+pub fn cache_control(status: StatusCode) -> Option<&'static str> {
+    // A permanent redirect that browsers kept forever could never be edited.
+    matches!(status, StatusCode::MOVED_PERMANENTLY | StatusCode::PERMANENT_REDIRECT)
+        .then_some("private,max-age=30")
+}
+
+pub(crate) fn redirect(status: StatusCode, target: HeaderValue) -> Answer {
+    let mut redirect = empty(status);
+    redirect.headers_mut().insert(LOCATION, target);
+    if let Some(value) = cache_control(status) {
+        redirect.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static(value));
+    }
+    redirect
 }
 
 /// Answers a request for a link, with a lookup in the store if necessary.

@@ -20,7 +20,6 @@ mod follow;
 pub mod pixel;
 mod preview;
 pub mod qr_code;
-mod redirection;
 mod request;
 pub mod robots;
 #[cfg(test)]
@@ -46,8 +45,7 @@ use store::Catalog;
 use tokio::runtime;
 use web::client_limits::Clients;
 
-pub use follow::{answer_cached, follow, follow_cached};
-pub use redirection::cache_control;
+pub use follow::{answer_cached, cache_control, follow, follow_cached};
 pub use request::{host, path_before};
 
 /// The state that redirects on all threads share.

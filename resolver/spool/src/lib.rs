@@ -25,13 +25,14 @@ mod error;
 mod folder;
 mod reader;
 mod scan;
-mod shared;
 mod sidecar;
 mod writer;
 
 use std::{
-    path::Path,
-    sync::{Arc, Mutex},
+    collections::VecDeque,
+    fs::File,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, MutexGuard},
 };
 
 pub use backlog::{Backlog, BacklogGauge};
@@ -40,8 +41,6 @@ pub use error::{DropReason, SpoolError};
 pub use reader::Reader;
 pub use sidecar::Sidecars;
 pub use writer::Writer;
-
-use shared::{Segment, Shared, State};
 
 /// Numbers left out after a torn tail: more than it can have had blocks.
 const LEFT_OUT: u64 = 1 << 32;
@@ -83,6 +82,49 @@ pub struct Spool {
     pub gauge: BacklogGauge,
     /// What was found.
     pub opened: Opened,
+}
+
+/// A segment, as far as it is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Segment {
+    first: u64,
+    bytes: u64,
+    blocks: u64,
+    events: u64,
+}
+
+/// The state of a spool, held only for moments.
+#[derive(Default)]
+struct State {
+    /// Segments, ascending. The last one may be written to.
+    segments: VecDeque<Segment>,
+    next: u64,
+    /// The first number that may not be stored elsewhere yet.
+    stored: u64,
+    /// The time of the first event that is not stored elsewhere, in microseconds since 1970; `None`
+    /// if all are.
+    oldest: Option<i64>,
+}
+
+impl State {
+    fn bytes(&self) -> u64 {
+        self.segments.iter().map(|segment| segment.bytes).sum()
+    }
+}
+
+/// What the writing and the reading end have in common.
+struct Shared {
+    folder: PathBuf,
+    limits: Limits,
+    state: Mutex<State>,
+    /// Held for as long as either end lives.
+    _lock: File,
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("no code panics while it holds this lock")
+    }
 }
 
 impl Spool {

@@ -7,10 +7,9 @@ use std::{
 };
 
 use crate::{
-    OwnedBlock, SpoolError,
+    OwnedBlock, Segment, Shared, SpoolError,
     folder::{segment_path, sync_folder},
     scan::Blocks,
-    shared::{Segment, Shared},
 };
 
 /// Reads blocks in their order, and removes segments that are no longer needed.

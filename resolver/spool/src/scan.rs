@@ -3,10 +3,9 @@
 use std::{fs::File, io, os::unix::fs::FileExt as _, path::Path};
 
 use crate::{
-    Opened, OwnedBlock, SpoolError,
+    Opened, OwnedBlock, Segment, SpoolError, State,
     block::{HEADER, Header, MAGIC},
     folder::{private, segment_path},
-    shared::{Segment, State},
 };
 
 /// Scans the segment that begins with a block, and adds it to those before it. The torn tail of the

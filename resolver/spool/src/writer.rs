@@ -7,10 +7,9 @@ use std::{
 };
 
 use crate::{
-    BLOCK_MAX, Block, DropReason,
+    BLOCK_MAX, Block, DropReason, Segment, Shared,
     block::encode,
     folder::{private, segment_path, sync_folder},
-    shared::{Segment, Shared},
 };
 
 /// Appends blocks.

@@ -3,9 +3,9 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use holder::{Effect, Note, Session, SupplyCore};
+use holder::{Effect, EntryId, Note, Session, SupplyCore, calls::RegisterEntry};
 use limits::Seldom;
-use store::Register;
+use store::{BlockEntry, Register};
 use tokio::{sync::watch, time::Instant};
 
 use super::{
@@ -13,11 +13,38 @@ use super::{
     history::History,
     issuer_client::IssuerClient,
     minting::{Minting, Shared},
-    owner::Owner,
     pace::Pace,
     supplier::Closing,
 };
 use crate::{metrics::SupplyMetrics, safety_rule::SafetyRules};
+
+/// A start of a holder, the owner of blocks as the database's block register names it.
+#[derive(Clone, Debug)]
+pub struct Owner {
+    /// The stable name of the holder.
+    pub holder: String,
+    /// The random id of this start.
+    pub instance: String,
+}
+
+impl Owner {
+    /// Returns the name of an entry in the register. It differs for each entry, although a ledger
+    /// that was lost may allocate the same numbers with the same generation again.
+    pub fn entry_name(&self, entry: EntryId) -> String {
+        format!("{}/{}", self.instance, entry.0)
+    }
+
+    pub(super) fn entry(&self, entry: &RegisterEntry) -> BlockEntry {
+        BlockEntry {
+            keyspace: entry.index,
+            span: entry.block.span,
+            generation: entry.block.generation.0,
+            holder: self.holder.clone(),
+            incarnation: entry.incarnation.0,
+            instance: self.entry_name(entry.entry),
+        }
+    }
+}
 
 /// The configuration and connections of a supplier.
 pub struct SupplierConfig {
