@@ -17,7 +17,7 @@ use proto::issuer::v1 as pb;
 use tokio::time::{sleep, timeout};
 use tokio_stream::StreamExt;
 
-use super::{history::Seen, holder_state::Holder};
+use super::{history::Seen, holder_state::Supplier};
 use crate::{Minting, Stock};
 
 /// The pause after a stream ended or was refused.
@@ -38,7 +38,7 @@ fn lasts_ms(mintings: &[Arc<Minting>], namespace: &Namespace, in_hand: u64) -> O
     (reported.rate > 0.0).then(|| (reported.supply_seconds() * 1_000.0) as u64)
 }
 
-impl Holder {
+impl Supplier {
     /// Sends beats while there is a registration, over one stream after another. Ends when this
     /// holder is lost, or when it is dropped.
     pub(super) async fn send_beats(self: Arc<Self>) {
@@ -134,7 +134,7 @@ impl Holder {
     /// database that hangs must not silence a living holder. Until the database has answered,
     /// creates may be waiting for it, so the next beat follows soon.
     async fn raise(&self, told: Mark, seen: Seen, patience: Duration) {
-        let Holder { history, config, pace, .. } = self;
+        let Self { history, config, pace, .. } = self;
         let raised = timeout(patience, history.advance_soon(&config.register, told, seen)).await;
         if !matches!(raised, Ok(true)) {
             pace.hurry();

@@ -1,5 +1,5 @@
-//! The state of a holder, which the supplier and the heartbeat share: the pure core, its
-//! connections, and the reason for which the holder stops.
+//! The state of a supplier, which its task and its heartbeat share: the pure core, its
+//! connections, and the reason for which it stops.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -66,24 +66,25 @@ pub struct SupplierConfig {
     pub rules: SafetyRules,
 }
 
-/// The core, and the state that the supplier and the heartbeat share.
-pub(super) struct Holder {
+/// Keeps the buffers filled and the blocks this holder's own.
+pub struct Supplier {
     pub(super) config: SupplierConfig,
     /// A std mutex: it is held for one step and never across an await.
     core: Mutex<SupplyCore>,
     pub(super) session: watch::Sender<Option<Session>>,
     /// Ends minting, with the reason.
-    pub(super) closing: Closing,
+    pub closing: Closing,
     pub(super) pace: Pace,
     pub(super) history: History,
     overlaps: Seldom,
 }
 
-impl Holder {
-    pub(super) fn new(config: SupplierConfig) -> Self {
+impl Supplier {
+    /// Creates a supplier that has not registered yet.
+    pub fn new(config: SupplierConfig) -> Arc<Self> {
         let specs = config.mintings.iter().map(|minting| minting.spec()).collect();
         let (rules, mintings) = (config.rules, config.mintings.clone());
-        Self {
+        Arc::new(Self {
             config,
             core: Mutex::new(SupplyCore::new(specs, rules)),
             session: watch::Sender::new(None),
@@ -91,7 +92,7 @@ impl Holder {
             pace: Pace::default(),
             history: History::new(rules),
             overlaps: Seldom::default(),
-        }
+        })
     }
 
     /// Runs a step of the core, and tells the heartbeat if the registration has changed.

@@ -22,10 +22,10 @@ pub use clock::Clock;
 pub use holder::{
     Claim, ClaimError, Entered, EntryId, Fate, Refused, Row, Spec, StopReason, Verdict, safety_rule,
 };
-pub use holder_state::{Owner, SupplierConfig};
+pub use holder_state::{Owner, Supplier, SupplierConfig};
 pub use issuer_client::{IssuerClient, Issuers, Target};
 pub use metrics::SupplyMetrics;
 pub use minting::{Minting, Stock};
 pub use proto::issuer::v1::{GetStatusResponse as IssuerStatus, NamespaceStatus};
 pub use reservation_holder::ReservationHolder;
-pub use supplier::{Closing, Supplier};
+pub use supplier::Closing;
