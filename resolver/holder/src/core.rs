@@ -142,9 +142,10 @@ pub struct Session {
 }
 
 /// The operation that the next event belongs to.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 enum Stage {
     /// No call is under way.
+    #[default]
     Idle,
     /// Backing off after a refusal until this time. The round then continues with this keyspace.
     Resting(Millis, usize),
@@ -174,7 +175,7 @@ struct Arrival {
 }
 
 /// The state of one holder's supplier.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct SupplyCore {
     specs: Vec<Spec>,
     rules: SafetyRules,
@@ -206,23 +207,7 @@ impl SupplyCore {
     /// Creates the state of a holder that has not registered yet. `specs` are its keyspaces in the
     /// shell's order.
     pub fn new(specs: Vec<Spec>, rules: SafetyRules) -> Self {
-        Self {
-            rests: vec![None; specs.len()],
-            specs,
-            rules,
-            session: None,
-            incarnation: Incarnation(0),
-            seq: Seq(0),
-            entered: Seq(0),
-            entries: EntryId(0),
-            confirmed: false,
-            returns: VecDeque::new(),
-            stage: Stage::Idle,
-            asked: None,
-            retry_at: None,
-            stopping: false,
-            lost: None,
-        }
+        Self { rests: vec![None; specs.len()], specs, rules, ..Self::default() }
     }
 
     /// Returns whether a wait is under way, and not a call.

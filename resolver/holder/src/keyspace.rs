@@ -26,7 +26,7 @@ pub struct Spec {
 }
 
 /// The numbers of one keyspace in hand.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct KeyspaceNumbers {
     /// The numbers of the blocks in hand.
     pub buffer: Buffer,
@@ -77,15 +77,7 @@ impl KeyspaceNumbers {
     /// in thousandths, at which the next one is fetched. It differs between resolvers, so that
     /// those started together do not ask together.
     pub fn new(refill_permille: u64) -> Self {
-        Self {
-            buffer: Buffer::default(),
-            lean_until: None,
-            unmet: false,
-            refill_permille,
-            exhausted: false,
-            closed: false,
-            returning: 0,
-        }
+        Self { refill_permille, ..Self::default() }
     }
 
     /// Claims a number; `None` if none is in hand yet.

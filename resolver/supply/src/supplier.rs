@@ -66,8 +66,9 @@ impl Closing {
 
 /// When the ledger was last asked.
 struct Asked {
+    /// When it was asked for a block.
     at: Instant,
-    /// The start time of the database server at that moment.
+    /// The start time of the database server when it was asked to register.
     seen: Seen,
 }
 
