@@ -57,7 +57,7 @@ use crate::{domain_cache::SHOWN, metrics::Metrics};
 pub use by_slug::LookupKey;
 use cache::{Cached, Generations, LinkCache, Name, cache};
 use invalidation::{InvalidationState, Listener};
-use reader::{Miss, Reader, Waiter};
+use reader::{Reader, Waiter};
 use slugs::Slugs;
 pub use thread_cache::{CachedTarget, ThreadCache};
 
@@ -105,7 +105,7 @@ pub struct Lookup {
     slugs: Slugs,
     news: Arc<InvalidationState>,
     generations: Arc<Generations>,
-    misses: mpsc::Sender<Miss>,
+    misses: mpsc::Sender<(LinkId, Waiter)>,
     metrics: Arc<Metrics>,
     gate: Gate,
     /// What it was started with.
@@ -342,8 +342,7 @@ impl Lookup {
 
     async fn ask(&self, id: LinkId, name: Option<Name>, deadline: Duration) -> Found {
         let (found, answered) = oneshot::channel();
-        let miss = Miss { id, waiter: Waiter { name, found } };
-        self.misses.try_send(miss).map_err(|_| LookupError::Overloaded)?;
+        self.misses.try_send((id, Waiter { name, found })).map_err(|_| LookupError::Overloaded)?;
         match timeout(deadline, answered).await {
             Ok(Ok(found)) => found,
             Ok(Err(_)) | Err(_) => Err(LookupError::NoStore),

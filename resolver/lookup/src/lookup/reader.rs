@@ -20,11 +20,6 @@ use supply::safety_rule::SafetyRule;
 
 use crate::{freshness::ReadAt, metrics::Metrics};
 
-pub(super) struct Miss {
-    pub(super) id: LinkId,
-    pub(super) waiter: Waiter,
-}
-
 /// The caller of a lookup, and the key under which it wants the link cached.
 pub(super) struct Waiter {
     /// The cache key of the link; `None` if the caller bypasses the cache.
@@ -59,7 +54,7 @@ enum Present {
 
 pub(super) struct Reader {
     pub(super) links: Arc<dyn Links>,
-    pub(super) queue: mpsc::Receiver<Miss>,
+    pub(super) queue: mpsc::Receiver<(LinkId, Waiter)>,
     pub(super) cache: LinkCache,
     pub(super) news: Arc<InvalidationState>,
     pub(super) metrics: Arc<Metrics>,
@@ -89,7 +84,7 @@ impl Reader {
     /// Answers a miss that has become a hit in the meantime, and adds any other to `waiting`. A
     /// caller that has given up is left out: reads for such callers would delay all others once the
     /// queue takes longer than their deadline.
-    fn admit(&self, Miss { id, waiter }: Miss, waiting: &mut Waiting) {
+    fn admit(&self, (id, waiter): (LinkId, Waiter), waiting: &mut Waiting) {
         if waiter.found.is_closed() {
             return;
         }
@@ -119,15 +114,15 @@ impl Reader {
         let (mut late, mut next) = (Waiting::new(), Waiting::new());
         // Late misses count as well: those that come back join the next read.
         while next.len() + late.len() < READ_MAX
-            && let Ok(miss) = self.queue.try_recv()
+            && let Ok((id, waiter)) = self.queue.try_recv()
         {
-            if miss.waiter.found.is_closed() {
+            if waiter.found.is_closed() {
                 continue;
             }
             // A caller that bypasses the cache shares no answer that a replica may have given.
-            let shares = miss.waiter.name.is_some() && batch.contains_key(&miss.id);
+            let shares = waiter.name.is_some() && batch.contains_key(&id);
             let waiting = if shares { &mut late } else { &mut next };
-            waiting.entry(miss.id).or_default().push(miss.waiter);
+            waiting.entry(id).or_default().push(waiter);
         }
         for (id, waiters) in self.answer(batch, late, began, read) {
             next.entry(id).or_default().extend(waiters);

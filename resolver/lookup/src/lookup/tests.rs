@@ -92,7 +92,7 @@ async fn no_link_is_read_for_a_caller_that_has_given_up() {
     let lookup = lookup(&recorder);
     for id in 1..=3 {
         let waiter = Waiter { name: None, found: oneshot::channel().0 };
-        lookup.misses.try_send(Miss { id: LinkId::from_stored(id), waiter }).unwrap();
+        lookup.misses.try_send((LinkId::from_stored(id), waiter)).unwrap();
     }
     let id = LinkId::from_stored(4);
     assert_eq!(lookup.ask(id, None, DEADLINE).await, Err(LookupError::NoStore));

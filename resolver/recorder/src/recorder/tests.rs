@@ -1,7 +1,5 @@
 //! Tests of buffers and of the thread that writes.
 
-use std::sync::Mutex;
-
 use allocation_counter::measure;
 use codes::LinkId;
 use jiff::Timestamp;
