@@ -5,8 +5,8 @@
 //!    reorder, no reference count. The shared cache costs 0.9 µs of a redirect's 8 (`bench
 //!    redirect`, 2026-11-21), and more with every core that asks for the same link.
 //! 2. An entry is as current as the shared cache. When a code leaves the shared cache for any
-//!    reason, its generation changes. The thread's entry is then stale, and
-//!    the shared cache is asked again.
+//!    reason, its generation changes. The thread's entry is then stale, and the shared cache is
+//!    asked again.
 //! 3. One use in `REPORTED_EVERY` is reported to the shared cache, and at least one a minute, so
 //!    that a link in use stays there.
 //! 4. Four entries form a set, and the least used of them is evicted, so that a scan of rare links
