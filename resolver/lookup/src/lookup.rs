@@ -56,7 +56,7 @@ use tokio::{
 use crate::{domain_cache::SHOWN, metrics::Metrics};
 pub use by_slug::LookupKey;
 use cache::{Cached, Generations, LinkCache, Name, cache};
-use invalidation::{InvalidationState, Listener};
+use invalidation::{InvalidationState, listen};
 use reader::{Reader, Waiter};
 use slugs::Slugs;
 pub use thread_cache::{CachedTarget, ThreadCache};
@@ -136,13 +136,9 @@ impl Lookup {
         let (changes, heard) = mpsc::channel(CHANGES_MAX);
         let (telling, is_shared) = (Arc::clone(&links), links.is_shared());
         supervisor.spawn("listener for changed links", async move { telling.send_changes(changes).await });
-        let listener = Listener {
-            mint: Arc::clone(&mint),
-            cache: cache.clone(),
-            generations: Arc::clone(&generations),
-            news: Arc::clone(&news),
-        };
-        supervisor.spawn("forgetter of changed links", listener.run(heard));
+        let listening =
+            listen(Arc::clone(&mint), cache.clone(), Arc::clone(&generations), Arc::clone(&news), heard);
+        supervisor.spawn("forgetter of changed links", listening);
         let (misses, queue) = mpsc::channel(WAITING_MAX);
         let slugs = Slugs::new(Arc::clone(&links));
         let reader = Reader {

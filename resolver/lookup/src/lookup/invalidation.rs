@@ -122,33 +122,28 @@ impl InvalidationState {
     }
 }
 
-pub(super) struct Listener {
-    pub(super) mint: Arc<Mint>,
-    pub(super) cache: LinkCache,
-    pub(super) generations: Arc<Generations>,
-    pub(super) news: Arc<InvalidationState>,
-}
-
-impl Listener {
-    pub(super) async fn run(self, mut changes: mpsc::Receiver<Change>) {
-        while let Some(change) = changes.recv().await {
-            match change {
-                Change::Listening(since) => self.news.freshness.mark_told_since(since),
-                Change::Heard(until) => self.news.freshness.mark_told_until(until),
-                Change::Away => {
-                    self.news.freshness.mark_not_told();
-                    // Threads that keep copies of entries have to consult this cache again.
-                    self.generations.advance_all();
-                }
-                Change::Links(ids) => ids.into_iter().for_each(|id| self.forget(id)),
+pub(super) async fn listen(
+    mint: Arc<Mint>,
+    cache: LinkCache,
+    generations: Arc<Generations>,
+    news: Arc<InvalidationState>,
+    mut changes: mpsc::Receiver<Change>,
+) {
+    while let Some(change) = changes.recv().await {
+        match change {
+            Change::Listening(since) => news.freshness.mark_told_since(since),
+            Change::Heard(until) => news.freshness.mark_told_until(until),
+            Change::Away => {
+                news.freshness.mark_not_told();
+                // Threads that keep copies of entries have to consult this cache again.
+                generations.advance_all();
             }
+            Change::Links(ids) => ids.into_iter().for_each(|id| {
+                // In this order: a reader that misses the note has inserted its link before the
+                // invalidation.
+                news.note_changed(id);
+                cache.invalidate(&Name::of(&mint, id));
+            }),
         }
-    }
-
-    fn forget(&self, id: LinkId) {
-        // In this order: a reader that misses the note has inserted its link before the
-        // invalidation.
-        self.news.note_changed(id);
-        self.cache.invalidate(&Name::of(&self.mint, id));
     }
 }
