@@ -64,14 +64,14 @@ impl Shared {
     async fn find(&self, ends: &Ends, name: &Name) -> Option<Option<String>> {
         let host = self.host_of(name.domain)?;
         let question = ends.domain_cache.question(Some(&host), &format!("/{}", name.text));
-        let domain = question.place.domain.id;
+        let domain = question.domain.id;
         let found = match &question.wanted {
             Some(wanted) => ends.lookup.find_on(domain, wanted).await.ok()?,
             None => None,
         };
         let found = found.filter(|found| !found.is_deleted());
         // A process that cannot know the host yet serves the default domain's links there.
-        if domain != name.domain && !question.place.is_sure {
+        if domain != name.domain && !question.is_sure {
             return None;
         }
         if found.is_none() && !ends.domain_cache.may_deny(&question) {

@@ -243,7 +243,8 @@ impl Node {
             begins_at: shown_at,
             rules: rules::of_resolvers(),
         });
-        let (stop, lost, closing) = (CancellationToken::new(), supplier.lost(), supplier.closing());
+        let (stop, closing) = (CancellationToken::new(), supplier.closing.clone());
+        let lost = closing.lost.subscribe();
         let supply = tokio::spawn(supplier.run(stop.clone()));
         let mint = Arc::new(Mint::new(&common.key, known));
         let parts =

@@ -315,7 +315,7 @@ impl Parts {
                 minting.give_up(&claim.history);
                 (Fate::Burned, None)
             }
-            Outcome::Unknown if !self.config.lookup.rules().keep(SafetyRule::Doubt) => {
+            Outcome::Unknown if !self.config.lookup.sizes.rules.keep(SafetyRule::Doubt) => {
                 (Fate::Used, Some(Ok(Timestamp::UNIX_EPOCH)))
             }
             Outcome::Unknown => {

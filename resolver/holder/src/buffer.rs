@@ -12,9 +12,7 @@
 //!    numbers are given up. Another holder may have taken the block over and acknowledged links
 //!    under it that are lost now.
 //!
-//! Claims are taken under the caller's short lock. Rejected: an atomic add per claim. The
-//! permutation that follows costs a hundred times as much, and the two blocks, the pool and the
-//! closing account would each need their own protocol.
+//! Claims are taken under the caller's short lock; `ARCHITECTURE.md` says why.
 
 use std::{collections::VecDeque, sync::Arc};
 
@@ -133,9 +131,11 @@ pub struct Buffer {
     draining: Vec<Held>,
     /// Claims that came back unused.
     pool: VecDeque<Claim>,
-    /// The count of unused numbers that came back while the pool was full.
-    overflowed: u64,
-    claims: u64,
+    /// How often a number came back while the pool was full. Such a number stays in its block's
+    /// account, and is returned with the block.
+    pub overflowed: u64,
+    /// The count of claims ever made.
+    pub claims: u64,
 }
 
 impl Held {
@@ -171,7 +171,6 @@ impl Held {
         Some(Claim { number: first.start(), generation: block.generation, entry, history, reclaimed })
     }
 
-    /// Returns whether at least `permille` thousandths of the block's numbers have been claimed.
     fn is_past(&self, permille: u64) -> bool {
         (self.first_len - self.left_len) * 1_000 >= self.first_len * permille
     }
@@ -198,7 +197,6 @@ impl Held {
     }
 }
 
-/// Joins adjacent ranges in a sorted list.
 fn joined(sorted: Vec<Span>) -> Vec<Span> {
     let mut spans: Vec<Span> = Vec::new();
     for span in sorted {
@@ -351,17 +349,6 @@ impl Buffer {
     /// Returns the count of numbers in the pool. They came back and are used first.
     pub fn pooled(&self) -> u64 {
         self.pool.len() as u64
-    }
-
-    /// Returns how often a number came back while the pool was full. Such a number stays in its
-    /// block's account, and is returned with the block.
-    pub fn overflowed(&self) -> u64 {
-        self.overflowed
-    }
-
-    /// Returns the count of claims ever made.
-    pub fn claims(&self) -> u64 {
-        self.claims
     }
 }
 

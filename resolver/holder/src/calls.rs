@@ -12,11 +12,8 @@ use crate::buffer::{Closed, EntryId};
 /// A call to the issuer. Each may be repeated until it has a definite answer (I5).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Call {
-    /// Registers this start of the holder, with the capacity of each namespace.
-    Register {
-        /// The namespaces that the holder mints in, with their capacities.
-        namespaces: Vec<(Namespace, u64)>,
-    },
+    /// Registers this start of the holder, for namespaces with their capacities.
+    Register(Vec<(Namespace, u64)>),
     /// Asks for a block. The shell adds the wanted length.
     Allocate {
         /// The position of the keyspace among those of this holder.
@@ -93,14 +90,9 @@ pub enum Refused {
     /// The answer is invalid. Carries a description of the expected one.
     #[error("invalid answer of the issuer: expected {0}")]
     Malformed(&'static str),
-    /// Any other refusal, which a repeated call would not change.
-    #[error("the issuer refused ({code}): {message}")]
-    Other {
-        /// The name of the gRPC status code.
-        code: String,
-        /// The issuer's message.
-        message: String,
-    },
+    /// Any other refusal, which a repeated call would not change. Carries its code and message.
+    #[error("the issuer refused {0}")]
+    Other(String),
 }
 
 /// An entry of the database's block register.
@@ -184,28 +176,6 @@ pub(crate) struct Returning {
     pub(crate) released: bool,
     /// The end of the registered numbers, if the register refused the block.
     pub(crate) registered_end: Option<u64>,
-}
-
-impl Returning {
-    /// Creates the return of a block that was minted from.
-    pub(crate) fn closed(keyspace: usize, closed: Closed) -> Self {
-        let released = closed.unused.is_empty();
-        Self { keyspace, closed, released, registered_end: None }
-    }
-
-    /// Creates the return of a block that never was in the register: it goes back whole.
-    pub(crate) fn untouched(keyspace: usize, block: Block) -> Self {
-        let closed = Closed { unused: vec![block.span], block, entry: EntryId(0), used: 0, burned: 0 };
-        Self { keyspace, closed, released: true, registered_end: None }
-    }
-
-    /// Creates the return of a block that the register refused. All of its numbers are burned.
-    pub(crate) fn refused(keyspace: usize, block: Block, entry: EntryId, registered_end: u64) -> Self {
-        let burned = block.span.len();
-        let closed = Closed { block, entry, used: 0, burned, unused: Vec::new() };
-        let registered_end = (registered_end > 0).then_some(registered_end);
-        Self { keyspace, closed, released: true, registered_end }
-    }
 }
 
 /// A history of the database, shared by blocks and claims.

@@ -66,8 +66,6 @@ pub enum Effect {
         /// Whether the wait also ends when numbers run low.
         for_demand: bool,
     },
-    /// The registration has changed: see [`SupplyCore::session`].
-    Session,
     /// Wake the creators that wait for a number of this keyspace: it has numbers, is exhausted or
     /// is closed.
     WakeCreators(usize),
@@ -144,9 +142,10 @@ pub struct Session {
 }
 
 /// The operation that the next event belongs to.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 enum Stage {
     /// No call is under way.
+    #[default]
     Idle,
     /// Backing off after a refusal until this time. The round then continues with this keyspace.
     Resting(Millis, usize),
@@ -176,11 +175,12 @@ struct Arrival {
 }
 
 /// The state of one holder's supplier.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct SupplyCore {
     specs: Vec<Spec>,
     rules: SafetyRules,
-    session: Option<Session>,
+    /// The registration in force.
+    pub session: Option<Session>,
     /// The incarnation of the last registration, and the last seq that was answered under it.
     incarnation: Incarnation,
     seq: Seq,
@@ -199,40 +199,15 @@ pub struct SupplyCore {
     asked: Option<StoreCall>,
     retry_at: Option<Millis>,
     stopping: bool,
-    lost: Option<StopReason>,
+    /// The reason why this holder mints no more; `None` while it does.
+    pub lost: Option<StopReason>,
 }
 
 impl SupplyCore {
     /// Creates the state of a holder that has not registered yet. `specs` are its keyspaces in the
     /// shell's order.
     pub fn new(specs: Vec<Spec>, rules: SafetyRules) -> Self {
-        Self {
-            rests: vec![None; specs.len()],
-            specs,
-            rules,
-            session: None,
-            incarnation: Incarnation(0),
-            seq: Seq(0),
-            entered: Seq(0),
-            entries: EntryId(0),
-            confirmed: false,
-            returns: VecDeque::new(),
-            stage: Stage::Idle,
-            asked: None,
-            retry_at: None,
-            stopping: false,
-            lost: None,
-        }
-    }
-
-    /// Returns the registration in force.
-    pub fn session(&self) -> Option<Session> {
-        self.session
-    }
-
-    /// Returns the reason why this holder mints no more; `None` while it does.
-    pub fn lost(&self) -> Option<&StopReason> {
-        self.lost.as_ref()
+        Self { rests: vec![None; specs.len()], specs, rules, ..Self::default() }
     }
 
     /// Returns whether a wait is under way, and not a call.
@@ -416,7 +391,6 @@ impl<K: Keyspaces> Step<'_, K> {
         }
         if matches!(refused, Refused::NotRegistered(_)) {
             self.core.session = None;
-            self.effects.push(Effect::Session);
         }
         self.note(Note::Refused(what, refused));
         if self.core.stopping && self.core.session.is_none() {
@@ -427,7 +401,7 @@ impl<K: Keyspaces> Step<'_, K> {
 
     fn lose(&mut self, lost: StopReason) {
         for keyspace in 0..self.core.specs.len() {
-            self.keyspaces.with(keyspace, |keyspace| keyspace.close());
+            self.keyspaces.with(keyspace, |keyspace| keyspace.closed = true);
             self.effects.push(Effect::WakeCreators(keyspace));
         }
         self.core.stage = Stage::Ended;

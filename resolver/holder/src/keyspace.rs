@@ -6,9 +6,9 @@
 //! together do not take the last number from each other without end.
 
 use codes::KeyspaceIndex;
-use numbers::{Millis, Namespace, Span, StoreEpoch};
+use numbers::{Millis, Namespace, Span};
 
-use crate::buffer::{Buffer, Claim, Closed, Entered, Fate};
+use crate::buffer::{Buffer, Claim, Entered};
 
 /// How long a holder stops asking ahead of need after it last heard that a holder starves, in
 /// milliseconds.
@@ -26,9 +26,10 @@ pub struct Spec {
 }
 
 /// The numbers of one keyspace in hand.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct KeyspaceNumbers {
-    buffer: Buffer,
+    /// The numbers of the blocks in hand.
+    pub buffer: Buffer,
     /// The time until which this holder asks only on need.
     lean_until: Option<Millis>,
     /// Whether a create found no number since numbers last arrived.
@@ -36,9 +37,9 @@ pub struct KeyspaceNumbers {
     refill_permille: u64,
     /// Whether the issuer has reported that every number is used. Claims fail once none is in hand
     /// either.
-    pub(crate) exhausted: bool,
-    /// Whether this process mints no more.
-    closed: bool,
+    pub exhausted: bool,
+    /// Whether this process mints no more: every claim is refused.
+    pub closed: bool,
     /// The count of unused and burned numbers on their way back, until the issuer or another holder
     /// has them.
     pub(crate) returning: u64,
@@ -76,15 +77,7 @@ impl KeyspaceNumbers {
     /// in thousandths, at which the next one is fetched. It differs between resolvers, so that
     /// those started together do not ask together.
     pub fn new(refill_permille: u64) -> Self {
-        Self {
-            buffer: Buffer::default(),
-            lean_until: None,
-            unmet: false,
-            refill_permille,
-            exhausted: false,
-            closed: false,
-            returning: 0,
-        }
+        Self { refill_permille, ..Self::default() }
     }
 
     /// Claims a number; `None` if none is in hand yet.
@@ -99,21 +92,11 @@ impl KeyspaceNumbers {
         if claim.is_none() && self.exhausted { Err(ClaimError::Exhausted) } else { Ok(claim) }
     }
 
-    /// Settles a claim.
-    pub fn settle(&mut self, claim: Claim, fate: Fate) {
-        self.buffer.settle(claim, fate);
-    }
-
     /// Adds a block. For a block that was taken over, `left` holds its unused ranges.
     pub fn add(&mut self, entered: Entered, left: Option<Vec<Span>>) {
         self.buffer.add(entered, left);
         self.unmet = false;
         self.exhausted = false;
-    }
-
-    /// Gives up the remaining numbers of a history that has ended, and returns their count.
-    pub fn give_up(&mut self, history: &StoreEpoch) -> u64 {
-        self.buffer.give_up(history)
     }
 
     /// Returns whether to ask for a block. An exhausted keyspace still asks, because numbers may
@@ -138,45 +121,11 @@ impl KeyspaceNumbers {
         self.buffer.relinquish();
     }
 
-    /// Refuses every claim from now on.
-    pub fn close(&mut self) {
-        self.closed = true;
-    }
-
-    /// Takes out the blocks that are ready to be returned. Their numbers count as this holder's
-    /// until the issuer has them.
-    pub fn take_closed(&mut self) -> Vec<Closed> {
-        let closed = self.buffer.take_closed();
-        self.leaves_all(closed)
-    }
-
-    /// Takes out all blocks, once no further claim will come. Their numbers count as this holder's
-    /// until the issuer has them.
-    pub fn take_all(&mut self) -> Vec<Closed> {
-        let closed = self.buffer.take_all();
-        self.leaves_all(closed)
-    }
-
-    fn leaves_all(&mut self, closed: Vec<Closed>) -> Vec<Closed> {
-        self.returning += closed.iter().map(Closed::unsettled).sum::<u64>();
-        closed
-    }
-
     /// Returns the count of numbers in this holder's blocks that are not known to be used. Burned
     /// ones count until the issuer has heard of them: if this process died before that, they would
     /// be found unused.
     pub fn unsettled(&self) -> u64 {
         self.buffer.unsettled() + self.returning
-    }
-
-    /// Returns whether the issuer has reported that every number is used.
-    pub fn is_exhausted(&self) -> bool {
-        self.exhausted
-    }
-
-    /// Returns the buffer with the numbers in hand.
-    pub fn buffer(&self) -> &Buffer {
-        &self.buffer
     }
 }
 
@@ -184,7 +133,7 @@ impl KeyspaceNumbers {
 mod tests {
     use std::sync::Arc;
 
-    use numbers::{Block, Generation};
+    use numbers::{Block, Generation, StoreEpoch};
 
     use super::*;
     use crate::EntryId;

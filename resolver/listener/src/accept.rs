@@ -148,7 +148,7 @@ fn serve_one(thread: &Arc<ListenerThread>, (socket, open): (TcpStream, OpenConne
 /// idle thread.
 async fn flush_now_and_then(thread: Arc<ListenerThread>) {
     loop {
-        sleep(thread.redirects.flush_every()).await;
+        sleep(thread.service.redirector.visits.flush_every()).await;
         thread.redirects.flush();
     }
 }

@@ -22,10 +22,10 @@ use hyper::{
 };
 use hyper_util::{rt::TokioIo, server::graceful::GracefulConnection};
 use limits::{Connection, TimedStream, from_client};
+use lookup::CachedTarget;
 use redirect::{
     Visitor, country_code,
     fast_path::{self, Ending, RequestHead, Responses},
-    thread_cache::CachedTarget,
 };
 use tokio::{
     io::{AsyncRead, AsyncWrite},

@@ -7,11 +7,7 @@ use hyper::{
     header::{ACCEPT, ACCEPT_LANGUAGE, ALLOW, CACHE_CONTROL, COOKIE, HeaderValue},
 };
 use pages::is_page;
-use redirect::{
-    Visitor,
-    fallback_page::{self, shows_home},
-    host, pixel, qr_code, robots, unlock,
-};
+use redirect::{Visitor, fallback_page, host, path_before, pixel, qr_code, robots, unlock};
 use web::{Answer, TEXT, answer, empty, request_durations::route_of};
 
 use crate::ListenerThread;
@@ -56,8 +52,8 @@ fn is_api(path: &str) -> bool {
 fn is_link(path: &str) -> bool {
     !matches!(path, "/" | "/robots.txt" | "/favicon.ico")
         && !is_page(path)
-        && qr_code::link_of(path).is_none()
-        && pixel::link_of(path).is_none()
+        && path_before(path, qr_code::SUFFIX).is_none()
+        && path_before(path, pixel::SUFFIX).is_none()
 }
 
 async fn answer_to(thread: &ListenerThread, visitor: Visitor, request: Request<Incoming>) -> Answer {
@@ -85,20 +81,17 @@ async fn answer_to(thread: &ListenerThread, visitor: Visitor, request: Request<I
         return refused;
     }
     match path {
-        "/" => {
-            let answer = fallback_page::home(redirects, visitor, &request);
-            match &service.pages {
-                // The visit is recorded. This page creates links.
-                Some(pages) if shows_home(&service.redirector, host(&request)) => {
-                    pages.route(visitor.client, request).await
-                }
-                _ => answer,
-            }
-        }
+        "/" => match (fallback_page::home(redirects, visitor, &request), &service.pages) {
+            // The visit is recorded. This page creates links.
+            ((_, true), Some(pages)) => pages.route(visitor.client, request).await,
+            ((answer, _), _) => answer,
+        },
         "/robots.txt" => robots::show(&service.redirector, host(&request)).await,
         "/favicon.ico" => empty(StatusCode::NO_CONTENT),
-        path if qr_code::link_of(path).is_some() => qr_code::draw(redirects, visitor, &request).await,
-        path if pixel::link_of(path).is_some() => pixel::show(redirects, visitor, &request).await,
+        path if path_before(path, qr_code::SUFFIX).is_some() => {
+            qr_code::draw(redirects, visitor, &request).await
+        }
+        path if path_before(path, pixel::SUFFIX).is_some() => pixel::show(redirects, visitor, &request).await,
         _ => redirect::follow(redirects, visitor, &request).await,
     }
 }

@@ -11,9 +11,8 @@
 //!    is older than [`TRUSTED`] that is not certain: links still redirect, but an absence is not
 //!    reported (I8). A call that adds a domain is answered [`SHOWN`] after the COMMIT.
 //! 4. Likewise for keyspaces: while the copy is old, a code of a keyspace that another resolver has
-//!    added cannot be told from a slug. No process uses a keyspace before [`SHOWN`] has passed
-//!    since it first saw the keyspace committed: no number is taken, and no slug or reservation is
-//!    acknowledged (`keyspaces.rs`).
+//!    added cannot be told from a slug. So no process uses a keyspace before [`SHOWN`] has passed
+//!    since it first saw the keyspace committed (`keyspaces.rs`).
 //! 5. A database that lacks a keyspace which this process knows is an older copy of the one that
 //!    adopted it. Processes that start on that copy do not know the keyspace, and may give its
 //!    index to another one. So this process stops minting, reports no absence, and ends. Its next
@@ -42,7 +41,10 @@ use links::{
 };
 use store::{Settings, SettingsPoll, SettingsVersion, SharedSettings, StoreError};
 use supply::{Closing, StopReason};
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::{
+    sync::watch,
+    time::{Instant, timeout_at},
+};
 
 use crate::{clock::DatabaseClock, lookup::Lookup};
 pub use entries::Entries;
@@ -55,8 +57,6 @@ use refreshes::Refreshes;
 pub const TRUSTED: Duration = Duration::from_millis(700);
 /// Delay after which a change is visible everywhere: a copy that lacks it is no longer trusted.
 pub const SHOWN: Duration = Duration::from_millis(770);
-/// Interval at which a resolver that is cut off checks whether it has heard from the database.
-const CUT_OFF_CHECKED_EVERY: Duration = Duration::from_millis(100);
 
 /// The base of the default domain's short links.
 #[derive(Clone, Debug)]
@@ -76,15 +76,6 @@ pub struct Policy {
     pub checks_redirects: bool,
 }
 
-/// The domain that a visitor's request belongs to.
-#[derive(Clone, Debug)]
-pub struct VisitorDomain {
-    /// The domain.
-    pub domain: Arc<Domain>,
-    /// Whether the domain is certain: the copy was fresh, or the host is the default domain's.
-    pub is_sure: bool,
-}
-
 /// The copy of the settings, and the state of the task that refreshes it.
 pub struct DomainCache {
     /// What it was started with.
@@ -94,9 +85,8 @@ pub struct DomainCache {
     /// settings. Read with each redirect.
     is_plain: AtomicBool,
     /// When the last answered poll was sent.
-    heard: Mutex<Option<Instant>>,
+    heard: watch::Sender<Option<Instant>>,
     refreshes: Refreshes,
-    /// Adjusted by the polls.
     clock: DatabaseClock,
     /// The host of the public URL, normalised as requests name it.
     default_host: String,
@@ -133,15 +123,16 @@ impl DomainCache {
         config: DirectoryConfig,
         (asked, polled): (Instant, SettingsPoll),
     ) -> Arc<Self> {
+        let (default_host, is_local) = config.public_url.requested();
         let domain_cache = Arc::new(Self {
             entries: RwLock::new(Arc::new(Entries::nothing())),
             is_plain: AtomicBool::new(true),
-            heard: Mutex::default(),
+            heard: watch::Sender::new(None),
             first_seen: Mutex::default(),
-            refreshes: Refreshes::new(),
+            refreshes: Refreshes::default(),
             clock: DatabaseClock::new(polled.now),
-            default_host: config.public_url.requested(),
-            is_local: config.public_url.is_local(),
+            default_host,
+            is_local,
             unknown_hosts: UnknownHosts::default(),
             contradiction: OnceLock::new(),
             config,
@@ -149,15 +140,13 @@ impl DomainCache {
         if domain_cache.replace(polled.settings.unwrap_or_default()).is_ok() {
             domain_cache.note_heard(asked);
         }
-        supervisor.spawn("reader of domains", Arc::clone(&domain_cache).follow());
+        let reader = Arc::clone(&domain_cache);
+        let read = async move { reader.refreshes.run(|| reader.read()).await };
+        supervisor.spawn("reader of domains", read);
         if domain_cache.config.settings.is_shared() {
             supervisor.spawn("watch of the settings' age", Arc::clone(&domain_cache).watch_age());
         }
         domain_cache
-    }
-
-    async fn follow(self: Arc<Self>) {
-        self.refreshes.run(|| self.read()).await;
     }
 
     /// Waits for a refresh that covers every change committed before this call.
@@ -181,36 +170,33 @@ impl DomainCache {
     }
 
     fn note_heard(&self, sent: Instant) {
-        let mut heard = self.heard.lock().expect("no code panics while it holds this lock");
-        *heard = Some(sent);
-        // Within the lock, so that `watch_age` does not set it afterwards.
-        self.config.lookup.set_cut_off(false);
-    }
-
-    fn heard(&self) -> Option<Instant> {
-        *self.heard.lock().expect("no code panics while it holds this lock")
+        self.heard.send_modify(|heard| {
+            *heard = Some(sent);
+            // Within the lock, so that `watch_age` does not set it afterwards.
+            self.config.lookup.set_cut_off(false);
+        });
     }
 
     /// Stops redirects whenever the copy becomes too old. The answer to a poll starts them again.
     async fn watch_age(self: Arc<Self>) {
-        let began = Instant::now();
+        let (began, mut polls) = (Instant::now(), self.heard.subscribe());
         loop {
-            let heard = self.heard();
-            sleep_until(heard.unwrap_or(began) + self.config.lookup.serve_stale_for).await;
-            self.cut_off_unless_heard_since(heard);
-            while self.heard() == heard {
-                sleep(CUT_OFF_CHECKED_EVERY).await;
+            let last = *polls.borrow_and_update();
+            let end = last.unwrap_or(began) + self.config.lookup.sizes.serve_stale_for;
+            if timeout_at(end, polls.changed()).await.is_ok() {
+                continue;
             }
-        }
-    }
-
-    fn cut_off_unless_heard_since(&self, last: Option<Instant>) {
-        let heard = self.heard.lock().expect("no code panics while it holds this lock");
-        if *heard == last {
-            self.config.lookup.set_cut_off(true);
-            tracing::error!(
-                "cut off from the database for --serve-stale-for: all redirects are answered 503"
-            );
+            self.heard.send_if_modified(|heard| {
+                if *heard == last {
+                    self.config.lookup.set_cut_off(true);
+                    tracing::error!(
+                        "cut off from the database for --serve-stale-for: all redirects are answered 503"
+                    );
+                }
+                false
+            });
+            // This task holds the sender, so the channel cannot be closed.
+            let _ = polls.changed().await;
         }
     }
 
@@ -259,20 +245,6 @@ impl DomainCache {
         }
     }
 
-    /// Waits until every resolver knows a domain by its name. A resolver that does not know it
-    /// would take a link on it for an unknown code of the default domain.
-    async fn wait_until_known(&self, domain: DomainId) {
-        if self.config.settings.is_shared() && !domain.is_default() {
-            let first_seen = self
-                .first_seen
-                .lock()
-                .expect("no code panics while it holds this lock")
-                .get(&domain)
-                .map(|(_, seen)| *seen);
-            sleep_until(first_seen.unwrap_or_else(Instant::now) + SHOWN).await;
-        }
-    }
-
     /// Returns the present copy.
     pub fn entries(&self) -> Arc<Entries> {
         Arc::clone(&self.entries.read().expect("no code panics while it holds this lock"))
@@ -292,18 +264,24 @@ impl DomainCache {
         !settings.disabled && !settings.is_of_later_release() && !host.is_some_and(is_other)
     }
 
-    /// Returns the domain of a visitor's host.
-    pub fn place(&self, host: Option<&str>) -> VisitorDomain {
-        // Before the lookup in the copy, which may be replaced between the two.
-        let was_fresh = self.is_fresh();
+    /// Returns the domain of a visitor's host, and whether that is the default domain for certain:
+    /// by its name.
+    pub fn place(&self, host: Option<&str>) -> (Arc<Domain>, bool) {
         let entries = self.entries();
         let is_default = host.is_some_and(|host| self.is_default_name(host));
         let other = host.and_then(|host| self.of_host(&entries, host));
-        if let Some(host) = host.filter(|_| other.is_none() && !is_default) {
-            self.unknown_hosts.warn(host, &self.default_host);
+        if let Some(host) = host.filter(|_| other.is_none() && !is_default)
+            && self.unknown_hosts.is_new(host)
+        {
+            tracing::warn!(
+                host,
+                public_host = self.default_host,
+                "no domain has this host, so its visitors get the default domain's links: if it is a proxy's \
+                 own name for this server, let the proxy pass the header Host on, with the port; if it is a \
+                 domain of short links, add it"
+            );
         }
-        let domain = Arc::clone(other.unwrap_or(&entries.default));
-        VisitorDomain { domain, is_sure: is_default || was_fresh }
+        (Arc::clone(other.unwrap_or(&entries.default)), is_default)
     }
 
     /// Returns the domain of a host; `None` if that is the default domain or unknown.
@@ -327,7 +305,8 @@ impl DomainCache {
 
     /// Returns whether the copy has every change that a client may know of.
     pub fn is_fresh(&self) -> bool {
-        self.heard().is_some_and(|heard| !self.config.settings.is_shared() || heard.elapsed() < TRUSTED)
+        let heard = *self.heard.borrow();
+        heard.is_some_and(|heard| !self.config.settings.is_shared() || heard.elapsed() < TRUSTED)
     }
 
     /// Returns the id of the default domain if the domain `id` has its name, or else `id`. The

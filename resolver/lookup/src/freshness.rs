@@ -23,14 +23,7 @@ const NEVER: u64 = u64::MAX;
 
 /// When a link was read, in microseconds since the start of this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct ReadAt(u64);
-
-impl ReadAt {
-    /// Returns the last instant before this one.
-    pub fn before(self) -> Self {
-        Self(self.0.saturating_sub(1))
-    }
-}
+pub struct ReadAt(pub(crate) u64);
 
 /// The instant since which the change listener has missed no change.
 #[derive(Debug)]

@@ -12,4 +12,4 @@ pub mod metrics;
 pub mod passwords;
 pub mod visit_limit;
 
-pub use self::lookup::{Cached, Lookup, LookupError, LookupKey, LookupSizes};
+pub use self::lookup::{CachedTarget, Lookup, LookupError, LookupKey, LookupSizes, ThreadCache};

@@ -8,9 +8,7 @@
 //!    again.
 //! 3. A link is cached before its waiters are answered, and the cache is consulted again when a
 //!    miss leaves the queue. So a thousand clients on one cold code cost one read.
-//! 4. Absences are not cached: another resolver may create the link at any moment, and its creator
-//!    may ask here next. The cost of codes that do not exist is bounded by the clients' budgets and
-//!    by the reads that all misses share.
+//! 4. Absences are not cached, for reasons in `ARCHITECTURE.md`.
 //! 5. A mintable custom slug is a link under the id that it stands for, and is looked up like any
 //!    other code. Any other slug, and every code of another domain, leads to its id through the
 //!    table of slugs, as does the code of a deleted link that was picked: another link may have
@@ -19,31 +17,21 @@
 //! 6. When a resolver hears that a link was changed, it evicts the link, and reads it from the
 //!    primary for as long as a replica may lag behind. A link that was read before the notification
 //!    and enters the cache after it is evicted again.
-//! 7. An older row never replaces a newer one, whatever server it comes from. While the primary is
-//!    away, a copy is believed only if it has replayed all that this process knows the primary to
-//!    have written, and about links only that have not changed since, as far as this process was
-//!    told. Otherwise the answer is the cached link, or none.
+//! 7. An older row never replaces a newer one, whatever server it comes from (`ARCHITECTURE.md`).
+//!    If a copy is not believed, the answer is the cached link, or none.
 //! 8. A link that cannot be confirmed is served for `serve_stale_for` after it is last known to
 //!    have been current.
-//!
-//! Rejected: to answer 404 without a query for codes above a ceiling on the allocated numbers,
-//! which the issuer announced. Each create of a custom slug above it had to wait until no resolver
-//! trusted an older set of such slugs (275 ms). Beside 20 million links, a scan as fast as it is
-//! answered from 1,000 addresses within their budgets costs Postgres 0.32 of a core, and cost it
-//! 0.17; other visitors' p99 does not change (`bench scan --links 20000000`, 2026-11-28, two
-//! cores).
 
 mod by_slug;
 mod cache;
-mod found;
 mod invalidation;
 mod known_changes;
 mod reader;
 mod slugs;
+mod thread_cache;
 
 use std::{
     collections::HashMap,
-    hash::BuildHasher,
     sync::{
         Arc, Mutex,
         atomic::{AtomicBool, Ordering},
@@ -59,21 +47,19 @@ use links::{
 };
 use numbers::{Invalid, Namespace};
 use store::Links;
-use supply::safety_rule::SafetyRules;
+use supply::safety_rule::{SafetyRule, SafetyRules};
 use tokio::{
     sync::{mpsc, oneshot},
-    time::{Instant, timeout},
+    time::{Instant, sleep_until, timeout},
 };
 
-use crate::metrics::Metrics;
+use crate::{domain_cache::SHOWN, metrics::Metrics};
 pub use by_slug::LookupKey;
-pub use cache::Cached;
-use cache::{Generations, LinkCache, Name, cache};
-use found::Found;
-pub use found::LookupError;
-use invalidation::{InvalidationState, Listener};
-use reader::{Miss, Reader, Waiter};
+use cache::{Cached, Generations, LinkCache, Name, cache};
+use invalidation::{InvalidationState, listen};
+use reader::{Reader, Waiter};
 use slugs::Slugs;
+pub use thread_cache::{CachedTarget, ThreadCache};
 
 /// Capacity of the channel of change notifications. A full channel makes the sender wait.
 const CHANGES_MAX: usize = 256;
@@ -83,6 +69,20 @@ const WAITING_MAX: usize = 16_384;
 const DEADLINE: Duration = Duration::from_secs(5);
 /// How long a miss may wait for its read if an old answer is cached.
 const STALE_DEADLINE: Duration = Duration::from_secs(1);
+
+/// The reason why it is unknown whether a link exists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LookupError {
+    /// The store did not answer, or not in time.
+    #[error("the database does not answer at the moment")]
+    NoStore,
+    /// Too many lookups are waiting.
+    #[error("too many lookups are waiting")]
+    Overloaded,
+}
+
+/// A link, its absence, or the reason why neither is known.
+type Found = Result<Option<Arc<Link>>, LookupError>;
 
 /// The settings for lookups.
 #[derive(Clone, Copy, Debug)]
@@ -105,13 +105,13 @@ pub struct Lookup {
     slugs: Slugs,
     news: Arc<InvalidationState>,
     generations: Arc<Generations>,
-    misses: mpsc::Sender<Miss>,
+    misses: mpsc::Sender<(LinkId, Waiter)>,
     metrics: Arc<Metrics>,
     gate: Gate,
-    /// How long settings may be used that the database cannot confirm.
-    pub serve_stale_for: Duration,
+    /// What it was started with.
+    pub sizes: LookupSizes,
     /// Whether other resolvers share the database.
-    pub(crate) is_shared: bool,
+    is_shared: bool,
     /// Whether the settings are older than `serve_stale_for`. Nothing is redirected then.
     cut_off: AtomicBool,
     started: Instant,
@@ -132,17 +132,13 @@ impl Lookup {
         let generations = Arc::new(Generations::new());
         let cache = cache(sizes.cache_bytes, Arc::clone(&generations));
 
-        let news = Arc::new(InvalidationState::new(&sizes));
+        let news = Arc::new(InvalidationState::new(sizes));
         let (changes, heard) = mpsc::channel(CHANGES_MAX);
         let (telling, is_shared) = (Arc::clone(&links), links.is_shared());
         supervisor.spawn("listener for changed links", async move { telling.send_changes(changes).await });
-        let listener = Listener {
-            mint: Arc::clone(&mint),
-            cache: cache.clone(),
-            generations: Arc::clone(&generations),
-            news: Arc::clone(&news),
-        };
-        supervisor.spawn("forgetter of changed links", listener.run(heard));
+        let listening =
+            listen(Arc::clone(&mint), cache.clone(), Arc::clone(&generations), Arc::clone(&news), heard);
+        supervisor.spawn("forgetter of changed links", listening);
         let (misses, queue) = mpsc::channel(WAITING_MAX);
         let slugs = Slugs::new(Arc::clone(&links));
         let reader = Reader {
@@ -162,7 +158,7 @@ impl Lookup {
             misses,
             metrics,
             gate: Gate::default(),
-            serve_stale_for: sizes.serve_stale_for,
+            sizes,
             is_shared,
             cut_off: AtomicBool::new(false),
             started: Instant::now(),
@@ -194,12 +190,19 @@ impl Lookup {
         Ok(())
     }
 
-    /// Returns an instant at which this process knew the keyspace of an id; `None` if the id is in
-    /// none. It has read those that it started with shortly before its start.
-    pub(crate) fn keyspace_seen(&self, id: LinkId) -> Option<Instant> {
-        let (index, _) = id.unpack()?;
-        let seen = self.keyspaces_seen.lock().expect("no code panics while it holds this lock");
-        Some(seen.get(&index).copied().unwrap_or(self.started))
+    /// Waits until the other resolvers know the keyspace of an id, which this process may have just
+    /// learned of. Afterwards a link may be acknowledged, or numbers reserved. Numbers of its own
+    /// blocks need no wait, because blocks are taken after the same wait.
+    pub async fn wait_until_shown(&self, id: LinkId) {
+        if self.is_shared
+            && self.sizes.rules.keep(SafetyRule::KeyspaceShown)
+            && let Some((index, _)) = id.unpack()
+        {
+            let seen = || self.keyspaces_seen.lock().expect("no code panics while it holds this lock");
+            // Those that it started with were read shortly before its start.
+            let seen = seen().get(&index).copied().unwrap_or(self.started);
+            sleep_until(seen + SHOWN).await;
+        }
     }
 
     /// Returns the id that a text stands for as a code; `None` if it is not a mintable code.
@@ -230,7 +233,7 @@ impl Lookup {
     /// Returns whether the caches know where a key leads on a domain, possibly from an outdated
     /// entry.
     pub fn knows_on(&self, domain: DomainId, wanted: &LookupKey) -> bool {
-        let knows_slug = |slug| self.slugs.knows(&(domain, slug));
+        let knows_slug = |slug: Slug| self.slugs.ids.contains_key(&(domain, slug));
         match wanted {
             // A link that is on another domain is read again.
             LookupKey::Code(code) if domain.is_default() => {
@@ -265,7 +268,10 @@ impl Lookup {
     /// for as long as the queue is full. But a store that does not answer fills the queue as well,
     /// and then the entry is served.
     async fn read(&self, id: LinkId, name: Name, known: Option<Arc<Cached>>) -> Found {
-        let Some(stale) = known.filter(|cached| self.news.may_be_served_stale(cached)) else {
+        let serve_stale_for = self.sizes.serve_stale_for;
+        let is_usable =
+            |cached: &Arc<Cached>| self.news.freshness.was_current_within(cached.read_at, serve_stale_for);
+        let Some(stale) = known.filter(is_usable) else {
             return self.ask(id, Some(name), DEADLINE).await;
         };
         // While the database is away, an outdated link is better than none, or than one that comes
@@ -285,18 +291,6 @@ impl Lookup {
         };
         let still = is_away.then(|| self.cache.get(&name)).flatten();
         still.map_or(found, |cached| Ok(Some(Arc::clone(&cached.link))))
-    }
-
-    /// Returns the cache entry of a code, if it may be served without a read.
-    pub fn cached(&self, code: &Code) -> Option<Arc<Cached>> {
-        self.cache
-            .get(&Name::Code(*code))
-            .filter(|cached| self.news.is_fresh(cached.read_at) && !self.is_cut_off())
-    }
-
-    /// Returns the safety rules in force.
-    pub fn rules(&self) -> SafetyRules {
-        self.news.rules
     }
 
     /// Sets whether the settings are too old to redirect by them.
@@ -332,34 +326,8 @@ impl Lookup {
         !self.is_cut_off() && self.gate.allows_from(authority, location)
     }
 
-    /// Returns whether the target rules allow a cached link to lead to its long URL.
-    pub fn allows_cached(&self, cached: &Cached) -> bool {
-        self.gate.allows_again(&cached.link.long_url, &cached.verdict)
-    }
-
-    /// Returns whether a cached link is current until its generation changes.
-    pub fn is_settled(&self, cached: &Cached) -> bool {
-        self.news.freshness.is_settled(cached.read_at)
-    }
-
-    /// Returns a keyed hash of a code, which clients cannot predict.
-    pub fn hash(&self, code: &Code) -> u64 {
-        self.generations.hasher.hash_one(code)
-    }
-
-    /// Returns the generation of a code's hash. It changes when the code leaves the cache or gets
-    /// another link, and sometimes without a reason.
-    pub fn generation(&self, hash: u64) -> u32 {
-        self.generations.of(hash).load(Ordering::Acquire)
-    }
-
-    /// Marks a cached link as used, so that it does not expire.
-    pub fn touch(&self, code: &Code) {
-        self.cache.get(&Name::Code(*code));
-    }
-
     /// Counts lookups that were answered from the cache or from a thread's copy of it.
-    pub fn count_hits(&self, hits: u64) {
+    fn count_hits(&self, hits: u64) {
         self.metrics.cache_hits.increment(hits);
     }
 
@@ -370,8 +338,7 @@ impl Lookup {
 
     async fn ask(&self, id: LinkId, name: Option<Name>, deadline: Duration) -> Found {
         let (found, answered) = oneshot::channel();
-        let miss = Miss { id, waiter: Waiter { name, found } };
-        self.misses.try_send(miss).map_err(|_| LookupError::Overloaded)?;
+        self.misses.try_send((id, Waiter { name, found })).map_err(|_| LookupError::Overloaded)?;
         match timeout(deadline, answered).await {
             Ok(Ok(found)) => found,
             Ok(Err(_)) | Err(_) => Err(LookupError::NoStore),

@@ -30,9 +30,7 @@ use crate::lookup::LookupError;
 const WAITING_MAX: usize = 16_384;
 /// Maximum number of concurrent previews. Further previews are rejected at once.
 const PREVIEWS_MAX: usize = 64;
-/// Maximum number of links in a batch.
 const LINKS_MAX: usize = 100;
-/// How long a visit may wait.
 const DEADLINE: Duration = Duration::from_secs(5);
 /// How long it is remembered whether a link has visits left. A raised limit takes effect after
 /// that. No visit is admitted because of it.
@@ -41,10 +39,8 @@ const RECENT_MAX: u64 = 100_000;
 
 type Admitted = Result<bool, LookupError>;
 
-struct Waiting {
-    link: LinkId,
-    admitted: oneshot::Sender<Admitted>,
-}
+/// A visitor who waits to be counted, of this link.
+type Waiting = (LinkId, oneshot::Sender<Admitted>);
 
 /// Whether links have no visits left, as of a recent count or preview. A count that leaves some
 /// makes a preview ask again.
@@ -94,7 +90,7 @@ impl VisitLimiter {
             return Ok(false);
         }
         let (admitted, answered) = oneshot::channel();
-        self.waiting.try_send(Waiting { link, admitted }).map_err(|_| LookupError::Overloaded)?;
+        self.waiting.try_send((link, admitted)).map_err(|_| LookupError::Overloaded)?;
         timeout(DEADLINE, answered).await.ok().and_then(Result::ok).unwrap_or(Err(LookupError::NoStore))
     }
 }
@@ -106,7 +102,7 @@ async fn count(store: Arc<dyn Links>, mut queue: mpsc::Receiver<Waiting>, recent
         if links.is_empty() && queue.recv_many(&mut arrived, WAITING_MAX).await == 0 {
             return;
         }
-        for Waiting { link, admitted } in arrived.drain(..) {
+        for (link, admitted) in arrived.drain(..) {
             links.entry(link).or_default().push(admitted);
         }
         let later = links.keys().nth(LINKS_MAX).copied().map(|first| links.split_off(&first));

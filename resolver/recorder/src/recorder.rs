@@ -1,7 +1,7 @@
 //! The recorder: the buffers of all listeners' threads, and the thread that writes their visits.
 
 use std::{
-    sync::{Arc, mpsc},
+    sync::{Arc, Mutex, mpsc},
     thread,
     time::Duration,
 };
@@ -77,7 +77,7 @@ impl Recorder {
         // Room for every arena and for the end, so that no sender waits.
         let (jobs, queue) = mpsc::sync_channel(arenas_max + 1);
         let pool = ArenaPool::new(buffers * READY, arenas_max);
-        let spooler = Arc::new(Spooler::new(pool, sink, seen));
+        let spooler = Arc::new(Spooler { pool, sink, seen: Mutex::new(seen) });
         let buffer = |index| {
             let (thread, writes) = (Thread::of(index), flush == Flush::Turn);
             let buffer =

@@ -44,15 +44,11 @@ pub(super) enum Job {
 
 pub(super) struct Spooler {
     pub(super) pool: ArenaPool,
-    sink: Arc<dyn BlockSink>,
-    seen: Mutex<Seen>,
+    pub(super) sink: Arc<dyn BlockSink>,
+    pub(super) seen: Mutex<Seen>,
 }
 
 impl Spooler {
-    pub(super) fn new(pool: ArenaPool, sink: Arc<dyn BlockSink>, seen: Seen) -> Self {
-        Self { pool, sink, seen: Mutex::new(seen) }
-    }
-
     /// Writes the visits of an arena, if it has any, and clears it.
     pub(super) fn write(&self, thread: Thread, arena: &mut Arena) {
         let (count, span) = (arena.count(), arena.span());

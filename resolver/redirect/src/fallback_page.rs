@@ -8,17 +8,14 @@ use hyper::{
     header::{CACHE_CONTROL, HeaderValue, RETRY_AFTER},
 };
 use limits::ExceededShare;
-use links::{Authority, Redirects, fill_placeholders, location};
-use lookup::{
-    LookupKey,
-    domain_cache::{PageHost, VisitorDomain},
-};
+use links::{Authority, Domain, Redirects, fill_placeholders, location};
+use lookup::{LookupKey, domain_cache::PageHost};
 use visits::Outcome;
 use web::{Answer, TEXT, answer, retry_later, visitor_page::VisitorPage};
 
 use crate::{
     Redirector, ThreadContext, Visitor,
-    redirection::redirect,
+    follow::redirect,
     request::host,
     visit::{Refusal, Visit, refuse},
 };
@@ -44,12 +41,7 @@ pub(crate) enum Unmatched<'a> {
 
 /// Answers a visitor whose request matches no link: with a redirect to a fallback target, or else
 /// 404.
-pub(crate) fn not_found(
-    redirector: &Redirector,
-    visited: &VisitorDomain,
-    why: Unmatched<'_>,
-    path: &str,
-) -> Answer {
+pub(crate) fn not_found(redirector: &Redirector, visited: &Domain, why: Unmatched<'_>, path: &str) -> Answer {
     redirector.metrics.not_found.increment(1);
     fallback_redirect(redirector, visited, &why, path)
         .unwrap_or_else(|| VisitorPage::NotFound.answer(StatusCode::NOT_FOUND))
@@ -59,7 +51,7 @@ pub(crate) fn not_found(
 /// `tells_gone` is set, and otherwise that of [`not_found`].
 pub(crate) fn gone(
     redirector: &Redirector,
-    visited: &VisitorDomain,
+    visited: &Domain,
     key: &LookupKey,
     path: &str,
     page: VisitorPage,
@@ -71,7 +63,7 @@ pub(crate) fn gone(
     // A domain's own target for invalid short URLs takes precedence over 410. The targets of
     // keyspaces and flags do not: they are for codes in general, while --tell-gone reports that
     // this link existed.
-    let own = visited.domain.settings.redirects.invalid_short_url.as_deref();
+    let own = visited.settings.redirects.invalid_short_url.as_deref();
     own.and_then(|target| redirect_to(redirector, visited, target, path))
         .unwrap_or_else(|| page.answer(StatusCode::GONE))
 }
@@ -99,32 +91,26 @@ pub(crate) fn ask_password(is_wrong: bool) -> Answer {
     VisitorPage::Password { is_wrong }.answer(status)
 }
 
-/// Returns whether the root path of a host shows the home page: that of the public URL does, unless
-/// the operator has chosen another target.
-pub fn shows_home(redirector: &Redirector, host: Option<&str>) -> bool {
-    let visited = redirector.domain_cache.place(host);
-    redirector.domain_cache.page_host(host) == PageHost::Own
-        && fallback_redirect(redirector, &visited, &Unmatched::Base, "/").is_none()
-}
-
-/// Answers a visitor of the root path of a domain.
-pub fn home<B>(thread: &ThreadContext, visitor: Visitor, request: &Request<B>) -> Answer {
-    let redirector = &thread.redirector;
-    let visited = redirector.domain_cache.place(host(request));
-    let answer = fallback_redirect(redirector, &visited, &Unmatched::Base, "/")
-        .unwrap_or_else(|| VisitorPage::Home.answer(StatusCode::OK));
-    let visit = Visit::without_link(visited.domain.id, Outcome::BaseUrl);
-    refuse(thread, visitor, request, Refusal::new(answer, visit))
+/// Answers a visitor of the root path of a domain. Returns also whether the home page belongs
+/// there: on the host of the public URL, unless the operator has chosen another target.
+pub fn home<B>(thread: &ThreadContext, visitor: Visitor, request: &Request<B>) -> (Answer, bool) {
+    let (redirector, host) = (&thread.redirector, host(request));
+    let (visited, _) = redirector.domain_cache.place(host);
+    let redirect = fallback_redirect(redirector, &visited, &Unmatched::Base, "/");
+    let shows_home = redirect.is_none() && redirector.domain_cache.page_host(host) == PageHost::Own;
+    let answer = redirect.unwrap_or_else(|| VisitorPage::Home.answer(StatusCode::OK));
+    let visit = Visit::without_link(visited.id, Outcome::BaseUrl);
+    (refuse(thread, visitor, request, Refusal::new(answer, visit)), shows_home)
 }
 
 /// Returns the redirect to the first fallback target that can be used.
 fn fallback_redirect(
     redirector: &Redirector,
-    visited: &VisitorDomain,
+    visited: &Domain,
     why: &Unmatched<'_>,
     path: &str,
 ) -> Option<Answer> {
-    let (own, all) = (&visited.domain.settings.redirects, &redirector.fallbacks.redirects);
+    let (own, all) = (&visited.settings.redirects, &redirector.fallbacks.redirects);
     let targets = match why {
         Unmatched::Base => [None, own.base_url.as_ref(), all.base_url.as_ref()],
         Unmatched::Regular => [None, own.regular_404.as_ref(), all.regular_404.as_ref()],
@@ -143,9 +129,8 @@ fn fallback_redirect(
 
 /// Returns the redirect to a fallback target. Returns `None` if it is too long with this path, or
 /// if the operator's target rules deny where browsers go from here.
-fn redirect_to(redirector: &Redirector, visited: &VisitorDomain, target: &str, path: &str) -> Option<Answer> {
-    let name =
-        visited.domain.authority.as_ref().map_or(redirector.domain_cache.default_name(), Authority::as_str);
+fn redirect_to(redirector: &Redirector, visited: &Domain, target: &str, path: &str) -> Option<Answer> {
+    let name = visited.authority.as_ref().map_or(redirector.domain_cache.default_name(), Authority::as_str);
     let location = location(&fill_placeholders(target, name, path)?);
     if !redirector.lookup.allows_from(name, &location) {
         return None;

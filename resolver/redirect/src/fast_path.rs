@@ -119,15 +119,12 @@ where
     loop {
         let turn = poll_fn(|cx| {
             if is_stopping(cx) {
-                return Poll::Ready(Ok(Turn {
-                    unsent: Vec::new(),
-                    ending: Some(Ending::HandOver(Vec::new())),
-                }));
+                return Poll::Ready(Ok((Vec::new(), Some(Ending::HandOver(Vec::new())))));
             }
             let mut buffers = buffers.lock().expect("no code panics while it holds this lock");
             take_turn(cx, Pin::new(&mut *stream), &mut buffers, &mut respond, &mut commit)
         });
-        let Turn { unsent, ending } = turn.await?;
+        let (unsent, ending) = turn.await?;
         stream.write_all(&unsent).await?;
         if let Some(ending) = ending {
             return Ok(ending);
@@ -135,29 +132,21 @@ where
     }
 }
 
-/// The part of a turn that cannot be done without waiting.
-struct Turn {
-    /// Responses for which the connection has no room yet.
-    unsent: Vec<u8>,
-    /// The end of the fast path for the connection, once `unsent` is written; `None` if it
-    /// continues.
-    ending: Option<Ending>,
-}
-
 /// Reads and answers until no more bytes are available. Yields to other connections whenever a read
-/// fills the whole buffer.
+/// fills the whole buffer. Returns what cannot be done without waiting: to write the responses for
+/// which the connection has no room yet, and then to end the fast path, unless it continues.
 fn take_turn<S: AsyncRead + AsyncWrite>(
     cx: &mut Context<'_>,
     mut stream: Pin<&mut S>,
     Buffers { read, responses, from_proxy }: &mut Buffers,
     respond: &mut impl FnMut(&Request<'_>, &mut Responses) -> bool,
     commit: &mut impl FnMut(),
-) -> Poll<io::Result<Turn>> {
+) -> Poll<io::Result<(Vec<u8>, Option<Ending>)>> {
     loop {
         let mut read = ReadBuf::new(read);
         ready!(stream.as_mut().poll_read(cx, &mut read))?;
         if read.filled().is_empty() {
-            return Poll::Ready(Ok(Turn { unsent: Vec::new(), ending: Some(Ending::Closed) }));
+            return Poll::Ready(Ok((Vec::new(), Some(Ending::Closed))));
         }
         responses.bytes.clear();
         let rest = respond_to_all(read.filled(), from_proxy, responses, respond);
@@ -170,7 +159,7 @@ fn take_turn<S: AsyncRead + AsyncWrite>(
         }
         if !rest.is_empty() || !unsent.is_empty() {
             let ending = (!rest.is_empty()).then(|| Ending::HandOver(rest.to_vec()));
-            return Poll::Ready(Ok(Turn { unsent: unsent.to_vec(), ending }));
+            return Poll::Ready(Ok((unsent.to_vec(), ending)));
         }
         if read.remaining() == 0 {
             // More bytes may be available, and the thread has other connections.

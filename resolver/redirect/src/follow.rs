@@ -11,19 +11,16 @@ use codes::Code;
 use geoip::{CountryCode, Place};
 use hyper::{
     Method, Request, StatusCode,
-    header::{ACCEPT_LANGUAGE, HeaderValue, USER_AGENT},
+    header::{ACCEPT_LANGUAGE, CACHE_CONTROL, HeaderValue, LOCATION, USER_AGENT},
 };
 use jiff::Timestamp;
 use links::{
-    DomainId, Facts, Link, LinkState, Rule, StoredObject as _, asks_where, choose, location,
+    Domain, DomainId, Facts, Link, LinkState, Rule, StoredObject as _, asks_where, choose, location,
     location_with_query,
 };
-use lookup::{
-    LookupError, LookupKey,
-    domain_cache::{Question, VisitorDomain},
-};
+use lookup::{CachedTarget, LookupError, LookupKey, domain_cache::Question};
 use visits::Outcome;
-use web::{Answer, hold_back, visitor_page::VisitorPage};
+use web::{Answer, empty, hold_back, visitor_page::VisitorPage};
 
 use crate::{
     Redirector, ThreadContext, Visitor,
@@ -32,9 +29,7 @@ use crate::{
     },
     fast_path::RequestHead,
     preview,
-    redirection::redirect,
-    request::{bytes, host, is_prefetch, request_head},
-    thread_cache::CachedTarget,
+    request::{bytes, host, is_prefetch, path_before, request_head},
     visit::{Refusal, Visit, note, refuse},
 };
 
@@ -79,6 +74,23 @@ pub fn answer_cached<B>(thread: &ThreadContext, visitor: Visitor, request: &Requ
     })
 }
 
+/// Returns the `Cache-Control` value of redirects with this status, which limits how long clients
+/// keep them. Returns `None` for statuses that clients do not cache.
+pub fn cache_control(status: StatusCode) -> Option<&'static str> {
+    // A permanent redirect that browsers kept forever could never be edited.
+    matches!(status, StatusCode::MOVED_PERMANENTLY | StatusCode::PERMANENT_REDIRECT)
+        .then_some("private,max-age=30")
+}
+
+pub(crate) fn redirect(status: StatusCode, target: HeaderValue) -> Answer {
+    let mut redirect = empty(status);
+    redirect.headers_mut().insert(LOCATION, target);
+    if let Some(value) = cache_control(status) {
+        redirect.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static(value));
+    }
+    redirect
+}
+
 /// Answers a request for a link, with a lookup in the store if necessary.
 ///
 /// A prefetch is refused: a browser that has an answer does not ask again when the person follows
@@ -100,7 +112,7 @@ async fn try_to_follow<B>(
     let found = match find(redirector, visitor.client, path, host(request)).await {
         Ok(found) => found,
         // A slug may end in a plus itself, so a preview is of what has no link.
-        Err(refusal) if refusal.is_unknown() && preview::link_of(path).is_some() => {
+        Err(refusal) if refusal.is_unknown() && path_before(path, preview::SUFFIX).is_some() => {
             let shown = preview::preview(redirector, visitor.client, request).await?;
             // The preview's link exists, so refund the unknown-code budget.
             redirector.clients.give_back(visitor.client);
@@ -190,12 +202,12 @@ fn spent(redirector: &Redirector, found: &FoundLink, path: &str) -> Refusal {
 /// not a visit. A look at a link with a visit limit does not get the link's target: it uses up no
 /// visit, and any client can claim to be a preview.
 fn is_look<B>(request: &Request<B>) -> bool {
-    *request.method() == Method::HEAD || is_crawler(bytes(request.headers(), &USER_AGENT))
+    *request.method() == Method::HEAD || is_crawler(bytes(request.headers(), &USER_AGENT).unwrap_or_default())
 }
 
 pub(crate) struct FoundLink {
     pub(crate) link: Arc<Link>,
-    pub(crate) visited: VisitorDomain,
+    pub(crate) visited: Arc<Domain>,
     pub(crate) key: LookupKey,
 }
 
@@ -212,27 +224,27 @@ pub(crate) async fn find(
         return Err(unavailable(redirector).into());
     }
     let question = redirector.domain_cache.question(host, path);
-    let Question { place: visited, wanted: key, .. } = &question;
+    let Question { domain: visited, is_sure, wanted: key, .. } = &question;
     let without_link = |why, outcome| {
-        let visit = Visit::without_link(visited.domain.id, outcome);
+        let visit = Visit::without_link(visited.id, outcome);
         Refusal::new(not_found(redirector, visited, why, path), visit)
     };
     let Some(key) = key else {
         return Err(without_link(Unmatched::Regular, Outcome::InvalidPath));
     };
-    let is_disabled = visited.domain.settings.disabled;
-    if (is_disabled && !visited.is_sure) || visited.domain.settings.is_of_later_release() {
+    let is_disabled = visited.settings.disabled;
+    if (is_disabled && !is_sure) || visited.settings.is_of_later_release() {
         return Err(unavailable(redirector).into());
     }
     if is_disabled {
         return Err(without_link(Unmatched::Code(key), Outcome::UnknownCode));
     }
     // A link in the cache exists, and looking it up costs no query.
-    let is_free = redirector.lookup.knows_on(visited.domain.id, key);
+    let is_free = redirector.lookup.knows_on(visited.id, key);
     if !is_free && let Err(wait) = redirector.clients.spend(client) {
         return Err(hold_back(slow_down(redirector, wait)).into());
     }
-    let found = redirector.lookup.find_on(visited.domain.id, key).await;
+    let found = redirector.lookup.find_on(visited.id, key).await;
     if !is_free && !matches!(found, Ok(None)) {
         redirector.clients.give_back(client);
     }
@@ -312,7 +324,7 @@ fn target<B>(
     link: &Link,
 ) -> Option<Destination> {
     let query = request.uri().query().unwrap_or("");
-    let text = |name| std::str::from_utf8(bytes(request.headers(), name)).unwrap_or("");
+    let text = |name| str::from_utf8(bytes(request.headers(), name).unwrap_or_default()).unwrap_or("");
     let located =
         if asks_where(link.rules()) { redirector.geoip.place(visitor.client) } else { Place::default() };
     // A proxy in front knows the country of its clients better than the GeoIP file does.

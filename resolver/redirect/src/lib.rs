@@ -1,7 +1,7 @@
 //! Redirects of short links, and the answers in place of a redirect: fallback pages, password
 //! forms, QR codes, tracking pixels and `robots.txt`.
 //!
-//! 1. A link in the thread's own cache ([`thread_cache`]) is answered at once. [`follow_cached`]
+//! 1. A link in the thread's own cache ([`ThreadCache`]) is answered at once. [`follow_cached`]
 //!    never waits, and takes requests from the fast path and from hyper alike
 //!    ([`fast_path::RequestHead`]).
 //! 2. [`follow()`] answers all other visitors. It asks the cache that all threads share, and then
@@ -20,36 +20,33 @@ mod follow;
 pub mod pixel;
 mod preview;
 pub mod qr_code;
-mod redirection;
 mod request;
 pub mod robots;
 #[cfg(test)]
 mod site;
-pub mod thread_cache;
 pub mod unlock;
 mod visit;
 
-use std::{net::IpAddr, sync::Arc, time::Duration};
+use std::{net::IpAddr, sync::Arc};
 
 use fallback_page::FallbackTargets;
 use geoip::GeoIp;
 use hyper::StatusCode;
 use limits::Budgets;
 use lookup::{
-    Lookup, domain_cache::DomainCache, metrics::Metrics, passwords::PasswordGuard, visit_limit::VisitLimiter,
+    Lookup, ThreadCache, domain_cache::DomainCache, metrics::Metrics, passwords::PasswordGuard,
+    visit_limit::VisitLimiter,
 };
 use qr::Logo;
 use qr_code::QrCodeLimits;
 use recorder::{Recorder, VisitBuffer};
 use robots::Robots;
 use store::Catalog;
-use thread_cache::ThreadCache;
 use tokio::runtime;
 use web::client_limits::Clients;
 
-pub use follow::{answer_cached, follow, follow_cached};
-pub use redirection::cache_control;
-pub use request::host;
+pub use follow::{answer_cached, cache_control, follow, follow_cached};
+pub use request::{host, path_before};
 
 /// The state that redirects on all threads share.
 pub struct Redirector {
@@ -107,11 +104,6 @@ impl ThreadContext {
     #[inline]
     pub fn commit(&self) {
         self.visits.commit();
-    }
-
-    /// Returns the interval at which [`flush`](Self::flush) is called.
-    pub fn flush_every(&self) -> Duration {
-        self.redirector.visits.flush_every()
     }
 
     /// Hands over the visits of this thread, and adds its counts to the shared ones.

@@ -23,21 +23,14 @@ use web::{Answer, answer};
 use crate::{
     ThreadContext, Visitor,
     follow::{find, outcome_of},
-    request::{host, request_head},
+    request::{host, path_before, request_head},
     visit::{Visit, note},
 };
 
 /// The suffix of the path, after the code or slug. No slug ends with it.
-const SUFFIX: &str = "/track";
+pub const SUFFIX: &str = "/track";
 const GIF: &[u8] = b"GIF89a\x01\0\x01\0\x80\0\0\0\0\0\xff\xff\xff\x21\xf9\x04\x01\0\0\0\0\
     \x2c\0\0\0\0\x01\0\x01\0\0\x02\x02\x44\x01\0\x3b";
-
-/// Returns the path of the link whose pixel this path requests. Returns `None` if the path does not
-/// request a pixel.
-#[inline]
-pub fn link_of(path: &str) -> Option<&str> {
-    path.strip_suffix(SUFFIX).filter(|link| link.len() > 1)
-}
 
 /// Answers with the pixel, and records the visit.
 pub async fn show<B>(thread: &ThreadContext, visitor: Visitor, request: &Request<B>) -> Answer {
@@ -58,7 +51,7 @@ async fn count_as<B>(
     request: &Request<B>,
 ) -> Option<Visit<'static>> {
     let redirector = &thread.redirector;
-    let path = link_of(request.uri().path())?;
+    let path = path_before(request.uri().path(), SUFFIX)?;
     let link = match find(redirector, visitor.client, path, host(request)).await {
         Ok(found) => found.link,
         Err(refusal) => return refusal.visit,
@@ -88,7 +81,7 @@ mod tests {
             ("/abc/tracks", None),
             ("/abc/TRACK", None),
         ] {
-            assert_eq!(link_of(path), link, "{path}");
+            assert_eq!(path_before(path, SUFFIX), link, "{path}");
         }
     }
 

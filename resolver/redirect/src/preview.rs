@@ -14,14 +14,12 @@ use web::{
 use crate::{
     Redirector,
     follow::{check_live, check_visits_left, find},
-    request::host,
+    request::{host, path_before},
     visit::Refusal,
 };
 
-/// Returns the path of the link whose preview this path requests.
-pub(crate) fn link_of(path: &str) -> Option<&str> {
-    path.strip_suffix('+').filter(|link| link.len() > 1)
-}
+/// The suffix of the path, after the code or slug.
+pub(crate) const SUFFIX: &str = "+";
 
 pub(crate) async fn preview<B>(
     redirector: &Redirector,
@@ -29,7 +27,7 @@ pub(crate) async fn preview<B>(
     request: &Request<B>,
 ) -> Result<Answer, Refusal> {
     let path = request.uri().path();
-    let path = link_of(path).unwrap_or(path);
+    let path = path_before(path, SUFFIX).unwrap_or(path);
     let found = find(redirector, client, path, host(request)).await?;
     let (link, now) = (&found.link, redirector.domain_cache.now());
     check_live(redirector, &found, now, path)?;

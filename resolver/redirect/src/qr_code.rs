@@ -26,7 +26,7 @@ use crate::{
     Redirector, ThreadContext, Visitor,
     fallback_page::{refused, too_much, unavailable},
     follow::{check_live, find},
-    request::host,
+    request::{host, path_before},
 };
 
 /// The maximum number of QR codes that are drawn at a time.
@@ -34,7 +34,7 @@ const AT_ONCE: usize = 2;
 /// The header that says why many readers may fail to read the code.
 const WARNING: HeaderName = HeaderName::from_static("qr-code-warning");
 /// The suffix of the path, after the code or slug.
-const SUFFIX: &str = "/qr-code";
+pub const SUFFIX: &str = "/qr-code";
 /// The longest time that a QR code waits to be drawn.
 const WAIT_MAX: Duration = Duration::from_secs(5);
 
@@ -55,12 +55,6 @@ impl Default for QrCodeLimits {
     }
 }
 
-/// Returns the path of the link whose QR code this path requests. Returns `None` if the path does
-/// not request a QR code.
-pub fn link_of(path: &str) -> Option<&str> {
-    path.strip_suffix(SUFFIX).filter(|link| link.len() > 1)
-}
-
 /// Answers with the QR code of a link. It encodes the short URL of the link's own domain and name.
 pub async fn draw(thread: &ThreadContext, visitor: Visitor, request: &Request<Incoming>) -> Answer {
     let redirector = &thread.redirector;
@@ -72,7 +66,7 @@ pub async fn draw(thread: &ThreadContext, visitor: Visitor, request: &Request<In
         Ok(place) => place,
         Err(spent) => return too_much(redirector, spent),
     };
-    let path = link_of(request.uri().path()).unwrap_or_default();
+    let path = path_before(request.uri().path(), SUFFIX).unwrap_or_default();
     let found = match find(redirector, visitor.client, path, host(request)).await {
         Ok(found) => found,
         // A request for a QR code is no visit.

@@ -39,7 +39,13 @@ pub fn host<B>(request: &Request<B>) -> Option<&str> {
     request.uri().authority().map(|authority| authority.as_str()).or_else(named)
 }
 
-/// Returns the value of a header; empty if absent. Of a repeated header it is the first.
-pub(crate) fn bytes<'a>(headers: &'a HeaderMap, name: &HeaderName) -> &'a [u8] {
-    headers.get(name).map_or(&[], HeaderValue::as_bytes)
+/// Returns the path of the link to which this suffix is added; `None` if it is not.
+#[inline]
+pub fn path_before<'a>(path: &'a str, suffix: &str) -> Option<&'a str> {
+    path.strip_suffix(suffix).filter(|link| link.len() > 1)
+}
+
+/// Returns the value of a header. Of a repeated header it is the first.
+pub(crate) fn bytes<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a [u8]> {
+    headers.get(name).map(HeaderValue::as_bytes)
 }

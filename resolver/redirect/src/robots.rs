@@ -136,11 +136,11 @@ impl Robots {
 
 /// Answers with a host's rules for crawlers.
 pub async fn show(redirector: &Arc<Redirector>, host: Option<&str>) -> Answer {
-    let visited = redirector.domain_cache.place(host);
-    if visited.domain.settings.disabled {
+    let (visited, _) = redirector.domain_cache.place(host);
+    if visited.settings.disabled {
         return answer(StatusCode::OK, TEXT, format!("{HEAD}{TAIL}"));
     }
-    let domain = visited.domain.id;
+    let domain = visited.id;
     if let Some(text) = redirector.robots.cached(domain).and_then(|text| text.bytes) {
         return answer(StatusCode::OK, TEXT, text);
     }

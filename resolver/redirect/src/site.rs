@@ -3,6 +3,7 @@
 use std::{
     net::IpAddr,
     sync::{Arc, Mutex},
+    time::Duration,
 };
 
 use codes::{CodeKey, Keyspace, LinkId, Mint};
@@ -65,21 +66,8 @@ impl Site {
         let other = store.add_domain(&host, 9, ApiKeyId(1)).await.unwrap().unwrap();
         let key = CodeKey::parse(&"5a".repeat(32)).unwrap();
         let (mint, page) = (Arc::new(Mint::new(&key, keyspaces)), daemon::Recorder::new());
-        let (kept, supervisor) = (Arc::<Kept>::default(), TaskSupervisor::default());
-        let metrics = Metrics::new(&page);
-        let recorder = Recorder::start(
-            &supervisor,
-            RecorderConfig {
-                threads: 1,
-                flush: Flush::Turn,
-                rules,
-                sink: kept.clone(),
-                seen: Box::new(|_, _| {}),
-                metrics: Arc::clone(&metrics),
-            },
-        );
-        let parts = Parts { supervisor, store: store.clone(), mint, metrics };
-        let redirector = Arc::new(parts.redirector(recorder).await);
+        let kept = Arc::<Kept>::default();
+        let redirector = Arc::new(redirector(&store, mint, &page, (rules, kept.clone())).await);
         let thread = ThreadContext::new(redirector, 0);
         Self { thread, other, page, store, kept, _folder: folder }
     }
@@ -126,67 +114,55 @@ pub(crate) fn visitor(address: &str) -> Visitor {
     Visitor { peer: address, client: address, country: None }
 }
 
-struct Parts {
-    supervisor: TaskSupervisor,
-    store: Arc<dyn Store>,
+async fn redirector(
+    store: &Arc<dyn Store>,
     mint: Arc<Mint>,
-    metrics: Arc<Metrics>,
-}
-
-impl Parts {
-    async fn redirector(&self, visits: Arc<Recorder>) -> Redirector {
-        let lookup = Arc::new(Lookup::start(
-            &self.supervisor,
-            LookupSizes {
-                cache_bytes: 1 << 20,
-                replica_lag: std::time::Duration::ZERO,
-                serve_stale_for: std::time::Duration::from_secs(3_600),
-                rules: SafetyRules::default(),
-            },
-            Arc::clone(&self.mint),
-            self.store.clone(),
-            Arc::clone(&self.metrics),
-        ));
-        let limits = ClientLimits {
-            connections: None,
-            unknown_codes: 20,
-            trusted_proxies: Vec::new(),
-            client_header: None,
-            country_header: None,
-        };
-        let resources = Resources { descriptors: 1_024, memory: 1 << 30 };
-        let redirects = Redirects { regular_404: Some(REGULAR_404.to_owned()), ..Redirects::default() };
-        Redirector {
-            domain_cache: self.domain_cache(&lookup).await,
-            lookup,
-            passwords: Arc::new(PasswordGuard::default()),
-            admission: VisitLimiter::start(&self.supervisor, self.store.clone()),
-            visits,
-            catalog: self.store.clone(),
-            clients: Arc::new(Clients::new(limits, self.metrics.clients_unread.clone())),
-            budgets: Arc::new(Budgets::of(&resources)),
-            metrics: Arc::clone(&self.metrics),
-            geoip: GeoIp::default(),
-            fallbacks: FallbackTargets { redirects, ..FallbackTargets::default() },
-            tells_gone: true,
-            status: StatusCode::FOUND,
-            pictures: QrCodeLimits::default(),
-            logo: None,
-            robots: Robots::default(),
-            runtime: runtime::Handle::current(),
-        }
-    }
-
-    async fn domain_cache(&self, lookup: &Arc<Lookup>) -> Arc<DomainCache> {
-        let asked = Instant::now();
-        let polled = self.store.poll_settings(None).await.unwrap();
-        let config = DirectoryConfig {
-            settings: self.store.clone(),
-            public_url: PublicUrl { protocol: Protocol::Http, authority: "sho.rt".to_owned() },
-            policy: Policy { domains_max: 9, checks_redirects: true },
-            lookup: Arc::clone(lookup),
-            closing: Closing::without_minting(),
-        };
-        DomainCache::start(&self.supervisor, config, (asked, polled))
+    page: &daemon::Recorder,
+    (rules, sink): (CaptureRules, Arc<Kept>),
+) -> Redirector {
+    let (supervisor, metrics) = (TaskSupervisor::default(), Metrics::new(page));
+    let sizes = LookupSizes {
+        cache_bytes: 1 << 20,
+        replica_lag: Duration::ZERO,
+        serve_stale_for: Duration::from_secs(3_600),
+        rules: SafetyRules::default(),
+    };
+    let lookup = Arc::new(Lookup::start(&supervisor, sizes, mint, store.clone(), Arc::clone(&metrics)));
+    let config = DirectoryConfig {
+        settings: store.clone(),
+        public_url: PublicUrl { protocol: Protocol::Http, authority: "sho.rt".to_owned() },
+        policy: Policy { domains_max: 9, checks_redirects: true },
+        lookup: Arc::clone(&lookup),
+        closing: Closing::without_minting(),
+    };
+    let polled = (Instant::now(), store.poll_settings(None).await.unwrap());
+    let (threads, flush, counts) = (1, Flush::Turn, Arc::clone(&metrics));
+    let recorded = RecorderConfig { threads, flush, rules, sink, seen: Box::new(|_, _| {}), metrics: counts };
+    let limits = ClientLimits {
+        connections: None,
+        unknown_codes: 20,
+        trusted_proxies: Vec::new(),
+        client_header: None,
+        country_header: None,
+    };
+    let redirects = Redirects { regular_404: Some(REGULAR_404.to_owned()), ..Redirects::default() };
+    Redirector {
+        domain_cache: DomainCache::start(&supervisor, config, polled),
+        lookup,
+        passwords: Arc::new(PasswordGuard::default()),
+        admission: VisitLimiter::start(&supervisor, store.clone()),
+        visits: Recorder::start(&supervisor, recorded),
+        catalog: store.clone(),
+        clients: Arc::new(Clients::new(limits, metrics.clients_unread.clone())),
+        budgets: Arc::new(Budgets::of(&Resources { descriptors: 1_024, memory: 1 << 30 })),
+        metrics,
+        geoip: GeoIp::default(),
+        fallbacks: FallbackTargets { redirects, ..FallbackTargets::default() },
+        tells_gone: true,
+        status: StatusCode::FOUND,
+        pictures: QrCodeLimits::default(),
+        logo: None,
+        robots: Robots::default(),
+        runtime: runtime::Handle::current(),
     }
 }

@@ -108,7 +108,6 @@ pub(crate) fn note(
     // link did not redirect are listed without it, or are of its pixel.
     let is_name =
         link.is_some() && outcome == Outcome::Redirected && head.query.is_none() && !head.path.contains('%');
-    let kept = |is_kept, text| if is_kept { text } else { &[][..] };
     thread.visits.note(&Event {
         at: at.as_microsecond(),
         outcome,
@@ -118,10 +117,10 @@ pub(crate) fn note(
         client: visitor.client,
         country: visitor.country,
         is_opted_out: rules.opt_out && head.is_opted_out,
-        user_agent: kept(rules.user_agents, head.user_agent),
-        referrer: kept(rules.referrers, head.referer),
-        languages: head.accept_language,
-        request: kept(!is_name, head.path_and_query.as_bytes()),
+        user_agent: head.user_agent.filter(|_| rules.user_agents).unwrap_or_default(),
+        referrer: head.referer.filter(|_| rules.referrers).unwrap_or_default(),
+        languages: head.accept_language.unwrap_or_default(),
+        request: if is_name { &[] } else { head.path_and_query.as_bytes() },
         target,
     });
 }

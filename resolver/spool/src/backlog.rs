@@ -2,11 +2,7 @@
 
 use std::{fs::File, sync::Arc};
 
-use crate::{
-    folder::segment_path,
-    scan::Blocks,
-    shared::{Segment, Shared},
-};
+use crate::{Segment, Shared, folder::segment_path, scan::Blocks};
 
 /// The part of a spool that waits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -24,13 +20,9 @@ pub struct Backlog {
 
 /// Tells the backlog of a spool at any time, whatever its reader waits for; cheap to clone.
 #[derive(Clone)]
-pub struct BacklogGauge(Arc<Shared>);
+pub struct BacklogGauge(pub(super) Arc<Shared>);
 
 impl BacklogGauge {
-    pub(crate) fn new(shared: Arc<Shared>) -> Self {
-        Self(shared)
-    }
-
     /// Returns what waits now.
     pub fn read(&self) -> Backlog {
         let state = self.0.state();

@@ -1,7 +1,8 @@
-//! The folder of a spool and the names of its files.
+//! The folder of a spool, its identity, and the names of its files.
 
 use std::{
     fs::{self, DirBuilder, File, OpenOptions, TryLockError},
+    io,
     os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
     path::{Path, PathBuf},
 };
@@ -20,6 +21,29 @@ pub(crate) fn claim(folder: &Path) -> Result<File, SpoolError> {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => Err(SpoolError::Locked(folder.to_owned())),
         Err(TryLockError::Error(source)) => Err(SpoolError::Io { path, source }),
+    }
+}
+
+/// Returns the identity of the spool, under which its store remembers how far it has read. Draws it
+/// for a new spool.
+pub(crate) fn identity(folder: &Path) -> Result<u128, SpoolError> {
+    let path = folder.join("identity");
+    match fs::read(&path) {
+        Ok(bytes) => match bytes.split_first_chunk::<16>() {
+            Some((number, sum)) if crc32c::crc32c(number).to_le_bytes() == *sum => {
+                Ok(u128::from_le_bytes(*number))
+            }
+            _ => Err(SpoolError::Identity(path)),
+        },
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let mut drawn = [0; 16];
+            getrandom::fill(&mut drawn).map_err(SpoolError::Random)?;
+            let mut bytes = drawn.to_vec();
+            bytes.extend(crc32c::crc32c(&drawn).to_le_bytes());
+            write_whole(&path, &bytes)?;
+            Ok(u128::from_le_bytes(drawn))
+        }
+        Err(source) => Err(SpoolError::Io { path, source }),
     }
 }
 
@@ -62,7 +86,7 @@ pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), SpoolError> {
     let new = path.with_extension("new");
     let write = || {
         let mut file = private().create(true).truncate(true).write(true).open(&new)?;
-        std::io::Write::write_all(&mut file, bytes)?;
+        io::Write::write_all(&mut file, bytes)?;
         file.sync_all()?;
         fs::rename(&new, path)?;
         sync_folder(path.parent().unwrap_or(path))
@@ -71,6 +95,6 @@ pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), SpoolError> {
 }
 
 /// Makes the names in a folder outlast a loss of power.
-pub(crate) fn sync_folder(folder: &Path) -> std::io::Result<()> {
+pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }

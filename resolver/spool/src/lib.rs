@@ -23,14 +23,17 @@ mod block;
 mod damage;
 mod error;
 mod folder;
-mod identity;
 mod reader;
 mod scan;
-mod shared;
 mod sidecar;
 mod writer;
 
-use std::{fs::File, path::Path, sync::Arc};
+use std::{
+    collections::VecDeque,
+    fs::File,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, MutexGuard},
+};
 
 pub use backlog::{Backlog, BacklogGauge};
 pub use block::{BLOCK_MAX, Block, OwnedBlock};
@@ -38,8 +41,6 @@ pub use error::{DropReason, SpoolError};
 pub use reader::Reader;
 pub use sidecar::Sidecars;
 pub use writer::Writer;
-
-use shared::{Segment, Shared, State};
 
 /// Numbers left out after a torn tail: more than it can have had blocks.
 const LEFT_OUT: u64 = 1 << 32;
@@ -83,41 +84,77 @@ pub struct Spool {
     pub opened: Opened,
 }
 
+/// A segment, as far as it is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Segment {
+    first: u64,
+    bytes: u64,
+    blocks: u64,
+    events: u64,
+}
+
+/// The state of a spool, held only for moments.
+#[derive(Default)]
+struct State {
+    /// Segments, ascending. The last one may be written to.
+    segments: VecDeque<Segment>,
+    next: u64,
+    /// The first number that may not be stored elsewhere yet.
+    stored: u64,
+    /// The time of the first event that is not stored elsewhere, in microseconds since 1970; `None`
+    /// if all are.
+    oldest: Option<i64>,
+}
+
+impl State {
+    fn bytes(&self) -> u64 {
+        self.segments.iter().map(|segment| segment.bytes).sum()
+    }
+}
+
+/// What the writing and the reading end have in common.
+struct Shared {
+    folder: PathBuf,
+    limits: Limits,
+    state: Mutex<State>,
+    /// Held for as long as either end lives.
+    _lock: File,
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("no code panics while it holds this lock")
+    }
+}
+
 impl Spool {
     /// Opens the spool in a folder, or creates it. Blocks on the disk.
     pub fn open(folder: &Path, limits: Limits) -> Result<Self, SpoolError> {
-        let lock: Arc<File> = Arc::new(folder::claim(folder)?);
-        let identity = identity::read_or_create(folder)?;
-        let mut opened = Opened { identity, ..Opened::default() };
+        let lock = folder::claim(folder)?;
+        let identity = folder::identity(folder)?;
+        let (mut state, mut opened) = (State::default(), Opened { identity, ..Opened::default() });
         let segments = folder::segments(folder)?;
-        let (mut next, mut oldest) = (0_u64, None);
-        let last = segments.len().saturating_sub(1);
-        let mut kept = Vec::new();
-        for (place, first) in segments.into_iter().enumerate() {
-            let path = folder::segment_path(folder, first);
-            let found = scan::scan(&path, first, place == last)?;
-            opened.cut_bytes += found.cut_bytes;
-            opened.damaged_bytes += found.damaged_bytes;
-            next = next.max(found.next);
-            oldest = oldest.or(found.oldest);
-            kept.push(found.segment);
+        for first in &segments {
+            scan::scan(folder, *first, segments.last() == Some(first), (&mut state, &mut opened))?;
         }
         if opened.cut_bytes > 0 {
             // The number of a torn block may have been stored as a position already. The name of an
             // empty segment keeps the number that comes next.
-            next = next.saturating_add(LEFT_OUT);
-            folder::create_segment(folder, next)?;
-            kept.push(Segment { first: next, bytes: 0, blocks: 0, events: 0 });
+            state.next = state.next.saturating_add(LEFT_OUT);
+            folder::create_segment(folder, state.next)?;
+            state.segments.push_back(Segment { first: state.next, ..Segment::default() });
         }
         // Until its store tells, nothing of it is known to be stored.
-        let stored = kept.first().map_or(next, |segment| segment.first);
-        let state = State { segments: kept.into(), next, stored, oldest };
-        let shared = Shared::new(folder, limits, state, lock);
+        state.stored = state.segments.front().map_or(state.next, |segment| segment.first);
+        let folder = folder.to_owned();
+        let sidecars = Sidecars { folder: folder.clone() };
+        let shared = Arc::new(Shared { folder, limits, state: Mutex::new(state), _lock: lock });
+        let reader = Reader { shared: Arc::clone(&shared), cursor: None, skipped_bytes: 0 };
         Ok(Self {
             writer: Writer::new(Arc::clone(&shared)),
-            reader: Reader::new(Arc::clone(&shared)),
-            gauge: BacklogGauge::new(shared),
-            sidecars: Sidecars::new(folder),
+            reader,
+            gauge: BacklogGauge(shared),
+            sidecars,
             opened,
         })
     }

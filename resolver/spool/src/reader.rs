@@ -7,23 +7,22 @@ use std::{
 };
 
 use crate::{
-    OwnedBlock, SpoolError,
+    OwnedBlock, Segment, Shared, SpoolError,
     folder::{segment_path, sync_folder},
     scan::Blocks,
-    shared::{Segment, Shared},
 };
 
 /// Reads blocks in their order, and removes segments that are no longer needed.
 pub struct Reader {
-    shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
     /// Where the block after the last one that was read begins.
-    cursor: Option<Cursor>,
+    pub(crate) cursor: Option<Cursor>,
     /// Bytes of damaged blocks that were skipped so far.
     pub skipped_bytes: u64,
 }
 
 #[derive(Clone, Copy)]
-struct Cursor {
+pub(crate) struct Cursor {
     segment: u64,
     place: u64,
     /// The number of the block there.
@@ -31,10 +30,6 @@ struct Cursor {
 }
 
 impl Reader {
-    pub(crate) fn new(shared: Arc<Shared>) -> Self {
-        Self { shared, cursor: None, skipped_bytes: 0 }
-    }
-
     /// Returns blocks from a number on, in their order: at least one if there is any, then as many
     /// as have fewer than `bytes_max` bytes together, and at most `blocks_max`. Damaged ones are
     /// left out.
@@ -122,14 +117,9 @@ impl Reader {
         is_behind
     }
 
-    /// Returns the bytes on disk.
-    pub fn bytes(&self) -> u64 {
-        self.shared.state().bytes()
-    }
-
     /// Returns the bytes on disk in thousandths of their bound.
     pub fn filled_permille(&self) -> u64 {
-        self.bytes().saturating_mul(1_000) / self.shared.limits.total_bytes.max(1)
+        self.shared.state().bytes().saturating_mul(1_000) / self.shared.limits.total_bytes.max(1)
     }
 
     /// Notes that blocks before a number are stored elsewhere, for the gauge.

@@ -3,50 +3,43 @@
 use std::{fs::File, io, os::unix::fs::FileExt as _, path::Path};
 
 use crate::{
-    OwnedBlock, SpoolError,
+    Opened, OwnedBlock, Segment, SpoolError, State,
     block::{HEADER, Header, MAGIC},
-    folder::private,
-    shared::Segment,
+    folder::{private, segment_path},
 };
 
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Scanned {
-    pub(crate) segment: Segment,
-    pub(crate) cut_bytes: u64,
-    pub(crate) damaged_bytes: u64,
-    /// The number of the block after the last one.
-    pub(crate) next: u64,
-    pub(crate) oldest: Option<i64>,
-}
-
-/// Scans a segment. The torn tail of the last one is cut off.
-pub(crate) fn scan(path: &Path, first: u64, is_last: bool) -> Result<Scanned, SpoolError> {
-    let at = SpoolError::at;
-    let file = private().read(true).write(true).open(path).map_err(at(path))?;
-    let len = file.metadata().map_err(at(path))?.len();
+/// Scans the segment that begins with a block, and adds it to those before it. The torn tail of the
+/// last one is cut off.
+pub(crate) fn scan(
+    folder: &Path,
+    first: u64,
+    is_last: bool,
+    (state, opened): (&mut State, &mut Opened),
+) -> Result<(), SpoolError> {
+    let path = segment_path(folder, first);
+    let at = |source| SpoolError::Io { path: path.clone(), source };
+    let file = private().read(true).write(true).open(&path).map_err(at)?;
+    let len = file.metadata().map_err(at)?.len();
     let mut blocks = Blocks::new(&file, 0, len, first);
-    let mut scanned = Scanned {
-        segment: Segment { first, bytes: len, blocks: 0, events: 0 },
-        cut_bytes: 0,
-        damaged_bytes: 0,
-        next: first,
-        oldest: None,
-    };
-    let mut end = 0;
-    while let Some((block, place)) = blocks.next().map_err(at(path))? {
-        scanned.segment.blocks += 1;
-        scanned.segment.events += u64::from(block.count);
-        scanned.next = block.sequence.saturating_add(1);
-        scanned.oldest.get_or_insert(block.span.0);
+    let mut segment = Segment { first, bytes: len, ..Segment::default() };
+    let (mut next, mut end) = (first, 0);
+    while let Some((block, place)) = blocks.next().map_err(at)? {
+        segment.blocks += 1;
+        segment.events += u64::from(block.count);
+        next = block.sequence.saturating_add(1);
+        state.oldest.get_or_insert(block.span.0);
         end = place;
     }
-    scanned.damaged_bytes = blocks.skipped;
+    opened.damaged_bytes += blocks.skipped;
     if is_last && end < len {
-        scanned.damaged_bytes -= len - end;
-        file.set_len(end).and_then(|()| file.sync_all()).map_err(at(path))?;
-        (scanned.cut_bytes, scanned.segment.bytes) = (len - end, end);
+        file.set_len(end).and_then(|()| file.sync_all()).map_err(at)?;
+        opened.damaged_bytes -= len - end;
+        opened.cut_bytes += len - end;
+        segment.bytes = end;
     }
-    Ok(scanned)
+    state.next = state.next.max(next);
+    state.segments.push_back(segment);
+    Ok(())
 }
 
 /// The valid blocks of a segment from a place on.

@@ -1,23 +1,16 @@
 //! Small files beside the segments, written whole or not at all.
 
-use std::{
-    fs, io,
-    path::{Path, PathBuf},
-};
+use std::{fs, io, path::PathBuf};
 
 use crate::{SpoolError, folder::write_whole};
 
 /// Files beside the segments.
 #[derive(Clone, Debug)]
 pub struct Sidecars {
-    folder: PathBuf,
+    pub(crate) folder: PathBuf,
 }
 
 impl Sidecars {
-    pub(crate) fn new(folder: &Path) -> Self {
-        Self { folder: folder.to_owned() }
-    }
-
     /// Writes a file, in place of an earlier one of this name. It outlasts a loss of power.
     pub fn put(&self, name: &str, bytes: &[u8]) -> Result<(), SpoolError> {
         let mut content = crc32c::crc32c(bytes).to_le_bytes().to_vec();

@@ -113,13 +113,12 @@ fn refresh(
         let shown = shown.borrow();
         show_readiness(&recorder, role, *ready.borrow());
         let Shown { databases, issuing, webhooks, .. } = &*shown;
-        metrics.report(issuing.iter().flat_map(|issuing| &issuing.mintings));
         let databases = databases.iter().flat_map(|databases| &databases.metrics.contacts);
         let issuer = issuing.iter().map(|issuing| &issuing.client.contact);
         let receivers = webhooks.iter().map(|webhooks| &webhooks.receivers);
         show_contacts(&recorder, databases.chain(issuer).chain(receivers));
         if let Some(issuing) = issuing {
-            metrics.report_unanswered(&issuing.client);
+            metrics.report(&issuing.client, &issuing.mintings);
         }
         if let Some(ShownDatabases { links, visits, metrics }) = &shown.databases {
             metrics.set_pools(&links.pools());

@@ -142,7 +142,7 @@ impl Parts {
             begins_at: issuing.begins_at,
             rules: SafetyRules::default(),
         });
-        let closing = supplier.closing();
+        let closing = supplier.closing.clone();
         Some((Stoppable::spawn(&self.supervisor, "supplier", |stop| supplier.run(stop)), closing))
     }
 }

@@ -17,7 +17,7 @@ use proto::issuer::v1 as pb;
 use tokio::time::{sleep, timeout};
 use tokio_stream::StreamExt;
 
-use super::{history::Seen, holder_state::Holder};
+use super::{history::Seen, holder_state::Supplier};
 use crate::{Minting, Stock};
 
 /// The pause after a stream ended or was refused.
@@ -38,7 +38,7 @@ fn lasts_ms(mintings: &[Arc<Minting>], namespace: &Namespace, in_hand: u64) -> O
     (reported.rate > 0.0).then(|| (reported.supply_seconds() * 1_000.0) as u64)
 }
 
-impl Holder {
+impl Supplier {
     /// Sends beats while there is a registration, over one stream after another. Ends when this
     /// holder is lost, or when it is dropped.
     pub(super) async fn send_beats(self: Arc<Self>) {
@@ -85,8 +85,7 @@ impl Holder {
         sent: &Sent,
     ) -> impl tokio_stream::Stream<Item = pb::KeepAliveRequest> + Send + 'static {
         lock(sent).clear();
-        let (sent, holder) = (Arc::clone(sent), Arc::clone(self));
-        let pace = Arc::clone(&holder.pace);
+        let (sent, holder, waiting) = (Arc::clone(sent), Arc::clone(self), Arc::clone(self));
         let beat = move || {
             let config = &holder.config;
             lock(&sent).push_back(Seen::now(&config.register));
@@ -107,10 +106,10 @@ impl Holder {
         };
         let waits = tokio_stream::iter([false]).chain(tokio_stream::iter(std::iter::repeat(true)));
         let due = waits.then(move |waits| {
-            let pace = Arc::clone(&pace);
+            let holder = Arc::clone(&waiting);
             async move {
                 if waits {
-                    pace.wait(interval).await;
+                    holder.pace.wait(interval).await;
                 }
             }
         });
@@ -135,7 +134,7 @@ impl Holder {
     /// database that hangs must not silence a living holder. Until the database has answered,
     /// creates may be waiting for it, so the next beat follows soon.
     async fn raise(&self, told: Mark, seen: Seen, patience: Duration) {
-        let Holder { history, config, pace, .. } = self;
+        let Self { history, config, pace, .. } = self;
         let raised = timeout(patience, history.advance_soon(&config.register, told, seen)).await;
         if !matches!(raised, Ok(true)) {
             pace.hurry();
@@ -150,8 +149,7 @@ impl Holder {
         }
         tracing::warn!(error = refused as &dyn std::error::Error, "keep-alive");
         if matches!(refused, Refused::NotRegistered(_)) {
-            let effects = self.with_core(|core, _| core.forget(session));
-            self.apply(effects);
+            self.with_core(|core, _| core.forget(session));
         }
     }
 }

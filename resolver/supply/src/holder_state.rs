@@ -1,11 +1,11 @@
-//! The state of a holder, which the supplier and the heartbeat share: the pure core, its
-//! connections, and the reason for which the holder stops.
+//! The state of a supplier, which its task and its heartbeat share: the pure core, its
+//! connections, and the reason for which it stops.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use holder::{Effect, Note, Session, SupplyCore};
+use holder::{Effect, EntryId, Note, Session, SupplyCore, calls::RegisterEntry};
 use limits::Seldom;
-use store::Register;
+use store::{BlockEntry, Register};
 use tokio::{sync::watch, time::Instant};
 
 use super::{
@@ -13,11 +13,38 @@ use super::{
     history::History,
     issuer_client::IssuerClient,
     minting::{Minting, Shared},
-    owner::Owner,
     pace::Pace,
     supplier::Closing,
 };
 use crate::{metrics::SupplyMetrics, safety_rule::SafetyRules};
+
+/// A start of a holder, the owner of blocks as the database's block register names it.
+#[derive(Clone, Debug)]
+pub struct Owner {
+    /// The stable name of the holder.
+    pub holder: String,
+    /// The random id of this start.
+    pub instance: String,
+}
+
+impl Owner {
+    /// Returns the name of an entry in the register. It differs for each entry, although a ledger
+    /// that was lost may allocate the same numbers with the same generation again.
+    pub fn entry_name(&self, entry: EntryId) -> String {
+        format!("{}/{}", self.instance, entry.0)
+    }
+
+    pub(super) fn entry(&self, entry: &RegisterEntry) -> BlockEntry {
+        BlockEntry {
+            keyspace: entry.index,
+            span: entry.block.span,
+            generation: entry.block.generation.0,
+            holder: self.holder.clone(),
+            incarnation: entry.incarnation.0,
+            instance: self.entry_name(entry.entry),
+        }
+    }
+}
 
 /// The configuration and connections of a supplier.
 pub struct SupplierConfig {
@@ -39,40 +66,42 @@ pub struct SupplierConfig {
     pub rules: SafetyRules,
 }
 
-/// The core, and the state that the supplier and the heartbeat share.
-pub(super) struct Holder {
+/// Keeps the buffers filled and the blocks this holder's own.
+pub struct Supplier {
     pub(super) config: SupplierConfig,
     /// A std mutex: it is held for one step and never across an await.
     core: Mutex<SupplyCore>,
     pub(super) session: watch::Sender<Option<Session>>,
     /// Ends minting, with the reason.
-    pub(super) closing: Closing,
-    pub(super) pace: Arc<Pace>,
+    pub closing: Closing,
+    pub(super) pace: Pace,
     pub(super) history: History,
     overlaps: Seldom,
 }
 
-impl Holder {
-    pub(super) fn new(config: SupplierConfig) -> Self {
+impl Supplier {
+    /// Creates a supplier that has not registered yet.
+    pub fn new(config: SupplierConfig) -> Arc<Self> {
         let specs = config.mintings.iter().map(|minting| minting.spec()).collect();
         let (rules, mintings) = (config.rules, config.mintings.clone());
-        Self {
+        Arc::new(Self {
             config,
             core: Mutex::new(SupplyCore::new(specs, rules)),
             session: watch::Sender::new(None),
             closing: Closing { mintings, lost: watch::Sender::new(None) },
-            pace: Arc::default(),
+            pace: Pace::default(),
             history: History::new(rules),
             overlaps: Seldom::default(),
-        }
+        })
     }
 
-    fn core(&self) -> MutexGuard<'_, SupplyCore> {
-        self.core.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
+    /// Runs a step of the core, and tells the heartbeat if the registration has changed.
     pub(super) fn with_core<T>(&self, act: impl FnOnce(&mut SupplyCore, &mut Shared<'_>) -> T) -> T {
-        act(&mut self.core(), &mut Shared(&self.config.mintings))
+        let mut core = self.core.lock().unwrap_or_else(PoisonError::into_inner);
+        let done = act(&mut core, &mut Shared(&self.config.mintings));
+        let session = core.session;
+        self.session.send_if_modified(|known| std::mem::replace(known, session) != session);
+        done
     }
 
     /// Carries out the effects that need no answer, and returns the one that does.
@@ -80,9 +109,6 @@ impl Holder {
         let mut next = None;
         for effect in effects {
             match effect {
-                Effect::Session => {
-                    self.session.send_replace(self.core().session());
-                }
                 Effect::WakeCreators(keyspace) => self.config.mintings[keyspace].came.notify_waiters(),
                 Effect::BeatNow => self.pace.hurry(),
                 Effect::Note(note) => self.report(note),

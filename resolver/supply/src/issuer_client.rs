@@ -61,14 +61,6 @@ pub struct Issuers {
     pub allows_plaintext: bool,
 }
 
-impl Issuers {
-    /// Returns whether a follower may point to a leader at this URL.
-    fn may_follow(&self, url: &str) -> bool {
-        url.parse::<Uri>().is_ok()
-            && (self.allows_plaintext || url.starts_with("https://") || daemon::is_local(url))
-    }
-}
-
 /// A client of the issuer that leads.
 pub struct IssuerClient {
     target: Target,
@@ -210,7 +202,7 @@ impl IssuerClient {
                 }
                 Next::Follow(_) | Next::Again => {
                     self.unanswered.fetch_add(1, Ordering::Relaxed);
-                    self.forget();
+                    self.state().leader = None;
                 }
                 Next::Busy => self.contact.succeeded(),
             }
@@ -277,13 +269,13 @@ impl IssuerClient {
     fn remember(&self, url: String) {
         let may_follow = match &self.target {
             Target::Embedded(_) => true,
-            Target::Remote(issuers) => issuers.urls.contains(&url) || issuers.may_follow(&url),
+            Target::Remote(issuers) => {
+                let is_safe =
+                    || issuers.allows_plaintext || url.starts_with("https://") || daemon::is_local(&url);
+                issuers.urls.contains(&url) || (url.parse::<Uri>().is_ok() && is_safe())
+            }
         };
         self.state().leader = may_follow.then_some(url);
-    }
-
-    fn forget(&self) {
-        self.state().leader = None;
     }
 
     fn state(&self) -> std::sync::MutexGuard<'_, State> {
@@ -313,7 +305,7 @@ fn next(status: &Status) -> Next {
             Next::Refused(Refused::InOtherHands)
         }
         Code::ResourceExhausted if status.metadata().contains_key(BUSY_KEY) => Next::Busy,
-        code => Next::Refused(Refused::Other { code: format!("{code:?}"), message: message() }),
+        code => Next::Refused(Refused::Other(format!("({code:?}): {}", status.message()))),
     }
 }
 

@@ -13,7 +13,6 @@ mod issuer_client;
 mod messages;
 mod metrics;
 mod minting;
-mod owner;
 mod pace;
 mod rate;
 mod reservation_holder;
@@ -23,11 +22,10 @@ pub use clock::Clock;
 pub use holder::{
     Claim, ClaimError, Entered, EntryId, Fate, Refused, Row, Spec, StopReason, Verdict, safety_rule,
 };
-pub use holder_state::SupplierConfig;
+pub use holder_state::{Owner, Supplier, SupplierConfig};
 pub use issuer_client::{IssuerClient, Issuers, Target};
 pub use metrics::SupplyMetrics;
 pub use minting::{Minting, Stock};
-pub use owner::Owner;
 pub use proto::issuer::v1::{GetStatusResponse as IssuerStatus, NamespaceStatus};
 pub use reservation_holder::ReservationHolder;
-pub use supplier::{Closing, Supplier};
+pub use supplier::Closing;

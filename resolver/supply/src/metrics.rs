@@ -53,14 +53,10 @@ impl SupplyMetrics {
         }
     }
 
-    /// Sets the count of calls without an answer.
-    pub fn report_unanswered(&self, client: &IssuerClient) {
-        self.refills_unanswered.absolute(client.unanswered());
-    }
-
-    /// Sets the gauges of the numbers in hand.
+    /// Sets the gauges of the numbers in hand, and the count of calls without an answer.
     #[expect(clippy::cast_precision_loss, reason = "numbers in hand stay below 2^48")]
-    pub fn report<'a>(&self, mintings: impl IntoIterator<Item = &'a Arc<Minting>>) {
+    pub fn report(&self, client: &IssuerClient, mintings: &[Arc<Minting>]) {
+        self.refills_unanswered.absolute(client.unanswered());
         self.recorder.with(|| {
             for minting in mintings {
                 let name = minting.namespace.to_string();

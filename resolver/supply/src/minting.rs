@@ -113,7 +113,7 @@ impl Minting {
             let came = self.came.notified();
             let is_settled = {
                 let state = self.state();
-                state.keyspace.buffer().in_hand() > 0 || state.keyspace.is_exhausted()
+                state.keyspace.buffer.in_hand() > 0 || state.keyspace.exhausted
             };
             if is_settled {
                 return;
@@ -133,25 +133,21 @@ impl Minting {
 
     /// Settles a claim. An unused number wakes the creators that wait.
     pub fn settle(&self, claim: Claim, fate: Fate) {
-        self.put_back(claim, fate);
-        if fate == Fate::Unused {
-            self.came.notify_waiters();
-        }
-    }
-
-    fn put_back(&self, claim: Claim, fate: Fate) {
         let mut state = self.state();
-        let before = state.keyspace.buffer().overflowed();
-        state.keyspace.settle(claim, fate);
-        let full = state.keyspace.buffer().overflowed() > before;
+        let before = state.keyspace.buffer.overflowed;
+        state.keyspace.buffer.settle(claim, fate);
+        let full = state.keyspace.buffer.overflowed > before;
         let alarm = full && !state.overflowing;
-        state.overflowing = full || (state.overflowing && state.keyspace.buffer().pooled() > 0);
+        state.overflowing = full || (state.overflowing && state.keyspace.buffer.pooled() > 0);
         drop(state);
         if alarm {
             tracing::error!(
                 namespace = %self.namespace,
                 "the pool of numbers whose insert failed is full: does the database refuse every insert?"
             );
+        }
+        if fate == Fate::Unused {
+            self.came.notify_waiters();
         }
     }
 
@@ -163,7 +159,7 @@ impl Minting {
 
     /// Gives up the remaining numbers of a history that has ended.
     pub fn give_up(&self, history: &StoreEpoch) {
-        let numbers = self.state().keyspace.give_up(history);
+        let numbers = self.state().keyspace.buffer.give_up(history);
         if numbers > 0 {
             tracing::error!(
                 namespace = %self.namespace,
@@ -177,14 +173,14 @@ impl Minting {
 
     /// Refuses every claim from now on.
     pub(super) fn close(&self) {
-        self.state().keyspace.close();
+        self.state().keyspace.closed = true;
         self.came.notify_waiters();
     }
 
     /// Samples the count of claims for the rate. The caller does this about once a second.
     pub fn sample(&self, now: Instant) {
         let mut state = self.state();
-        let claims = state.keyspace.buffer().claims();
+        let claims = state.keyspace.buffer.claims;
         state.rate.sample(now, claims);
     }
 
@@ -198,11 +194,11 @@ impl Minting {
     /// Returns a snapshot of the numbers in hand.
     pub fn stock(&self) -> Stock {
         let state = self.state();
-        let buffer = state.keyspace.buffer();
+        let buffer = &state.keyspace.buffer;
         Stock {
             in_hand: buffer.in_hand(),
             pooled: buffer.pooled(),
-            overflowed: buffer.overflowed(),
+            overflowed: buffer.overflowed,
             rate: state.rate.per_second(),
         }
     }

@@ -7,7 +7,7 @@ use std::{sync::Arc, time::Duration};
 
 use holder::{Answer, Call, Effect, Event, Note, Refused, StopReason, StoreAnswer, StoreCall};
 use proto::issuer::v1 as pb;
-use store::{Register, Registration, StoreError};
+use store::{Registration, StoreError};
 use tokio::{
     sync::watch,
     time::{Instant, interval, sleep, sleep_until, timeout, timeout_at},
@@ -16,10 +16,9 @@ use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use super::{
     history::Seen,
-    holder_state::{Holder, SupplierConfig},
+    holder_state::{Supplier, SupplierConfig},
     messages,
     minting::Minting,
-    pace::Pace,
 };
 
 /// The time limit at shutdown for a call under way, and again for returning all blocks.
@@ -31,7 +30,8 @@ const SECOND_BEAT: Duration = Duration::from_secs(1);
 #[derive(Clone, Debug)]
 pub struct Closing {
     pub(super) mintings: Vec<Arc<Minting>>,
-    pub(super) lost: watch::Sender<Option<StopReason>>,
+    /// The reason, once there is one.
+    pub lost: watch::Sender<Option<StopReason>>,
 }
 
 impl Closing {
@@ -64,39 +64,22 @@ impl Closing {
     }
 }
 
-/// The task that keeps the buffers filled.
-pub struct Supplier {
-    holder: Arc<Holder>,
-    /// The database server's start time when the ledger was last asked.
+/// When the ledger was last asked.
+struct Asked {
+    /// When it was asked for a block.
+    at: Instant,
+    /// The start time of the database server when it was asked to register.
     seen: Seen,
-    asked: Instant,
 }
 
 impl Supplier {
-    /// Creates a supplier that has not registered yet.
-    pub fn new(config: SupplierConfig) -> Self {
-        Self { holder: Arc::new(Holder::new(config)), seen: Seen::default(), asked: Instant::now() }
-    }
-
-    /// Returns a channel that reports when and why this holder stops minting.
-    pub fn lost(&self) -> watch::Receiver<Option<StopReason>> {
-        self.holder.closing.lost.subscribe()
-    }
-
-    /// Returns a handle that ends minting for good.
-    pub fn closing(&self) -> Closing {
-        self.holder.closing.clone()
-    }
-
     /// Runs until `stop` is cancelled, then returns the unused blocks. Creators must have ended
     /// before that. A holder that is lost returns nothing, because its blocks belong to another
     /// now.
-    pub async fn run(mut self, stop: CancellationToken) {
-        let holder = Arc::clone(&self.holder);
-        let _beats = AbortOnDropHandle::new(tokio::spawn(Arc::clone(&holder).send_beats()));
-        let starts = follow_starts(&*holder.config.register, Arc::clone(&holder.pace));
-        let _starts = AbortOnDropHandle::new(tokio::spawn(starts));
-        let _samples = AbortOnDropHandle::new(tokio::spawn(sample(holder.config.mintings.clone())));
+    pub async fn run(self: Arc<Self>, stop: CancellationToken) {
+        let _beats = AbortOnDropHandle::new(tokio::spawn(Arc::clone(&self).send_beats()));
+        let _starts = AbortOnDropHandle::new(tokio::spawn(follow_starts(Arc::clone(&self))));
+        let _samples = AbortOnDropHandle::new(tokio::spawn(sample(self.config.mintings.clone())));
         {
             // A call under way may finish: a block that is allocated now and whose answer is lost
             // would be leaked.
@@ -104,7 +87,7 @@ impl Supplier {
             let ended = tokio::select! {
                 () = &mut supply => true,
                 () = stop.cancelled() => {
-                    let parts = if holder.session.borrow().is_some() { 2 } else { 1 };
+                    let parts = if self.session.borrow().is_some() { 2 } else { 1 };
                     timeout(STOP_DEADLINE * parts, supply).await.is_ok()
                 }
             };
@@ -116,20 +99,20 @@ impl Supplier {
         stop.cancelled().await;
     }
 
-    async fn supply(&mut self, stop: &CancellationToken) {
+    async fn supply(&self, stop: &CancellationToken) {
         let (mut event, mut stopping) = (Event::Woken, false);
-        let holder = Arc::clone(&self.holder);
-        while holder.closing.lost.borrow().is_none() {
+        let mut asked = Asked { at: Instant::now(), seen: Seen::default() };
+        while self.closing.lost.borrow().is_none() {
             if stop.is_cancelled() && !stopping {
                 stopping = true;
-                event = self.stopped(event);
+                event = self.stopped(event, &asked);
             }
-            let effects = self.step(event);
-            event = match holder.apply(effects) {
-                Some(Effect::Call(call)) => Event::Answered(self.call(call).await),
-                Some(Effect::Store(call)) => Event::Stored(self.ask(call).await),
+            let effects = self.step(event, &asked);
+            event = match self.apply(effects) {
+                Some(Effect::Call(call)) => Event::Answered(self.call(call, &mut asked).await),
+                Some(Effect::Store(call)) => Event::Stored(self.ask(call, asked.seen).await),
                 Some(Effect::Wait { until, for_demand }) => {
-                    let until = holder.config.clock.instant(until);
+                    let until = self.config.clock.instant(until);
                     tokio::select! {
                         () = self.wait(until, for_demand) => {}
                         () = stop.cancelled(), if !stopping => {}
@@ -141,29 +124,29 @@ impl Supplier {
         }
     }
 
-    fn step(&self, event: Event) -> Vec<Effect> {
-        let SupplierConfig { clock, metrics, .. } = &self.holder.config;
+    fn step(&self, event: Event, asked: &Asked) -> Vec<Effect> {
+        let SupplierConfig { clock, metrics, .. } = &self.config;
         let now = clock.now();
-        let effects = self.holder.with_core(|core, keyspaces| core.step(now, event, keyspaces));
+        let effects = self.with_core(|core, keyspaces| core.step(now, event, keyspaces));
         if effects.iter().any(|effect| matches!(effect, Effect::Note(Note::Refilled(_)))) {
-            metrics.refill_seconds.record(self.asked.elapsed());
+            metrics.refill_seconds.record(asked.at.elapsed());
         }
         effects
     }
 
     /// Tells the core to stop, and returns the next event. A stop replaces the end of a wait. An
     /// answer to a call is still delivered.
-    fn stopped(&self, event: Event) -> Event {
+    fn stopped(&self, event: Event, asked: &Asked) -> Event {
         if event == Event::Woken {
             return Event::Stop;
         }
-        self.step(Event::Stop);
+        self.step(Event::Stop, asked);
         event
     }
 
     /// Waits until `until`, until numbers run low if `for_demand`, or until this holder is lost.
     async fn wait(&self, until: Instant, for_demand: bool) {
-        let mut lost = self.holder.closing.lost.subscribe();
+        let mut lost = self.closing.lost.subscribe();
         tokio::select! {
             _ = lost.wait_for(Option::is_some) => {}
             _ = timeout_at(until, self.wanted()), if for_demand => {}
@@ -172,7 +155,7 @@ impl Supplier {
     }
 
     async fn wanted(&self) {
-        let mintings = &self.holder.config.mintings;
+        let mintings = &self.config.mintings;
         let mut wanted: Vec<_> = mintings.iter().map(|minting| Box::pin(minting.wanted.notified())).collect();
         std::future::poll_fn(|context| {
             let ready = wanted.iter_mut().any(|one| one.as_mut().poll(context).is_ready());
@@ -181,13 +164,13 @@ impl Supplier {
         .await;
     }
 
-    async fn call(&mut self, call: Call) -> Result<Answer, Refused> {
-        let SupplierConfig { owner, client, mintings, register, begins_at, .. } = &self.holder.config;
+    async fn call(&self, call: Call, asked: &mut Asked) -> Result<Answer, Refused> {
+        let SupplierConfig { owner, client, mintings, register, begins_at, .. } = &self.config;
         let holder = owner.holder.clone();
         match call {
-            Call::Register { namespaces } => {
+            Call::Register(namespaces) => {
                 // A mark that is raised after the answer is reported with the first beat.
-                self.seen = Seen::now(register);
+                asked.seen = Seen::now(register);
                 let specs = namespaces.into_iter();
                 let specs =
                     specs.map(|(name, capacity)| pb::NamespaceSpec { name: name.to_string(), capacity });
@@ -197,7 +180,7 @@ impl Supplier {
             }
             Call::Allocate { keyspace, incarnation, seq, store } => {
                 sleep_until(*begins_at).await;
-                self.asked = Instant::now();
+                asked.at = Instant::now();
                 let minting = &mintings[keyspace];
                 let request = pb::AllocateBlockRequest {
                     holder,
@@ -217,9 +200,9 @@ impl Supplier {
         }
     }
 
-    async fn ask(&self, call: StoreCall) -> Option<StoreAnswer> {
+    async fn ask(&self, call: StoreCall, seen: Seen) -> Option<StoreAnswer> {
         let what = what(&call);
-        match self.try_ask(call).await {
+        match self.try_ask(call, seen).await {
             Ok(answer) => Some(answer),
             Err(error) => {
                 tracing::warn!(error = &error as &dyn std::error::Error, "{what}");
@@ -228,8 +211,8 @@ impl Supplier {
         }
     }
 
-    async fn try_ask(&self, call: StoreCall) -> Result<StoreAnswer, StoreError> {
-        let SupplierConfig { owner, register, .. } = &self.holder.config;
+    async fn try_ask(&self, call: StoreCall, seen: Seen) -> Result<StoreAnswer, StoreError> {
+        let SupplierConfig { owner, register, .. } = &self.config;
         let entered = |registration| match registration {
             Registration::Registered => StoreAnswer::Entered,
             Registration::Overlaps => StoreAnswer::Overlaps,
@@ -237,7 +220,7 @@ impl Supplier {
         Ok(match call {
             StoreCall::AdoptLedger(ledger) => StoreAnswer::Ledger(register.adopt_ledger(&ledger).await?),
             StoreCall::RaiseMark(told) => {
-                StoreAnswer::Raised(self.holder.history.advance(register, told, self.seen).await?)
+                StoreAnswer::Raised(self.history.advance(register, told, seen).await?)
             }
             StoreCall::Epoch => StoreAnswer::Epoch(register.epoch().await?),
             StoreCall::Register(entry) => entered(register.register_block(&owner.entry(&entry)).await?),
@@ -281,15 +264,12 @@ async fn sample(mintings: Vec<Arc<Minting>>) {
 }
 
 /// Triggers beats when the database server has restarted, so that the mark is raised.
-fn follow_starts(register: &dyn Register, pace: Arc<Pace>) -> impl Future<Output = ()> + Send + 'static {
-    let start = register.server_start();
-    async move {
-        let Some(mut start) = start else { return };
-        while start.changed().await.is_ok() {
-            // The answer to the first beat lets the mark be raised; the second beat reports it.
-            pace.hurry();
-            sleep(SECOND_BEAT).await;
-            pace.hurry();
-        }
+async fn follow_starts(supplier: Arc<Supplier>) {
+    let Some(mut start) = supplier.config.register.server_start() else { return };
+    while start.changed().await.is_ok() {
+        // The answer to the first beat lets the mark be raised; the second beat reports it.
+        supplier.pace.hurry();
+        sleep(SECOND_BEAT).await;
+        supplier.pace.hurry();
     }
 }

@@ -138,9 +138,9 @@ fn seen_fast(request: &fast_path::Request<'_>) -> Seen {
         query: head.query.map(str::to_owned),
         host: head.host.map(str::to_owned),
         headers: [
-            head.user_agent.to_vec(),
-            head.referer.to_vec(),
-            head.accept_language.to_vec(),
+            head.user_agent.unwrap_or_default().to_vec(),
+            head.referer.unwrap_or_default().to_vec(),
+            head.accept_language.unwrap_or_default().to_vec(),
             request.client.unwrap_or_default().to_vec(),
             request.forwarded.unwrap_or_default().to_vec(),
             request.country.unwrap_or_default().to_vec(),

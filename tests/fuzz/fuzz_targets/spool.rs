@@ -82,7 +82,7 @@ fn check_spool(folder: &Path, len: u64) -> Vec<OwnedBlock> {
     let events: u64 = found.iter().map(|block| u64::from(block.count)).sum();
     assert_eq!((spool.gauge.read().blocks, spool.gauge.events()), (found.len() as u64, events));
     assert!(spool.opened.cut_bytes + spool.opened.damaged_bytes <= len);
-    assert_eq!(spool.reader.bytes(), len - spool.opened.cut_bytes);
+    assert_eq!(spool.gauge.read().bytes, len - spool.opened.cut_bytes);
     let last = found.last().map(|block| block.sequence);
     if last == Some(u64::MAX) {
         // No spool reaches the last number, which has no next one.
@@ -192,7 +192,7 @@ fn append_all(folder: &Path, lengths: &[u8]) -> Vec<Placed> {
         let span = (i64::from(number), -1);
         let sequence =
             spool.writer.append(&Block { bytes: &bytes, count: number, span }).expect("there is room");
-        let after = spool.reader.bytes();
+        let after = spool.gauge.read().bytes;
         let len = usize::try_from(after - before).expect("a few hundred bytes");
         before = after;
         let last = placed.last().map(|one| (one.segment, one.bytes.end));

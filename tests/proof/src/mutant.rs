@@ -122,7 +122,7 @@ impl Mutant {
     #[must_use]
     pub fn superseded(mutant: Option<Self>) -> Refused {
         match mutant {
-            Some(Self::Superseded) => Refused::Other { code: String::new(), message: String::new() },
+            Some(Self::Superseded) => Refused::Other(String::new()),
             _ => Refused::Superseded(String::new()),
         }
     }

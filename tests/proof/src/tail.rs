@@ -185,7 +185,7 @@ impl World {
             if fate == Fate::Used {
                 assert!(self.minted.insert(number), "{number} is minted twice: {:?}", self.plan);
             }
-            self.processes[index].keyspaces[0].settle(claim, fate);
+            self.processes[index].keyspaces[0].buffer.settle(claim, fate);
         }
     }
 
@@ -210,7 +210,7 @@ impl World {
         let Process { name, starts, .. } = &self.processes[index];
         let holder = name.clone();
         let request = match call {
-            Call::Register { namespaces } => {
+            Call::Register(namespaces) => {
                 let instance = Instance::new(format!("start-{starts}")).unwrap();
                 Request::Register { holder, instance, namespaces, reserved: false }
             }
@@ -265,7 +265,7 @@ impl World {
 
     fn beat(&mut self, index: usize) {
         let Process { core, keyspaces, name, .. } = &mut self.processes[index];
-        let beat = core.beat(core.session().expect("a process registers at its start"), keyspaces);
+        let beat = core.beat(core.session.expect("a process registers at its start"), keyspaces);
         let (holder, incarnation) = (name.clone(), beat.incarnation);
         let (last_seq, progress) = (beat.last_seq, beat.progress);
         match self.ask(Request::KeepAlive { holder, incarnation, last_seq, progress, mark: Mark(0) }) {

@@ -77,7 +77,7 @@ fn numbers_that_find_the_pool_full_go_back_with_their_block() {
     buffer.add(entered(0, len, 1, 1), None);
     let claims: Vec<_> = std::iter::from_fn(|| buffer.claim()).collect();
     claims.into_iter().for_each(|claim| buffer.settle(claim, Fate::Unused));
-    assert_eq!((buffer.pooled(), buffer.overflowed()), (POOL_MAX as u64, 3));
+    assert_eq!((buffer.pooled(), buffer.overflowed), (POOL_MAX as u64, 3));
     let again: Vec<_> = std::iter::from_fn(|| buffer.claim()).collect();
     assert_eq!(again.len(), POOL_MAX, "the pool is used before anything else");
     again.into_iter().for_each(|claim| buffer.settle(claim, Fate::Used));

@@ -41,12 +41,10 @@ impl SupplyCore {
     }
 
     /// Drops a registration that the issuer does not know any more. A newer registration stays.
-    pub fn forget(&mut self, session: Session) -> Vec<Effect> {
-        if self.session != Some(session) {
-            return Vec::new();
+    pub fn forget(&mut self, session: Session) {
+        if self.session == Some(session) {
+            self.session = None;
         }
-        self.session = None;
-        vec![Effect::Session]
     }
 
     /// Stops minting because another process has taken this holder's place. This acts at once,

@@ -11,7 +11,7 @@ use numbers::{Generation, Span, StoreEpoch};
 
 use super::{Arrival, Effect, Millis, Note, REST_MS, SCARCE_REST_MS, Stage, Step};
 use crate::{
-    buffer::{Entered, EntryId},
+    buffer::{Closed, Entered, EntryId},
     calls::{Answer, Call, History, Refused, Registered, Returning, StoreAnswer, StoreCall},
     keyspace::Keyspaces,
     safety_rule::SafetyRule,
@@ -141,7 +141,10 @@ impl<K: Keyspaces> Step<'_, K> {
     /// told the end of the registered numbers.
     fn refuse(&mut self, arrival: Arrival, missed: Option<Registered>, registered_end: u64) {
         let Arrival { keyspace, block, entry, .. } = arrival;
-        self.push(Returning::refused(keyspace, block, entry, registered_end));
+        let burned = block.span.len();
+        let closed = Closed { block, entry, used: 0, burned, unused: Vec::new() };
+        let registered_end = (registered_end > 0).then_some(registered_end);
+        self.push(Returning { keyspace, closed, released: true, registered_end });
         self.has_entered(keyspace, missed);
     }
 

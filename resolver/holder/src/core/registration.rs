@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use numbers::StoreEpoch;
 
-use super::{Arrival, Effect, Millis, Note, REST_MS, Session, Stage, Step, StopReason};
+use super::{Arrival, Millis, Note, REST_MS, Session, Stage, Step, StopReason};
 use crate::{
+    buffer::{Closed, EntryId},
     calls::{Answer, Call, Refused, Registered, Returning, StoreCall},
     keyspace::Keyspaces,
 };
@@ -15,7 +16,7 @@ impl<K: Keyspaces> Step<'_, K> {
     pub(super) fn register(&mut self) {
         let specs = self.core.specs.iter();
         let namespaces = specs.map(|spec| (spec.namespace.clone(), spec.capacity)).collect();
-        self.call(Stage::Registering, Call::Register { namespaces });
+        self.call(Stage::Registering, Call::Register(namespaces));
     }
 
     pub(super) fn registered(&mut self, answer: Result<Answer, Refused>) {
@@ -97,7 +98,9 @@ impl<K: Keyspaces> Step<'_, K> {
                 self.note(Note::Missed(block.clone()));
                 let Some(store) = store else {
                     // An issuer of an earlier release omits the block's history, so it is unknown.
-                    self.push(Returning::untouched(keyspace, block));
+                    let unused = vec![block.span];
+                    let closed = Closed { block, entry: EntryId(0), used: 0, burned: 0, unused };
+                    self.push(Returning { keyspace, closed, released: true, registered_end: None });
                     return self.in_session(&registered);
                 };
                 let (entry, history) = (self.next_entry(), Arc::new(store));
@@ -115,7 +118,6 @@ impl<K: Keyspaces> Step<'_, K> {
         let Registered { incarnation, last_seq, holder_ttl_ms, .. } = *registered;
         (self.core.incarnation, self.core.seq, self.core.entered) = (incarnation, last_seq, last_seq);
         self.core.session = Some(Session { incarnation, holder_ttl_ms });
-        self.effects.push(Effect::Session);
         self.refill(0);
     }
 }

@@ -7,9 +7,9 @@
 
 use super::{Effect, Millis, Note, RETURN_PAUSE_MS, Stage, Step};
 use crate::{
-    buffer::{Closed, RANGES_MAX},
+    buffer::{Buffer, Closed, RANGES_MAX},
     calls::{Answer, Call, Refused, Returning, StoreAnswer, StoreCall},
-    keyspace::{KeyspaceNumbers, Keyspaces},
+    keyspace::Keyspaces,
     safety_rule::SafetyRule,
 };
 
@@ -21,7 +21,7 @@ impl<K: Keyspaces> Step<'_, K> {
         if self.core.session.is_none() {
             return self.idle();
         }
-        self.collect(KeyspaceNumbers::take_closed);
+        self.collect(Buffer::take_closed);
         self.sweep(self.core.returns.len());
     }
 
@@ -30,7 +30,7 @@ impl<K: Keyspaces> Step<'_, K> {
         if self.core.session.is_none() {
             return self.end();
         }
-        self.collect(KeyspaceNumbers::take_all);
+        self.collect(Buffer::take_all);
         self.sweep(self.core.returns.len());
     }
 
@@ -39,32 +39,26 @@ impl<K: Keyspaces> Step<'_, K> {
         self.effects.push(Effect::Done);
     }
 
-    fn collect(&mut self, take: fn(&mut KeyspaceNumbers) -> Vec<Closed>) {
+    fn collect(&mut self, take: fn(&mut Buffer) -> Vec<Closed>) {
         for keyspace in 0..self.core.specs.len() {
-            for closed in self.keyspaces.with(keyspace, take) {
-                self.queue(Returning::closed(keyspace, closed));
+            for closed in self.keyspaces.with(keyspace, |keyspace| take(&mut keyspace.buffer)) {
+                let released = closed.unused.is_empty();
+                self.push(Returning { keyspace, closed, released, registered_end: None });
             }
         }
     }
 
-    /// Queues a block that did not come from a buffer, and counts its numbers as on their way.
+    /// Queues a block for its return, and counts its numbers as this holder's until the issuer has
+    /// them. At shutdown a block may have too many gaps for a call. It stays open with the issuer:
+    /// no number is burned only because of a message's length, and the gaps are found when the
+    /// block is taken over.
     pub(super) fn push(&mut self, returning: Returning) {
-        let numbers = returning.closed.unsettled();
-        self.keyspaces.with(returning.keyspace, |keyspace| keyspace.returning += numbers);
-        self.queue(returning);
-    }
-
-    /// Queues a block for its return. At shutdown a block may have too many gaps for a call. It
-    /// stays open with the issuer: no number is burned only because of a message's length, and the
-    /// gaps are found when the block is taken over.
-    fn queue(&mut self, returning: Returning) {
-        if !self.core.rules.keep(SafetyRule::OnTheWay) {
-            let numbers = returning.closed.unsettled();
-            self.keyspaces.with(returning.keyspace, |keyspace| keyspace.returning -= numbers);
-        }
         if returning.closed.unused.len() > RANGES_MAX {
-            self.note(Note::TooManyGaps(returning.closed.block.clone()));
-            return self.gone(&returning);
+            return self.note(Note::TooManyGaps(returning.closed.block));
+        }
+        if self.core.rules.keep(SafetyRule::OnTheWay) {
+            let numbers = returning.closed.unsettled();
+            self.keyspaces.with(returning.keyspace, |keyspace| keyspace.returning += numbers);
         }
         self.core.returns.push_back(returning);
     }
@@ -98,7 +92,7 @@ impl<K: Keyspaces> Step<'_, K> {
         }
         if self.core.returns.is_empty() {
             // If the stop came during a sweep of used-up blocks, the blocks in hand are still here.
-            self.collect(KeyspaceNumbers::take_all);
+            self.collect(Buffer::take_all);
             if self.core.returns.is_empty() {
                 return self.end();
             }

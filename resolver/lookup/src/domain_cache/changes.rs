@@ -2,7 +2,10 @@
 
 use links::{Authority, DomainId, api_key::ApiKeyId};
 use store::StoreError;
-use tokio::{join, time::sleep};
+use tokio::{
+    join,
+    time::{Instant, sleep, sleep_until},
+};
 
 use super::{DomainCache, Entries, SHOWN};
 
@@ -37,11 +40,14 @@ impl DomainCache {
     }
 
     /// Returns the id of the domain with this name for a new link, once every resolver knows the
-    /// domain.
+    /// domain by its name. A resolver that does not know it would take the link for an unknown code
+    /// of the default domain.
     pub async fn find_for_link(&self, name: &str) -> Result<Option<DomainId>, StoreError> {
         let found = self.find(name).await?;
-        if let Some(id) = found {
-            self.wait_until_known(id).await;
+        if let Some(id) = found.filter(|id| self.config.settings.is_shared() && !id.is_default()) {
+            let first_seen = || self.first_seen.lock().expect("no code panics while it holds this lock");
+            let seen = first_seen().get(&id).map(|(_, seen)| *seen);
+            sleep_until(seen.unwrap_or_else(Instant::now) + SHOWN).await;
         }
         Ok(found)
     }

@@ -18,7 +18,8 @@ use url::{Host, Url};
 
 use super::{DomainCache, PublicUrl};
 
-/// Maximum number of unknown hosts that are warned of. Scanners invent hosts without end.
+/// Maximum number of unknown hosts that are warned of, because their visitors get the default
+/// domain's links, which is easily overlooked behind a proxy. Scanners invent hosts without end.
 const WARNED_MAX: usize = 8;
 
 /// The host of a request for a page.
@@ -47,28 +48,21 @@ impl DomainCache {
 }
 
 impl PublicUrl {
-    fn parsed(&self) -> Option<Url> {
-        Url::parse(&format!("{}://{}", self.protocol.as_str(), self.authority)).ok()
-    }
-
     /// Returns the host and port as browsers send them: in lower case, with A-labels and with IP
-    /// addresses in their shortest form.
-    pub(super) fn requested(&self) -> String {
-        let url = self.parsed();
+    /// addresses in their shortest form. Returns also whether the host is an IP address or
+    /// `localhost`, which no DNS answer leads to.
+    pub(super) fn requested(&self) -> (String, bool) {
+        let url = Url::parse(&format!("{}://{}", self.protocol.as_str(), self.authority)).ok();
         let requested = url.as_ref().and_then(|url| {
             let host = url.host_str()?;
             Some(url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}")))
         });
-        requested_authority(requested.as_deref().unwrap_or(&self.authority)).into_owned()
-    }
-
-    /// Returns whether the host is an IP address or `localhost`, which no DNS answer leads to.
-    pub(super) fn is_local(&self) -> bool {
-        match self.parsed().as_ref().and_then(Url::host) {
+        let is_local = match url.as_ref().and_then(Url::host) {
             Some(Host::Domain(name)) => name.strip_suffix('.').unwrap_or(name) == "localhost",
             Some(Host::Ipv4(_) | Host::Ipv6(_)) => true,
             None => false,
-        }
+        };
+        (requested_authority(requested.as_deref().unwrap_or(&self.authority)).into_owned(), is_local)
     }
 }
 
@@ -91,27 +85,13 @@ pub(super) struct UnknownHosts(Mutex<Vec<Box<str>>>);
 
 impl UnknownHosts {
     /// Returns whether to warn of a host: once for each of the first [`WARNED_MAX`].
-    fn is_new(&self, host: &str) -> bool {
+    pub(super) fn is_new(&self, host: &str) -> bool {
         let mut warned = self.0.lock().expect("no code panics while it holds this lock");
         if warned.len() >= WARNED_MAX || warned.iter().any(|known| **known == *host) {
             return false;
         }
         warned.push(host.into());
         true
-    }
-
-    /// Warns of a host that no domain has. Its visitors get the default domain's links, which is
-    /// easily overlooked behind a proxy that does not pass `Host` on.
-    pub(super) fn warn(&self, host: &str, public: &str) {
-        if self.is_new(host) {
-            tracing::warn!(
-                host,
-                public_host = public,
-                "no domain has this host, so its visitors get the default domain's links: if it is a proxy's \
-                 own name for this server, let the proxy pass the header Host on, with the port; if it is a \
-                 domain of short links, add it"
-            );
-        }
     }
 }
 
@@ -141,7 +121,7 @@ mod tests {
             ("http://[0:0:0:0:0:0:0:1]:8080", "[::1]:8080", true),
         ] {
             let public = public(url);
-            assert_eq!((&*public.requested(), public.is_local()), (requested, is_local), "{url}");
+            assert_eq!(public.requested(), (requested.to_owned(), is_local), "{url}");
         }
     }
 

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use codes::Code;
-use links::{DomainId, Link};
+use links::{Domain, DomainId, Link};
 
-use super::{DomainCache, VisitorDomain};
+use super::DomainCache;
 use supply::safety_rule::SafetyRule;
 
 use crate::lookup::{LookupError, LookupKey};
@@ -14,7 +14,9 @@ use crate::lookup::{LookupError, LookupKey};
 #[derive(Clone, Debug)]
 pub struct Question {
     /// The domain of the host.
-    pub place: VisitorDomain,
+    pub domain: Arc<Domain>,
+    /// Whether the domain is certain: the copy was fresh, or the host is the default domain's.
+    pub is_sure: bool,
     /// The key that the path asks for; `None` if no link can have it.
     pub wanted: Option<LookupKey>,
     /// Whether the copy was fresh before the interpretation.
@@ -26,8 +28,9 @@ impl DomainCache {
     pub fn question(&self, host: Option<&str>, path: &str) -> Question {
         // Before the interpretation: it does not reflect settings that arrive between the two.
         let was_fresh = self.is_fresh();
-        let place = self.place(host);
-        Question { place, wanted: self.config.lookup.key_of_path(path), was_fresh }
+        let (domain, is_default) = self.place(host);
+        let (is_sure, wanted) = (is_default || was_fresh, self.config.lookup.key_of_path(path));
+        Question { domain, is_sure, wanted, was_fresh }
     }
 
     /// Returns whether an absence that the store has reported may be passed on to the visitor.
@@ -36,12 +39,12 @@ impl DomainCache {
     /// So it must have been fresh before the interpretation; having become fresh since does not
     /// help.
     pub fn may_deny(&self, question: &Question) -> bool {
-        let was_fresh = if self.config.lookup.rules().keep(SafetyRule::FreshBefore) {
+        let was_fresh = if self.config.lookup.sizes.rules.keep(SafetyRule::FreshBefore) {
             question.was_fresh
         } else {
             self.is_fresh()
         };
-        let is_placed = question.place.is_sure || was_fresh;
+        let is_placed = question.is_sure || was_fresh;
         let is_explained = match &question.wanted {
             Some(LookupKey::Slug(slug)) => Code::parse(slug.as_str()).is_err(),
             Some(LookupKey::Code(_)) | None => true,

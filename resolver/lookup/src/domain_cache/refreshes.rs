@@ -24,37 +24,27 @@ use tokio::{
 /// Interval of refreshes when no call requests one.
 const INTERVAL: Duration = Duration::from_millis(250);
 const DEADLINE: Duration = Duration::from_millis(2_000);
-/// Maximum wait of a call.
 const WAIT_MAX: Duration = Duration::from_millis(4_000);
 const _: () = assert!(WAIT_MAX.as_millis() >= 2 * DEADLINE.as_millis());
 
-#[derive(Clone, Debug, Default)]
-struct Ended {
-    number: u64,
-    error: Option<Arc<StoreError>>,
-}
-
 /// The refreshes of one process, numbered from 1.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Refreshes {
     /// The number of the refresh that began last.
     begun: AtomicU64,
     wanted: Notify,
-    ended: watch::Sender<Ended>,
+    /// The number of the refresh that ended last, and its error if it failed.
+    ended: watch::Sender<(u64, Option<Arc<StoreError>>)>,
 }
 
 impl Refreshes {
-    pub(super) fn new() -> Self {
-        Self { begun: AtomicU64::new(0), wanted: Notify::new(), ended: watch::Sender::new(Ended::default()) }
-    }
-
     /// Waits for a refresh that begins after this call.
     pub(super) async fn next(&self) -> Result<(), StoreError> {
         let number = self.begun.load(Ordering::SeqCst) + 1;
         let mut ended = self.ended.subscribe();
         self.wanted.notify_one();
-        match timeout(WAIT_MAX, ended.wait_for(|ended| ended.number >= number)).await {
-            Ok(Ok(ended)) => match &ended.error {
+        match timeout(WAIT_MAX, ended.wait_for(|(ended, _)| *ended >= number)).await {
+            Ok(Ok(ended)) => match &ended.1 {
                 Some(error) => Err(StoreError::Unreachable(Box::new(Arc::clone(error)))),
                 None => Ok(()),
             },
@@ -82,7 +72,7 @@ impl Refreshes {
                 tracing::warn!(error = error as &dyn std::error::Error, "read domains");
             }
             is_away = refreshed.is_err();
-            self.ended.send_replace(Ended { number, error: refreshed.err().map(Arc::new) });
+            self.ended.send_replace((number, refreshed.err().map(Arc::new)));
         }
     }
 }
@@ -108,7 +98,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn calls_share_a_refresh_that_began_after_them() {
-        let (refreshes, began) = (Refreshes::new(), AtomicU64::new(0));
+        let (refreshes, began) = (Refreshes::default(), AtomicU64::new(0));
         let start = Instant::now();
         let late = async {
             sleep(Duration::from_millis(500)).await;
@@ -123,7 +113,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_database_that_hangs_holds_no_call_for_longer_than_its_bound() {
-        let (refreshes, start) = (Refreshes::new(), Instant::now());
+        let (refreshes, start) = (Refreshes::default(), Instant::now());
         let call = async {
             assert!(refreshes.next().await.is_err());
             assert!(start.elapsed() <= WAIT_MAX);

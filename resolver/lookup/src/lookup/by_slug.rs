@@ -1,16 +1,13 @@
 //! Lookups by domain and slug: the domain's own link, or the default domain's.
 
+use std::sync::atomic::Ordering;
+
 use codes::Code;
 use links::{DomainId, Link, Slug};
 
 use supply::safety_rule::SafetyRule;
 
-use super::{
-    Lookup, STALE_DEADLINE,
-    cache::Name,
-    found::{Found, LookupError},
-    slugs::SlugOnDomain,
-};
+use super::{Found, Lookup, LookupError, STALE_DEADLINE, cache::Name, slugs::SlugOnDomain};
 
 /// The key of a lookup.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -91,29 +88,29 @@ impl Lookup {
             return Ok(Some(next));
         }
         let found = match self.find(code).await? {
-            Some(link) if !link.domain().is_default() && self.rules().keep(SafetyRule::Moved) => {
+            Some(link) if !link.domain().is_default() && self.sizes.rules.keep(SafetyRule::Moved) => {
                 self.ask(link.id, None, STALE_DEADLINE).await?
             }
             found => found,
         };
         let left = found.as_ref().filter(|link| link.is_deleted() && link.is_named_by_id());
         let Some(slug) = left.and_then(|link| link.slug()) else { return Ok(found) };
-        self.slugs.note_code_asked();
+        self.slugs.has_asked_code.store(true, Ordering::Relaxed);
         Ok(self.find_slug(&(DomainId::DEFAULT, slug.clone())).await?.or(found))
     }
 
     /// Returns the slug of the next link under a code, if that link is cached in place of the
     /// code's own.
     pub(super) fn place_of_next(&self, code: Code) -> Option<SlugOnDomain> {
-        if !self.slugs.may_know_codes() || self.cache.contains_key(&Name::Code(code)) {
+        if !self.slugs.has_asked_code.load(Ordering::Relaxed) || self.cache.contains_key(&Name::Code(code)) {
             return None;
         }
         let place = (DomainId::DEFAULT, LookupKey::Code(code).slug()?);
-        self.slugs.knows(&place).then_some(place)
+        self.slugs.ids.contains_key(&place).then_some(place)
     }
 
     async fn find_slug(&self, place: &SlugOnDomain) -> Found {
-        if let Some(id) = self.slugs.known(place).await {
+        if let Some(id) = self.slugs.ids.get(place).await {
             let name = Name::of(&self.mint, id);
             let known = self.cache.get(&name);
             let found = match self.believed(known.as_ref()) {
@@ -123,7 +120,7 @@ impl Lookup {
             if self.has(place, found.as_deref()).await? {
                 return Ok(found);
             }
-            self.slugs.forget(place).await;
+            self.slugs.ids.invalidate(place).await;
         }
         let Some(id) = self.slugs.find(place).await? else { return Ok(None) };
         let name = Name::of(&self.mint, id);
@@ -133,7 +130,7 @@ impl Lookup {
         }
         // The cached id may be older than the link. The cache may also hold, under that id, a link
         // of a lost history of the database. A link that has moved is neither, and stays cached.
-        self.slugs.forget(place).await;
+        self.slugs.ids.invalidate(place).await;
         let fresh = match self.slugs.ask_anew(place).await? {
             Some(id) => self.read_fresh(id).await?,
             None => None,

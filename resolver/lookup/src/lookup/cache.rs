@@ -25,14 +25,13 @@ const ENTRY_BYTES: usize = 200;
 const GENERATIONS: u64 = 4_096;
 
 /// A cached link, with the values that its answers are made of.
-pub struct Cached {
-    /// The link.
-    pub link: Arc<Link>,
+pub(super) struct Cached {
+    pub(super) link: Arc<Link>,
     /// When the link was read, or a little earlier.
     pub(super) read_at: ReadAt,
     /// The `Location` header that the link always has. `None` if the answer depends on more than
     /// the request.
-    pub location: Option<Box<[u8]>>,
+    pub(super) location: Option<Box<[u8]>>,
     /// The cached verdict of the target rules on the long URL.
     pub(super) verdict: Verdict,
     /// Approximate memory of the entry, in bytes. An entry with many rules takes a thousand times

@@ -11,49 +11,43 @@ use std::{
 
 use codes::{LinkId, Mint};
 use store::{Change, Source};
-use tokio::{sync::mpsc, time::Instant};
+use tokio::sync::mpsc;
 
 use super::{
     LookupSizes,
     cache::{Cached, Generations, LinkCache, Name},
     known_changes::KnownChanges,
 };
-use supply::safety_rule::{SafetyRule, SafetyRules};
+use supply::safety_rule::SafetyRule;
 
 use crate::freshness::{Freshness, ReadAt};
 
 /// How long outdated entries are served at once after a read of a newer version has failed, in
-/// milliseconds.
-const AWAY_MS: u64 = 1_000;
+/// microseconds.
+const AWAY_MICROS: u64 = 1_000_000;
 
 pub(super) struct InvalidationState {
     pub(super) freshness: Freshness,
-    pub(super) rules: SafetyRules,
-    replica_lag: Duration,
-    serve_stale_for: Duration,
+    pub(super) sizes: LookupSizes,
     pub(super) changes: KnownChanges,
-    /// While the store is down, cached entries are served without a read until this time, in
-    /// milliseconds since `start`.
+    /// While the store is down, cached entries are served without a read until this time, as in
+    /// [`ReadAt`].
     store_away: AtomicU64,
     /// The same while a copy answers in place of the primary.
     primary_away: AtomicU64,
     /// Whether the read that ended last has failed.
     pub(super) read_failed: AtomicBool,
-    start: Instant,
 }
 
 impl InvalidationState {
-    pub(super) fn new(sizes: &LookupSizes) -> Self {
+    pub(super) fn new(sizes: LookupSizes) -> Self {
         Self {
-            replica_lag: sizes.replica_lag,
-            serve_stale_for: sizes.serve_stale_for,
             freshness: Freshness::new(sizes.rules),
-            rules: sizes.rules,
+            sizes,
             changes: KnownChanges::default(),
             store_away: AtomicU64::new(0),
             primary_away: AtomicU64::new(0),
             read_failed: AtomicBool::new(false),
-            start: Instant::now(),
         }
     }
 
@@ -62,11 +56,12 @@ impl InvalidationState {
     /// A replica may lack the latest changes. Which those are is known only if no change was missed
     /// for the time of the maximum lag.
     pub(super) fn source(&self, ids: &[LinkId]) -> Source {
-        let is_told = self.freshness.is_told_for(self.replica_lag) || !self.rules.keep(SafetyRule::ToldFor);
-        let since = self.freshness.ago(self.replica_lag);
+        let LookupSizes { replica_lag: lag, rules, .. } = self.sizes;
+        let is_told = self.freshness.is_told_for(lag) || !rules.keep(SafetyRule::ToldFor);
+        let since = self.freshness.ago(lag);
         let lags = || ids.iter().any(|id| self.changes.is_outdated(*id, since));
-        if is_told && (!lags() || !self.rules.keep(SafetyRule::ChangedLately)) {
-            Source::Any { lag: self.replica_lag }
+        if is_told && (!lags() || !rules.keep(SafetyRule::ChangedLately)) {
+            Source::Any { lag }
         } else {
             Source::Primary
         }
@@ -78,35 +73,31 @@ impl InvalidationState {
         self.freshness.is_settled(read_at) || self.freshness.is_young(read_at)
     }
 
-    /// Returns whether an entry may be served although it cannot be confirmed.
-    pub(super) fn may_be_served_stale(&self, cached: &Cached) -> bool {
-        self.freshness.was_current_within(cached.read_at, self.serve_stale_for)
-    }
-
     /// Returns whether a row of a copy of the database is the latest that this process knows of.
     pub(super) fn is_latest_known(&self, id: LinkId, read_at: ReadAt) -> bool {
-        let is_outdated = self.changes.is_outdated(id, read_at) && self.rules.keep(SafetyRule::Outdated);
-        !is_outdated && self.freshness.was_current_within(read_at, self.serve_stale_for)
+        let is_outdated =
+            self.changes.is_outdated(id, read_at) && self.sizes.rules.keep(SafetyRule::Outdated);
+        !is_outdated && self.freshness.was_current_within(read_at, self.sizes.serve_stale_for)
     }
 
     /// Records that a link could not be read, unless a copy answers for others.
     pub(super) fn note_store_away(&self) {
         if !self.copy_answers() {
-            self.store_away.store(self.millis() + AWAY_MS, Ordering::Relaxed);
+            self.store_away.store(self.freshness.now().0 + AWAY_MICROS, Ordering::Relaxed);
         }
     }
 
     pub(super) fn store_is_away(&self) -> bool {
-        self.millis() < self.store_away.load(Ordering::Relaxed)
+        self.freshness.now().0 < self.store_away.load(Ordering::Relaxed)
     }
 
     pub(super) fn note_primary_away(&self) {
-        self.primary_away.store(self.millis() + AWAY_MS, Ordering::Relaxed);
+        self.primary_away.store(self.freshness.now().0 + AWAY_MICROS, Ordering::Relaxed);
     }
 
     /// Returns whether a copy of the database has answered lately, in place of the primary.
     fn copy_answers(&self) -> bool {
-        self.millis() < self.primary_away.load(Ordering::Relaxed)
+        self.freshness.now().0 < self.primary_away.load(Ordering::Relaxed)
     }
 
     /// Returns whether an entry is served without a read. While no server answers that is any;
@@ -114,10 +105,6 @@ impl InvalidationState {
     /// been missed.
     pub(super) fn is_not_read_again(&self, cached: &Cached) -> bool {
         self.store_is_away() || (self.copy_answers() && self.freshness.was_told_of(cached.read_at))
-    }
-
-    fn millis(&self) -> u64 {
-        u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
     pub(super) fn note_changed(&self, id: LinkId) {
@@ -129,39 +116,34 @@ impl InvalidationState {
     pub(super) fn note_shown(&self, id: LinkId, read_at: ReadAt, is_deleted: bool) {
         let is_told = self.freshness.is_told_for(Duration::ZERO);
         // The notification of a deletion may come after the row, or be lost with the connection.
-        if (is_deleted || !is_told) && self.rules.keep(SafetyRule::Shown) {
-            self.changes.note(id, read_at.before());
+        if (is_deleted || !is_told) && self.sizes.rules.keep(SafetyRule::Shown) {
+            self.changes.note(id, ReadAt(read_at.0.saturating_sub(1)));
         }
     }
 }
 
-pub(super) struct Listener {
-    pub(super) mint: Arc<Mint>,
-    pub(super) cache: LinkCache,
-    pub(super) generations: Arc<Generations>,
-    pub(super) news: Arc<InvalidationState>,
-}
-
-impl Listener {
-    pub(super) async fn run(self, mut changes: mpsc::Receiver<Change>) {
-        while let Some(change) = changes.recv().await {
-            match change {
-                Change::Listening(since) => self.news.freshness.mark_told_since(since),
-                Change::Heard(until) => self.news.freshness.mark_told_until(until),
-                Change::Away => {
-                    self.news.freshness.mark_not_told();
-                    // Threads that keep copies of entries have to consult this cache again.
-                    self.generations.advance_all();
-                }
-                Change::Links(ids) => ids.into_iter().for_each(|id| self.forget(id)),
+pub(super) async fn listen(
+    mint: Arc<Mint>,
+    cache: LinkCache,
+    generations: Arc<Generations>,
+    news: Arc<InvalidationState>,
+    mut changes: mpsc::Receiver<Change>,
+) {
+    while let Some(change) = changes.recv().await {
+        match change {
+            Change::Listening(since) => news.freshness.mark_told_since(since),
+            Change::Heard(until) => news.freshness.mark_told_until(until),
+            Change::Away => {
+                news.freshness.mark_not_told();
+                // Threads that keep copies of entries have to consult this cache again.
+                generations.advance_all();
             }
+            Change::Links(ids) => ids.into_iter().for_each(|id| {
+                // In this order: a reader that misses the note has inserted its link before the
+                // invalidation.
+                news.note_changed(id);
+                cache.invalidate(&Name::of(&mint, id));
+            }),
         }
-    }
-
-    fn forget(&self, id: LinkId) {
-        // In this order: a reader that misses the note has inserted its link before the
-        // invalidation.
-        self.news.note_changed(id);
-        self.cache.invalidate(&Name::of(&self.mint, id));
     }
 }

@@ -16,7 +16,6 @@ use codes::LinkId;
 
 use crate::freshness::ReadAt;
 
-/// Number of links in each half of the memory.
 const HALF: usize = 50_000;
 
 #[derive(Debug, Default)]
@@ -26,7 +25,6 @@ pub(super) struct KnownChanges(Mutex<State>);
 struct State {
     young: Half,
     old: Half,
-    /// The last instant that was forgotten.
     forgotten: Option<ReadAt>,
 }
 

@@ -12,19 +12,13 @@ use store::{Links, READ_MAX, Reading, Source, StoreError};
 use tokio::sync::{mpsc, oneshot};
 
 use super::{
+    Found, LookupError,
     cache::{Cached, LinkCache, Name},
-    found::{Found, LookupError},
     invalidation::InvalidationState,
 };
 use supply::safety_rule::SafetyRule;
 
 use crate::{freshness::ReadAt, metrics::Metrics};
-
-/// A lookup that waits for a read.
-pub(super) struct Miss {
-    pub(super) id: LinkId,
-    pub(super) waiter: Waiter,
-}
 
 /// The caller of a lookup, and the key under which it wants the link cached.
 pub(super) struct Waiter {
@@ -50,7 +44,6 @@ struct Row {
 
 /// Which link answers a lookup: that of the row, or the one in the cache.
 enum Present {
-    /// The row's.
     Row,
     /// The cached one, which is newer.
     Cached(Arc<Link>),
@@ -61,7 +54,7 @@ enum Present {
 
 pub(super) struct Reader {
     pub(super) links: Arc<dyn Links>,
-    pub(super) queue: mpsc::Receiver<Miss>,
+    pub(super) queue: mpsc::Receiver<(LinkId, Waiter)>,
     pub(super) cache: LinkCache,
     pub(super) news: Arc<InvalidationState>,
     pub(super) metrics: Arc<Metrics>,
@@ -91,7 +84,7 @@ impl Reader {
     /// Answers a miss that has become a hit in the meantime, and adds any other to `waiting`. A
     /// caller that has given up is left out: reads for such callers would delay all others once the
     /// queue takes longer than their deadline.
-    fn admit(&self, Miss { id, waiter }: Miss, waiting: &mut Waiting) {
+    fn admit(&self, (id, waiter): (LinkId, Waiter), waiting: &mut Waiting) {
         if waiter.found.is_closed() {
             return;
         }
@@ -121,15 +114,15 @@ impl Reader {
         let (mut late, mut next) = (Waiting::new(), Waiting::new());
         // Late misses count as well: those that come back join the next read.
         while next.len() + late.len() < READ_MAX
-            && let Ok(miss) = self.queue.try_recv()
+            && let Ok((id, waiter)) = self.queue.try_recv()
         {
-            if miss.waiter.found.is_closed() {
+            if waiter.found.is_closed() {
                 continue;
             }
             // A caller that bypasses the cache shares no answer that a replica may have given.
-            let shares = miss.waiter.name.is_some() && batch.contains_key(&miss.id);
+            let shares = waiter.name.is_some() && batch.contains_key(&id);
             let waiting = if shares { &mut late } else { &mut next };
-            waiting.entry(miss.id).or_default().push(miss.waiter);
+            waiting.entry(id).or_default().push(waiter);
         }
         for (id, waiters) in self.answer(batch, late, began, read) {
             next.entry(id).or_default().extend(waiters);
@@ -159,7 +152,7 @@ impl Reader {
         if !reading.complete {
             self.news.note_primary_away();
         }
-        let complete = reading.complete || !self.news.rules.keep(SafetyRule::Complete);
+        let complete = reading.complete || !self.news.sizes.rules.keep(SafetyRule::Complete);
         let absent = Row { link: None, as_of: began, is_copied: false, complete };
         let rows = self.sort(reading, &absent);
         for (id, waiters) in batch {
@@ -199,8 +192,10 @@ impl Reader {
         let is_there = row.link.as_ref().is_some_and(|link| !link.is_deleted());
         // Nor may the answer be older than an edit that a late caller knows of.
         let is_older =
-            || self.news.changes.is_outdated(id, row.as_of) && self.news.rules.keep(SafetyRule::Joined);
-        (is_there || !self.news.rules.keep(SafetyRule::Late)) && self.news.is_fresh(row.as_of) && !is_older()
+            || self.news.changes.is_outdated(id, row.as_of) && self.news.sizes.rules.keep(SafetyRule::Joined);
+        (is_there || !self.news.sizes.rules.keep(SafetyRule::Late))
+            && self.news.is_fresh(row.as_of)
+            && !is_older()
     }
 
     /// Returns the rows of a read by id, without those of a copy that are outdated.
@@ -226,7 +221,7 @@ impl Reader {
     fn present(&self, name: &Name, row: &Row) -> Present {
         let Some(link) = row.link.as_ref().filter(|_| row.is_copied) else { return Present::Row };
         let cached = self.cache.get(name).filter(|cached| cached.link.id == link.id);
-        let Some(cached) = cached.filter(|_| self.news.rules.keep(SafetyRule::Newer)) else {
+        let Some(cached) = cached.filter(|_| self.news.sizes.rules.keep(SafetyRule::Newer)) else {
             return Present::Row;
         };
         let (version, shown) = (cached.link.version(), link.version());
@@ -243,14 +238,16 @@ impl Reader {
     fn keep(&self, name: Name, id: LinkId, row: &Row) {
         match &row.link {
             // A deleted link is an absence: its slug may be taken again at any moment.
-            Some(link) if link.is_deleted() && self.news.rules.keep(SafetyRule::Deleted) => {
+            Some(link) if link.is_deleted() && self.news.sizes.rules.keep(SafetyRule::Deleted) => {
                 self.cache.invalidate(&name);
             }
             Some(link) => self.cache.insert(name, Cached::new(link, row.as_of)),
             None if row.complete => self.cache.invalidate(&name),
             None => {}
         }
-        if self.news.changes.is_outdated(id, row.as_of) && self.news.rules.keep(SafetyRule::ChangedSince) {
+        if self.news.changes.is_outdated(id, row.as_of)
+            && self.news.sizes.rules.keep(SafetyRule::ChangedSince)
+        {
             self.cache.invalidate(&name);
         }
         if let Some(link) = row.link.as_ref().filter(|_| !row.is_copied) {
@@ -261,17 +258,13 @@ impl Reader {
 
 #[cfg(test)]
 mod tests {
-    use std::{sync::Mutex, time::Duration};
+    use std::time::Duration;
 
     use daemon::Recorder;
-    use rusqlite::Connection;
-    use store::sqlite::SqliteStore;
-    use supply::safety_rule::SafetyRules;
     use tokio::time::{Instant, advance};
 
     use super::*;
     use crate::lookup::{
-        LookupSizes,
         cache::{Generations, cache},
         tests,
     };
@@ -279,18 +272,12 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     fn reader() -> Reader {
-        let connection = Arc::new(Mutex::new(Connection::open_in_memory().unwrap()));
-        let sizes = LookupSizes {
-            cache_bytes: 1 << 20,
-            replica_lag: 60 * SECOND,
-            serve_stale_for: 60 * SECOND,
-            rules: SafetyRules::default(),
-        };
+        let sizes = tests::sizes(60 * SECOND, 60 * SECOND);
         Reader {
-            links: Arc::new(SqliteStore::here(&connection)),
+            links: tests::broken(),
             queue: mpsc::channel(1).1,
             cache: cache(sizes.cache_bytes, Arc::new(Generations::new())),
-            news: Arc::new(InvalidationState::new(&sizes)),
+            news: Arc::new(InvalidationState::new(sizes)),
             metrics: Metrics::new(&Recorder::new()),
         }
     }

@@ -6,10 +6,7 @@
 //! of the next query, which was sent after the caller had come.
 
 use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, atomic::AtomicBool},
     time::Duration,
 };
 
@@ -20,7 +17,7 @@ use moka::future::Cache;
 use store::{Links, StoreError};
 use tokio::{runtime::Handle, sync::Semaphore, time::timeout};
 
-use super::found::LookupError;
+use super::LookupError;
 
 const BYTES: u64 = 16 << 20;
 /// Bytes that an entry takes beside its text.
@@ -42,10 +39,11 @@ enum Missing {
 }
 
 pub(super) struct Slugs {
-    ids: Cache<SlugOnDomain, LinkId, RandomState>,
+    pub(super) ids: Cache<SlugOnDomain, LinkId, RandomState>,
     /// Whether a code of the default domain was ever looked up as a slug. While none was, misses of
-    /// codes need not consult `ids`.
-    has_asked_code: AtomicBool,
+    /// codes need not consult `ids`. A thread that has not seen a change yet reads the link from
+    /// the store instead.
+    pub(super) has_asked_code: AtomicBool,
     /// Deleted links that are blocked and hold their slugs, each with the version for which the
     /// store confirmed it. Releasing a slug creates a new version.
     held: moka::sync::Cache<LinkId, u64, RandomState>,
@@ -72,30 +70,6 @@ impl Slugs {
             questions: Arc::new(Semaphore::new(AT_ONCE)),
             runtime: Handle::current(),
         }
-    }
-
-    pub(super) async fn known(&self, place: &SlugOnDomain) -> Option<LinkId> {
-        self.ids.get(place).await
-    }
-
-    pub(super) fn knows(&self, place: &SlugOnDomain) -> bool {
-        self.ids.contains_key(place)
-    }
-
-    /// Records that a code of the default domain is about to be looked up as a slug.
-    pub(super) fn note_code_asked(&self) {
-        self.has_asked_code.store(true, Ordering::Relaxed);
-    }
-
-    /// Returns whether the id of a code of the default domain may be cached. A thread that has not
-    /// yet seen `note_code_asked` reads the link from the store instead.
-    pub(super) fn may_know_codes(&self) -> bool {
-        self.has_asked_code.load(Ordering::Relaxed)
-    }
-
-    /// Evicts a slug whose link was deleted: another link may have it now.
-    pub(super) async fn forget(&self, place: &SlugOnDomain) {
-        self.ids.invalidate(place).await;
     }
 
     /// Returns whether a deleted link at this version holds its slug. Another link may have taken

@@ -12,19 +12,21 @@ use crate::freshness::AWAY;
 
 const HOUR: Duration = Duration::from_secs(3_600);
 
-/// Starts a lookup over a database without a schema: every read fails.
+pub(super) fn sizes(replica_lag: Duration, serve_stale_for: Duration) -> LookupSizes {
+    LookupSizes { cache_bytes: 1 << 20, replica_lag, serve_stale_for, rules: SafetyRules::default() }
+}
+
+/// Returns a database without a schema: every read fails.
+pub(super) fn broken() -> Arc<SqliteStore> {
+    Arc::new(SqliteStore::here(&Arc::new(Mutex::new(Connection::open_in_memory().unwrap()))))
+}
+
+/// Starts a lookup over a database that fails.
 fn lookup(recorder: &Recorder) -> Lookup {
-    let connection = Arc::new(Mutex::new(Connection::open_in_memory().unwrap()));
     let supervisor = TaskSupervisor::default();
-    let sizes = LookupSizes {
-        cache_bytes: 1 << 20,
-        replica_lag: Duration::from_secs(2),
-        serve_stale_for: HOUR,
-        rules: SafetyRules::default(),
-    };
     let mint = Arc::new(Mint::new(&CodeKey::parse(&"5a".repeat(32)).unwrap(), []));
-    let links = Arc::new(SqliteStore::here(&connection));
-    Lookup::start(&supervisor, sizes, mint, links, Metrics::new(recorder))
+    let sizes = sizes(Duration::from_secs(2), HOUR);
+    Lookup::start(&supervisor, sizes, mint, broken(), Metrics::new(recorder))
 }
 
 /// Returns a link at this version.
@@ -90,7 +92,7 @@ async fn no_link_is_read_for_a_caller_that_has_given_up() {
     let lookup = lookup(&recorder);
     for id in 1..=3 {
         let waiter = Waiter { name: None, found: oneshot::channel().0 };
-        lookup.misses.try_send(Miss { id: LinkId::from_stored(id), waiter }).unwrap();
+        lookup.misses.try_send((LinkId::from_stored(id), waiter)).unwrap();
     }
     let id = LinkId::from_stored(4);
     assert_eq!(lookup.ask(id, None, DEADLINE).await, Err(LookupError::NoStore));

@@ -1,7 +1,6 @@
 //! Tests of buffers and of the thread that writes.
 
-use std::sync::Mutex;
-
+use allocation_counter::measure;
 use codes::LinkId;
 use jiff::Timestamp;
 use links::DomainId;
@@ -33,6 +32,10 @@ impl Kept {
             visits.extend(events.iter().map(|event| (event.link.map_or(0, LinkId::get), event.at)));
         }
         visits
+    }
+
+    fn count(&self) -> u64 {
+        self.0.lock().unwrap().iter().map(|(_, count, _)| u64::from(*count)).sum()
     }
 }
 
@@ -235,6 +238,41 @@ async fn the_end_waits_for_all_visits_and_later_ones_are_dropped() {
     recorder.buffer(0).note(&event(1, 1, b""));
     recorder.buffer(0).flush();
     assert!(page.render().contains("resolver_visits_dropped_total{reason=\"queue-full\"} 1\n"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn recording_a_visit_allocates_nothing_on_the_listeners_thread() {
+    /// More visits than one arena takes.
+    const ROUND: u64 = 500;
+    let (kept, page) = (Arc::<Kept>::default(), daemon::Recorder::new());
+    let supervisor = TaskSupervisor::default();
+    let recorder = Recorder::start(&supervisor, config(1, kept.clone(), &page));
+    let (buffer, written) = (recorder.buffer(0), Arc::clone(&kept));
+    let counted = tokio::task::spawn_blocking(move || {
+        let visit = Event {
+            user_agent: b"Mozilla/5.0 (X11; Linux x86_64; rv:145.0) Gecko/20100101 Firefox/145.0",
+            referrer: b"https://www.example.com/articles/2026/11/a-page",
+            languages: b"de-CH,de;q=0.9,en;q=0.8",
+            request: b"/abc?utm_source=mail",
+            ..event(42, 1_790_000_000_000_000, b"")
+        };
+        let note_rounds = |rounds: std::ops::Range<u64>| {
+            for round in rounds {
+                (0..ROUND).for_each(|_| buffer.note(&visit));
+                buffer.flush();
+                while written.count() < (round + 1) * ROUND {
+                    thread::sleep(Duration::from_micros(50));
+                }
+            }
+        };
+        // The first arenas are allocated once, and recycled from then on.
+        note_rounds(0..5);
+        measure(|| note_rounds(5..205))
+    });
+    let counted = counted.await.unwrap();
+    assert_eq!((counted.count_total, counted.bytes_total), (0, 0), "200 rounds of {ROUND} visits");
+    recorder.finish().await;
+    assert_eq!(kept.count(), 205 * ROUND, "none was dropped");
 }
 
 #[tokio::test]

@@ -13,7 +13,7 @@ const DECIDES: [&str; 5] = ["connection", "content-length", "transfer-encoding",
 const HEADERS_MAX: usize = 32;
 
 /// The parts of a request's head that a redirect depends on, or that are recorded of a visit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RequestHead<'a> {
     /// Whether the method is HEAD. Such a request comes from a link checker or a preview, and is
     /// not a visit.
@@ -26,12 +26,12 @@ pub struct RequestHead<'a> {
     pub query: Option<&'a str>,
     /// The host of the request; `None` if the request has none.
     pub host: Option<&'a str>,
-    /// The `User-Agent` header; empty if absent.
-    pub user_agent: &'a [u8],
-    /// The `Referer` header; empty if absent.
-    pub referer: &'a [u8],
-    /// The `Accept-Language` header; empty if absent.
-    pub accept_language: &'a [u8],
+    /// The `User-Agent` header.
+    pub user_agent: Option<&'a [u8]>,
+    /// The `Referer` header.
+    pub referer: Option<&'a [u8]>,
+    /// The `Accept-Language` header.
+    pub accept_language: Option<&'a [u8]>,
     /// Whether a browser fetches ahead, before a person has decided to follow the link. Always false
     /// on the fast path, which hands such a request over.
     pub is_prefetch: bool,
@@ -41,7 +41,7 @@ pub struct RequestHead<'a> {
 
 /// A request without a body, without headers that affect its connection, and without a repeated
 /// header among those on which its client or its link depends.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub struct Request<'a> {
     /// The parts that a redirect and the record of its visit depend on.
     pub head: RequestHead<'a>,
@@ -70,31 +70,21 @@ impl Default for ProxyHeaders {
     }
 }
 
-/// The headers that are read here.
-#[derive(Default)]
-struct Fields<'a> {
-    host: Option<&'a [u8]>,
-    user_agent: Option<&'a [u8]>,
-    referer: Option<&'a [u8]>,
-    client: Option<&'a [u8]>,
-    forwarded: Option<&'a [u8]>,
-    accept_language: Option<&'a [u8]>,
-    country: Option<&'a [u8]>,
-    is_opted_out: bool,
-    has_traceparent: bool,
-}
-
-impl<'a> Fields<'a> {
+impl<'a> Request<'a> {
     /// Reads a header. Returns `None` if hyper has to answer its request.
     #[inline]
     fn read(&mut self, name: &str, value: &'a [u8], from_proxy: &ProxyHeaders) -> Option<()> {
         let is = |other: &str| name.eq_ignore_ascii_case(other);
         let place = match name.len() {
-            4 if is("host") => &mut self.host,
-            7 if is("referer") => &mut self.referer,
-            10 if is("user-agent") => &mut self.user_agent,
+            // Of two hosts or clients, a proxy in front might read another one than this server.
+            4 if is("host") => {
+                let host = std::str::from_utf8(value).ok()?;
+                return self.head.host.replace(host).is_none().then_some(());
+            }
+            7 if is("referer") => &mut self.head.referer,
+            10 if is("user-agent") => &mut self.head.user_agent,
             9 if is("forwarded") => &mut self.forwarded,
-            15 if is("accept-language") => return keep_first(&mut self.accept_language, value),
+            15 if is("accept-language") => return keep_first(&mut self.head.accept_language, value),
             3 if is("dnt") => return self.note_opt_out(value),
             11 if is("traceparent") => {
                 self.has_traceparent = true;
@@ -112,12 +102,11 @@ impl<'a> Fields<'a> {
             }
             _ => return Some(()),
         };
-        // Of two hosts or clients, a proxy in front might read another one than this server.
         place.replace(value).is_none().then_some(())
     }
 
     fn note_opt_out(&mut self, value: &[u8]) -> Option<()> {
-        self.is_opted_out |= value == b"1";
+        self.head.is_opted_out |= value == b"1";
         Some(())
     }
 }
@@ -147,30 +136,13 @@ pub(super) fn parse<'a>(bytes: &'a [u8], from_proxy: &ProxyHeaders) -> Option<(R
         // hyper rejects a query with one of these characters, or ends the query at it.
         return None;
     }
-    let mut fields = Fields::default();
+    let head = RequestHead { is_head, path_and_query: target, path, query, ..RequestHead::default() };
+    let mut parsed = Request { head, ..Request::default() };
     for Header { name, value } in &*request.headers {
-        fields.read(name, value, from_proxy)?;
+        parsed.read(name, value, from_proxy)?;
     }
-    let head = RequestHead {
-        is_head,
-        path_and_query: target,
-        path,
-        query,
-        host: Some(std::str::from_utf8(fields.host?).ok()?),
-        user_agent: fields.user_agent.unwrap_or_default(),
-        referer: fields.referer.unwrap_or_default(),
-        accept_language: fields.accept_language.unwrap_or_default(),
-        is_prefetch: false,
-        is_opted_out: fields.is_opted_out,
-    };
-    let request = Request {
-        head,
-        client: fields.client,
-        forwarded: fields.forwarded,
-        country: fields.country,
-        has_traceparent: fields.has_traceparent,
-    };
-    Some((request, &bytes[len..]))
+    parsed.head.host?;
+    Some((parsed, &bytes[len..]))
 }
 
 #[cfg(test)]
@@ -206,30 +178,24 @@ mod tests {
             path: "/abc",
             query: Some("x=1&y"),
             host: Some("a.example"),
-            user_agent: b"",
-            referer: b"",
-            accept_language: b"",
-            is_prefetch: false,
-            is_opted_out: false,
+            ..RequestHead::default()
         };
         let head = "HEAD /abc?x=1&y HTTP/1.1\r\nHOST: a.example\r\nconnection: Keep-Alive\r\n\r\nGET";
-        let request =
-            Request { head: parsed, client: None, forwarded: None, country: None, has_traceparent: false };
+        let request = Request { head: parsed, ..Request::default() };
         assert_eq!(read(head), Some((request, &b"GET"[..])));
         let head = "GET /abc HTTP/1.1\r\nHost: a.example\r\nUser-Agent: curl/8\r\nX-Forwarded-For: 192.0.2.1\r\nForwarded: for=192.0.2.2\r\nAccept: */*\r\n\r\n";
         let parsed = RequestHead {
             is_head: false,
             path_and_query: "/abc",
             query: None,
-            user_agent: b"curl/8",
+            user_agent: Some(b"curl/8"),
             ..parsed
         };
         let request = Request {
             head: parsed,
             client: Some(b"192.0.2.1"),
             forwarded: Some(b"for=192.0.2.2"),
-            country: None,
-            has_traceparent: false,
+            ..Request::default()
         };
         assert_eq!(read(head), Some((request, &b""[..])));
     }
@@ -239,7 +205,7 @@ mod tests {
         let with = |lines: &str| format!("GET /abc HTTP/1.1\r\nHost: a.example\r\n{lines}\r\n");
         let head = with("accept-language: de\r\nAccept-Language: en\r\n");
         let (Request { head: parsed, country, .. }, _) = read(&head).unwrap();
-        assert_eq!((parsed.accept_language, country), (&b"de"[..], None));
+        assert_eq!((parsed.accept_language, country), (Some(&b"de"[..]), None));
         for (lines, is_opted_out) in [
             ("DNT: 1\r\n", true),
             ("dnt: 0\r\nsec-gpc: 1\r\n", true),

@@ -58,7 +58,7 @@ impl Holder {
 impl Minter {
     /// Returns whether a number can be claimed.
     pub(super) fn has_numbers(&self) -> bool {
-        self.keyspaces[0].buffer().in_hand() > 0
+        self.keyspaces[0].buffer.in_hand() > 0
     }
 }
 
@@ -102,7 +102,7 @@ impl Step<'_> {
         self.judge_superseded(holder);
         let name = self.name(holder);
         let request = match call {
-            Call::Register { namespaces } => {
+            Call::Register(namespaces) => {
                 let instance = self.instance(holder);
                 Request::Register { holder: name, instance, namespaces, reserved: false }
             }
@@ -153,7 +153,7 @@ impl Step<'_> {
                 Refused::NotRegistered(String::new())
             }
             Refusal::Superseded { .. } => self.superseded(holder),
-            _ => Refused::Other { code: String::new(), message: String::new() },
+            _ => Refused::Other(String::new()),
         }
     }
 
@@ -184,7 +184,7 @@ impl Step<'_> {
     /// Drops the registration, because the issuer does not know it.
     pub(super) fn forget(&mut self, holder: usize) {
         let core = &mut self.minter(holder).core;
-        if let Some(session) = core.session() {
+        if let Some(session) = core.session {
             core.forget(session);
         }
     }
@@ -205,7 +205,7 @@ impl Step<'_> {
 
     fn blocks(&self, holder: usize) -> usize {
         let minter = self.world.holders[holder].minter();
-        minter.map_or(0, |minter| minter.keyspaces[0].buffer().blocks().count())
+        minter.map_or(0, |minter| minter.keyspaces[0].buffer.blocks().count())
     }
 
     fn store(&mut self, holder: usize, call: StoreCall) -> StoreAnswer {
@@ -292,7 +292,7 @@ impl Step<'_> {
     /// Sends a beat, whose answer says whether another holder starves.
     pub(super) fn beat(&mut self, holder: usize) {
         let Minter { core, keyspaces, .. } = self.minter(holder);
-        let Some(session) = core.session() else { return };
+        let Some(session) = core.session else { return };
         let beat = core.beat(session, keyspaces);
         let request = Request::KeepAlive {
             holder: self.name(holder),

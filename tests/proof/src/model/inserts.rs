@@ -83,7 +83,7 @@ impl Step<'_> {
             verdict => verdict,
         };
         let fate = Mutant::fate(mutant, Verdict::fate(Some(verdict)));
-        self.minter(holder).keyspaces[0].settle(claim, fate);
+        self.minter(holder).keyspaces[0].buffer.settle(claim, fate);
         if verdict == Verdict::Ours {
             self.system.seen.note(Witness::DoubtResolved);
             self.acknowledge(number);
@@ -111,7 +111,7 @@ impl Step<'_> {
             return;
         }
         if let Some(claim) = claim {
-            self.minter(owner).keyspaces[0].settle(claim, Fate::Used);
+            self.minter(owner).keyspaces[0].buffer.settle(claim, Fate::Used);
         }
         if inserted {
             self.acknowledge(number);

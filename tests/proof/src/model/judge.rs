@@ -29,7 +29,7 @@ fn in_hand(holder: &Holder) -> Vec<(&Block, Vec<Span>)> {
         return blocks.map(|reserved| (&reserved.block, reserved.left.iter().map(one).collect())).collect();
     }
     let minter = holder.minter().into_iter();
-    let blocks = minter.flat_map(|minter| minter.keyspaces[0].buffer().blocks());
+    let blocks = minter.flat_map(|minter| minter.keyspaces[0].buffer.blocks());
     blocks.map(|(block, _, left)| (block, left.collect())).collect()
 }
 
@@ -39,7 +39,7 @@ fn entries(holder: &Holder) -> Vec<(&Block, EntryId)> {
         return reservation.reserved.iter().map(|reserved| (&reserved.block, EntryId(0))).collect();
     }
     let minter = holder.minter().into_iter();
-    let blocks = minter.flat_map(|minter| minter.keyspaces[0].buffer().blocks());
+    let blocks = minter.flat_map(|minter| minter.keyspaces[0].buffer.blocks());
     blocks.map(|(block, entry, _)| (block, entry)).collect()
 }
 

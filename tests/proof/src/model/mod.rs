@@ -264,11 +264,11 @@ impl System {
             actions.push(Action::Store(holder));
         }
         let is_waiting = minter.core.is_waiting();
-        let is_registered = minter.core.session().is_some();
+        let is_registered = minter.core.session.is_some();
         if is_waiting {
             actions.extend([false, true].map(|late| Action::Wake { holder, late }));
         }
-        let is_lost = minter.core.lost().is_some();
+        let is_lost = minter.core.lost.is_some();
         if left.beats > 0 && is_registered && !is_lost && state.beat.is_none() {
             actions.push(Action::Beat(holder));
         }

@@ -78,7 +78,7 @@ impl Reserver {
         let look = |link: &NewLink| match &rows {
             Some(rows) => match rows.iter().find(|row| row.id == link.id) {
                 Some(row) if row.is(&link.draft) => Filled::Stored,
-                Some(_) if self.lookup.rules().keep(SafetyRule::FilledOnce) => Filled::Conflict,
+                Some(_) if self.lookup.sizes.rules.keep(SafetyRule::FilledOnce) => Filled::Conflict,
                 Some(_) => Filled::Stored,
                 None => absent,
             },

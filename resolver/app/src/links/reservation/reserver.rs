@@ -188,7 +188,7 @@ impl Reserver {
     pub(super) async fn know(&self, reservation: &Reservation) -> Result<(), AppError> {
         let is_known = || {
             self.mint.len_of(reservation.keyspace).is_some()
-                || !self.lookup.rules().keep(SafetyRule::KeyspaceKnown)
+                || !self.lookup.sizes.rules.keep(SafetyRule::KeyspaceKnown)
         };
         if is_known() {
             return Ok(());

@@ -61,7 +61,7 @@ impl Holder {
                 }
                 StoreReply::AnotherHistory => {
                     self.desk.note(Note::Happened(Happening::GaveUp, 1));
-                    self.state.borrow_mut().keyspaces[namespace].give_up(&claim.history);
+                    self.state.borrow_mut().keyspaces[namespace].buffer.give_up(&claim.history);
                     (Fate::Burned, false, false)
                 }
                 StoreReply::Unknown => self.resolve(&claim, namespace, url, deadline).await,
@@ -100,7 +100,7 @@ impl Holder {
     }
 
     fn settle(&self, namespace: usize, claim: Claim, fate: Fate) {
-        self.state.borrow_mut().keyspaces[namespace].settle(claim, fate);
+        self.state.borrow_mut().keyspaces[namespace].buffer.settle(claim, fate);
         if fate == Fate::Unused {
             self.signal(|state| &mut state.came);
         }

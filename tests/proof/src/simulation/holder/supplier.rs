@@ -97,7 +97,7 @@ impl Holder {
             match effect {
                 Effect::WakeCreators(_) => self.signal(|state| &mut state.came),
                 Effect::Note(note) => self.tell(&note),
-                Effect::Session | Effect::BeatNow | Effect::Lost(_) => {}
+                Effect::BeatNow | Effect::Lost(_) => {}
                 effect => next = Some(effect),
             }
         }
@@ -146,7 +146,7 @@ impl Holder {
         let holder = self.setup.id.clone();
         let returns = matches!(call, Call::Return { .. });
         let request = match call {
-            Call::Register { namespaces } => Request::Register {
+            Call::Register(namespaces) => Request::Register {
                 holder,
                 instance: self.setup.instance.clone(),
                 namespaces,
@@ -221,7 +221,7 @@ impl Holder {
     fn next_beat(&self) -> Option<Request> {
         let mut state = self.state.borrow_mut();
         let state = &mut *state;
-        let session = state.core.session()?;
+        let session = state.core.session?;
         let beat = state.core.beat(session, &mut state.keyspaces);
         Some(Request::KeepAlive {
             holder: self.setup.id.clone(),
@@ -287,7 +287,7 @@ impl From<client::Refused> for Refused {
             client::Refused::Exhausted => Self::Exhausted,
             client::Refused::InOtherHands => Self::InOtherHands,
             client::Refused::NotRegistered => Self::NotRegistered(String::new()),
-            client::Refused::Other => Self::Other { code: String::new(), message: String::new() },
+            client::Refused::Other => Self::Other(String::new()),
         }
     }
 }

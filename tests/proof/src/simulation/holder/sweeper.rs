@@ -42,7 +42,7 @@ impl Sweep {
             Err(Refused::InOtherHands) => self.looks += 1,
             // Leaked blocks are allocated before all others, so none is left if no number can be
             // allocated.
-            Err(Refused::Exhausted | Refused::Other { .. }) => self.looks = LOOKS,
+            Err(Refused::Exhausted | Refused::Other(_)) => self.looks = LOOKS,
             _ => {}
         }
     }

@@ -5,8 +5,8 @@
 //!    reorder, no reference count. The shared cache costs 0.9 µs of a redirect's 8 (`bench
 //!    redirect`, 2026-11-21), and more with every core that asks for the same link.
 //! 2. An entry is as current as the shared cache. When a code leaves the shared cache for any
-//!    reason, its [generation](Lookup::generation) changes. The thread's entry is then stale, and
-//!    the shared cache is asked again.
+//!    reason, its generation changes. The thread's entry is then stale, and the shared cache is
+//!    asked again.
 //! 3. One use in `REPORTED_EVERY` is reported to the shared cache, and at least one a minute, so
 //!    that a link in use stays there.
 //! 4. Four entries form a set, and the least used of them is evicted, so that a scan of rare links
@@ -14,11 +14,15 @@
 //! 5. With many links in use, the core waits for each cache line that it reads. A hit reads one
 //!    line of tags, one for the entry, and those of the URL.
 
-use std::sync::{Mutex, MutexGuard};
+use std::{
+    hash::BuildHasher,
+    sync::{Mutex, MutexGuard, atomic::Ordering},
+};
 
 use codes::{Code, LinkId};
 use jiff::Timestamp;
-use lookup::Lookup;
+
+use super::{Lookup, cache::Name};
 
 const SETS: usize = 8_192;
 const WAYS: usize = 4;
@@ -86,7 +90,8 @@ impl ThreadCache {
         now: Timestamp,
         respond: impl FnOnce(&CachedTarget) -> Option<T>,
     ) -> Option<T> {
-        let hash = lookup.hash(code);
+        // Clients cannot predict this hash, because its key is random.
+        let hash = lookup.generations.hasher.hash_one(code);
         let place = usize::try_from(hash % SETS as u64).expect("the remainder is less than `SETS`, a usize");
         let tag = u32::try_from(hash >> 32).expect("a shift by 32 bits leaves 32 bits");
         let mut table = self.table();
@@ -94,7 +99,7 @@ impl ThreadCache {
         let (tags, set) = (&mut tags[place], &mut sets[place]);
         // The generation is read before the shared cache: an eviction in between changes it again,
         // so the copy is stale at once.
-        let generation = lookup.generation(hash);
+        let generation = lookup.generations.of(hash).load(Ordering::Acquire);
         if let Some(entry) = find_in(set, *tags, tag, code)
             && entry.generation == generation
         {
@@ -103,18 +108,22 @@ impl ThreadCache {
                 || now.as_second() - entry.reported_at >= REPORTED_AFTER
             {
                 entry.reported_at = now.as_second();
-                lookup.touch(code);
+                lookup.cache.get(&Name::Code(*code));
             }
             return respond(&entry.target).inspect(|_| *hits += 1);
         }
-        let cached = lookup.cached(code).filter(|cached| lookup.allows_cached(cached))?;
+        let cached = lookup.cache.get(&Name::Code(*code)).filter(|cached| {
+            lookup.news.is_fresh(cached.read_at)
+                && !lookup.is_cut_off()
+                && lookup.gate.allows_again(&cached.link.long_url, &cached.verdict)
+        })?;
         let location = cached.location.clone()?;
         let target =
             CachedTarget { link: cached.link.id, location, forward_query: cached.link.forward_query };
         let made = respond(&target).inspect(|_| *hits += 1);
         // While change notifications may be missed, only the shared cache knows how long an entry
         // may be served.
-        if target.location.len() <= URL_MAX && lookup.is_settled(&cached) {
+        if target.location.len() <= URL_MAX && lookup.news.freshness.is_settled(cached.read_at) {
             let entry = Entry { code: *code, generation, uses: 1, reported_at: now.as_second(), target };
             tags[admit(set, entry)] = tag;
         }
