@@ -63,7 +63,8 @@ impl Running {
         }
         let storing = spool.map(|spool| VisitTasks::start(settings, spool, &databases.visits, domains));
         let stop = CancellationToken::new();
-        let public = tokio::spawn(listener::serve(public, Arc::clone(service), stop.clone(), supervisor.clone()));
+        let public =
+            tokio::spawn(listener::serve(public, Arc::clone(service), stop.clone(), supervisor.clone()));
         let listening = stop.drop_guard();
         let grpc = grpc.zip(service.api.clone());
         let grpc = grpc.map(|(listener, api)| {
