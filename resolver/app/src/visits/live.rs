@@ -17,7 +17,6 @@ mod filter;
 mod log;
 mod poller;
 mod reader;
-mod resume;
 mod state;
 mod visit;
 
@@ -42,9 +41,8 @@ use visits::{VisitId, VisitRow};
 use crate::{AppError, list_visits::VisitView};
 
 pub use filter::{LiveFilter, Topics};
-pub use resume::Resumption;
-pub use state::Start;
 use state::State;
+pub use state::{Resumption, Start};
 pub use visit::{LiveLink, LiveVisit};
 pub use visit_store::TokenSecret;
 
@@ -66,9 +64,6 @@ pub trait LiveSource: Send + Sync + 'static {
     /// Returns links as they are now, with the number of their visits. Links that do not exist are
     /// left out.
     async fn links(&self, ids: &[LinkId]) -> Result<Vec<LiveLink>, AppError>;
-
-    /// Returns the secret that tokens are signed with.
-    async fn token_secret(&self) -> Result<TokenSecret, AppError>;
 
     /// Returns the present time.
     fn now(&self) -> Timestamp;
@@ -104,7 +99,8 @@ pub struct LiveVisits {
     state: Mutex<State>,
     /// Changes whenever a subscription may have something to read.
     changes: watch::Sender<()>,
-    secret: OnceCell<TokenSecret>,
+    /// The secret that tokens are signed with, once it was read.
+    pub secret: OnceCell<TokenSecret>,
     /// Makes [`Resumption`]s.
     hasher: RandomState,
 }
@@ -165,11 +161,6 @@ impl LiveVisits {
     pub fn close(&self) {
         self.state().close();
         self.changes.send_replace(());
-    }
-
-    /// Returns the secret that tokens are signed with.
-    pub async fn token_secret(&self) -> Result<&TokenSecret, AppError> {
-        self.secret.get_or_try_init(|| self.source.token_secret()).await
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -23,11 +23,12 @@ pub(super) fn write(api: &Api, dialect: Dialect, has_links: bool, event: &LiveEv
     match event {
         LiveEvent::Visit(visit) => {
             let link = visit.link.as_ref().filter(|_| has_links);
-            let link = link.map(|link| link.written(|link| json(&shown_link(api, link))));
+            let link = link.map(|link| link.written.get_or_init(|| json(&shown_link(api, link))).as_slice());
             let id = visit.id.get();
             let id = if dialect == Dialect::Mercure { format!("#{id}") } else { id.to_string() };
             let kind = (dialect == Dialect::Live).then_some("visit");
-            to.event(kind, Some(&id), &message(link, visit.written(|visit| json(&shown(&visit.view)))));
+            let written = visit.written.get_or_init(|| json(&shown(&visit.view)));
+            to.event(kind, Some(&id), &message(link, written));
         }
         LiveEvent::Skipped(visits) if dialect == Dialect::Live => {
             to.event(Some("skipped"), None, &[&json(&dto::SkippedVisits { visits: *visits })]);

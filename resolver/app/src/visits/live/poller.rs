@@ -5,7 +5,7 @@
 
 use std::{
     collections::{HashMap, HashSet},
-    sync::Arc,
+    sync::{Arc, OnceLock},
     time::Duration,
 };
 
@@ -106,7 +106,7 @@ async fn tell(source: &dyn LiveSource, rows: &[VisitRow]) -> Result<Vec<Arc<Live
         let views = source.views(rows).await?;
         visits.extend(rows.iter().zip(views).map(|(row, view)| {
             let link = row.link.and_then(|id| links.get(&id)).cloned();
-            Arc::new(LiveVisit::new(row.id, row.domain, view, link))
+            Arc::new(LiveVisit { id: row.id, domain: row.domain, view, link, written: OnceLock::new() })
         }));
     }
     Ok(visits)
@@ -142,10 +142,7 @@ pub(super) mod tests {
     use visits::{Flags, Outcome, Slot, Thread};
 
     use super::{
-        super::{
-            Refusal, SUBSCRIPTIONS_OF_CLIENT, Start, Subscription, TokenSecret, VisitView,
-            filter::tests::filter,
-        },
+        super::{Refusal, SUBSCRIPTIONS_OF_CLIENT, Start, Subscription, VisitView, filter::tests::filter},
         *,
     };
     use limits::ExceededShare;
@@ -177,18 +174,19 @@ pub(super) mod tests {
             details: None,
         };
         let record = Record { link, tags: vec![Tag::exactly("news").unwrap()] };
-        LiveLink::new(
+        LiveLink {
             record,
-            format!("slug{number}"),
-            Names::default(),
-            VisitTotals { total: 3, bots: 1, last: None },
-        )
+            name: format!("slug{number}"),
+            names: Names::default(),
+            visits: VisitTotals { total: 3, bots: 1, last: None },
+            written: OnceLock::new(),
+        }
     }
 
     /// A visit with a number, which is its time in microseconds.
     pub(in super::super) fn live_visit(number: i64, link: Option<LiveLink>) -> LiveVisit {
-        let id = id(number);
-        LiveVisit::new(id, DomainId::DEFAULT, view(&row(id)), link.map(Arc::new))
+        let (id, domain, link) = (id(number), DomainId::DEFAULT, link.map(Arc::new));
+        LiveVisit { id, domain, view: view(&row(id)), link, written: OnceLock::new() }
     }
 
     fn id(number: i64) -> VisitId {
@@ -248,10 +246,6 @@ pub(super) mod tests {
         async fn links(&self, ids: &[LinkId]) -> Result<Vec<LiveLink>, AppError> {
             assert!(ids.len() <= LINKS_MAX);
             Ok(ids.iter().map(|id| live_link(id.unpack().unwrap().1)).collect())
-        }
-
-        async fn token_secret(&self) -> Result<TokenSecret, AppError> {
-            Ok(TokenSecret::new([1; 32]))
         }
 
         fn now(&self) -> Timestamp {

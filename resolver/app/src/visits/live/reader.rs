@@ -1,11 +1,12 @@
 //! Reads live visits from the stores.
 
+use std::sync::OnceLock;
+
 use async_trait::async_trait;
 use codes::LinkId;
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use jiff::Timestamp;
 use links::Record;
-use visit_store::TokenSecret;
 use visits::{Subject, VisitId, VisitRow};
 
 use super::{AppError, LiveLink, LiveSource, VisitView};
@@ -42,10 +43,6 @@ impl LiveSource for LinkService {
         Ok(links.into_iter().flatten().collect())
     }
 
-    async fn token_secret(&self) -> Result<TokenSecret, AppError> {
-        Ok(self.visits.token_secret().await?)
-    }
-
     fn now(&self) -> Timestamp {
         self.domain_cache.now()
     }
@@ -70,5 +67,5 @@ async fn live_link(
     // follow later.
     let all_time = range_of(None, None, service.domain_cache.now());
     let visits = service.count_all(Subject::Link(record.link.id), all_time).await?;
-    Ok(Some(LiveLink::new(record, name, names.clone(), visits)))
+    Ok(Some(LiveLink { record, name, names: names.clone(), visits, written: OnceLock::new() }))
 }

@@ -22,7 +22,8 @@ pub struct LiveLink {
     pub names: Names,
     /// Its visits.
     pub visits: VisitTotals,
-    written: OnceLock<Vec<u8>>,
+    /// The link as an adapter writes it, once for all subscriptions.
+    pub written: OnceLock<Vec<u8>>,
 }
 
 /// A newly stored visit.
@@ -36,20 +37,11 @@ pub struct LiveVisit {
     pub view: VisitView,
     /// The link that redirected it; `None` for an orphan visit.
     pub link: Option<Arc<LiveLink>>,
-    written: OnceLock<Vec<u8>>,
+    /// The visit as an adapter writes it without its link, once for all subscriptions.
+    pub written: OnceLock<Vec<u8>>,
 }
 
 impl LiveLink {
-    /// Combines a link with its name, the names of its keys, and its visits.
-    pub fn new(record: Record, name: String, names: Names, visits: VisitTotals) -> Self {
-        Self { record, name, names, visits, written: OnceLock::new() }
-    }
-
-    /// Returns the link as an adapter writes it. It is written once, for all subscriptions.
-    pub fn written(&self, write: impl FnOnce(&Self) -> Vec<u8>) -> &[u8] {
-        self.written.get_or_init(|| write(self))
-    }
-
     /// Estimates the memory of the link and of its written form.
     fn bytes(&self) -> usize {
         let link = &self.record.link;
@@ -61,17 +53,6 @@ impl LiveLink {
 }
 
 impl LiveVisit {
-    /// Combines a visit with its link.
-    pub fn new(id: VisitId, domain: DomainId, view: VisitView, link: Option<Arc<LiveLink>>) -> Self {
-        Self { id, domain, view, link, written: OnceLock::new() }
-    }
-
-    /// Returns the visit as an adapter writes it, without its link. It is written once, for all
-    /// subscriptions.
-    pub fn written(&self, write: impl FnOnce(&Self) -> Vec<u8>) -> &[u8] {
-        self.written.get_or_init(|| write(self))
-    }
-
     /// Estimates the memory of the visit and of its written form, with those of its link.
     pub(super) fn bytes(&self) -> usize {
         let VisitView { referrer, user_agent, visited_url, redirect_url, .. } = &self.view;
