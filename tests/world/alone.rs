@@ -144,7 +144,7 @@ async fn a_new_start_waits_though_numbers_of_its_keyspace_are_registered() {
     let create = async |node: &Node, code| {
         let code = CodeChoice::Picked(Slug::parse(code).unwrap());
         let options = CreateOptions { code, ..CreateOptions::default() };
-        node.ends.creator.create_full(draft_of("https://example.org/"), options).await.unwrap()
+        node.ends.creator.create(draft_of("https://example.org/"), options).await.unwrap()
     };
     let began = Instant::now();
     let node = start(&common, &["a=3:0-9"]).await;
@@ -252,7 +252,7 @@ async fn a_name_that_is_picked_again_is_another_link_in_every_process_and_no_vis
         let (by, other) = (&nodes[round % 2].ends, &nodes[(round + 1) % 2].ends);
         let options = CreateOptions { code: CodeChoice::Picked(slug.clone()), ..CreateOptions::default() };
         let url = format!("https://example.org/{round}");
-        let link = by.creator.create_full(draft_of(&url), options).await.unwrap().link;
+        let link = by.creator.create(draft_of(&url), options).await.unwrap().link;
         for ends in [by, other] {
             let wanted = ends.lookup.key_of_path("/042").unwrap();
             let found = ends.lookup.find_on(DomainId::DEFAULT, &wanted).await.unwrap().unwrap();

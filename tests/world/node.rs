@@ -163,7 +163,7 @@ impl Parts<'_> {
             turns: Arc::new(KeyPermits::new(TURNS)),
             metrics: Arc::clone(&metrics),
         };
-        let creator = Arc::new(Creator::start(&supervisor, config));
+        let creator = Creator::start(&supervisor, config);
         let public_url = PublicUrl { protocol: Protocol::Http, authority: DEFAULT_HOST.to_owned() };
         let policy = Policy { domains_max: common.domains_max, checks_redirects: false };
         let config = DirectoryConfig {

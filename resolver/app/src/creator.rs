@@ -44,6 +44,7 @@ use lookup::{Lookup, metrics::Metrics};
 const DEADLINE: Duration = Duration::from_secs(10);
 /// Maximum number of concurrent creates. Further creates are rejected before a queue builds up.
 const CREATES_MAX: usize = 8_192;
+
 /// A created link with its code.
 #[derive(Clone, Debug)]
 pub struct Created {
@@ -116,14 +117,6 @@ pub enum CreateError {
     PermitTimeout(#[from] PermitTimeout),
 }
 
-/// Creates links: claims a number, inserts the row in a batch, and answers after COMMIT.
-pub struct Creator {
-    parts: Arc<Parts>,
-    slots: Arc<Semaphore>,
-    runtime: runtime::Handle,
-    tasks: TaskTracker,
-}
-
 /// The parts that a [`Creator`] works with.
 pub struct CreatorConfig {
     /// The supplies of numbers, that of the default keyspace first.
@@ -140,95 +133,88 @@ pub struct CreatorConfig {
     pub metrics: Arc<Metrics>,
 }
 
-struct Parts {
+/// Creates links: claims a number, inserts the row in a batch, and answers after COMMIT.
+pub struct Creator {
     config: CreatorConfig,
     batch: mpsc::Sender<Waiting>,
+    slots: Arc<Semaphore>,
+    runtime: runtime::Handle,
+    tasks: TaskTracker,
 }
 
 impl Creator {
     /// Starts a creator and its batch task on the current runtime.
-    pub fn start(supervisor: &TaskSupervisor, config: CreatorConfig) -> Self {
+    pub fn start(supervisor: &TaskSupervisor, config: CreatorConfig) -> Arc<Self> {
         let (batch, waiting) = mpsc::channel(CREATES_MAX);
         let (store, metrics) = (Arc::clone(&config.store), Arc::clone(&config.metrics));
         supervisor.spawn("writer of links", write_batches(store, waiting, metrics));
-        Self {
-            parts: Arc::new(Parts { config, batch }),
+        Arc::new(Self {
+            config,
+            batch,
             slots: Arc::new(Semaphore::new(CREATES_MAX)),
             runtime: runtime::Handle::current(),
             tasks: TaskTracker::new(),
-        }
+        })
     }
 
-    /// Creates a link with the next code of the default keyspace.
+    /// Creates a link.
     ///
     /// Await the call to its end: the number of a dropped create stays claimed until the next
     /// start. A client that disconnects does not drop its call (`web/src/run_to_end.rs`).
-    pub async fn create(&self, draft: Draft) -> Result<Created, CreateError> {
+    pub async fn create(&self, draft: Draft, options: CreateOptions) -> Result<Record, CreateError> {
         let _slot = self.slots.try_acquire().map_err(|_| CreateError::Unavailable)?;
         let _under_way = self.tasks.token();
         let started = Instant::now();
-        let created = self.parts.create(self.parts.default(), draft, started + DEADLINE).await;
-        self.parts.config.metrics.create_seconds.record(started.elapsed());
-        created
+        let deadline = started + DEADLINE;
+        let created = match self.minting(&options.code).filter(|_| is_plain(&draft, &options)) {
+            Some(minting) => self.create_plain(minting, draft, deadline).await.map(|created| created.link),
+            // Boxed, because few creates need the room that this future takes.
+            None => Box::pin(self.create_wished(draft, &options, deadline)).await,
+        };
+        self.config.metrics.create_seconds.record(started.elapsed());
+        Ok(Record { link: created?, tags: options.tags })
     }
 
-    /// Creates a link with a chosen kind of code, with tags, a domain or deduplication.
-    pub async fn create_full(&self, draft: Draft, options: CreateOptions) -> Result<Record, CreateError> {
-        if options.code == CodeChoice::Next && is_plain(&draft, &options) {
-            return Ok(Record { link: self.create(draft).await?.link, tags: options.tags });
-        }
-        // Boxed, because few creates need the room that this future takes.
-        Box::pin(self.create_wished(draft, options)).await
-    }
-
-    async fn create_wished(&self, draft: Draft, options: CreateOptions) -> Result<Record, CreateError> {
-        let is_plain = is_plain(&draft, &options);
+    /// Creates a link with a code that is not minted, or with tags, a domain or deduplication.
+    async fn create_wished(
+        &self,
+        draft: Draft,
+        options: &CreateOptions,
+        deadline: Instant,
+    ) -> Result<Link, CreateError> {
         let CreateOptions { code, tags, idempotency, tenant } = options;
-        let _slot = self.slots.try_acquire().map_err(|_| CreateError::Unavailable)?;
-        let _under_way = self.tasks.token();
-        let started = Instant::now();
-        let (parts, idempotency, deadline) = (&self.parts, idempotency.as_ref(), started + DEADLINE);
-        let created = match code {
-            CodeChoice::Next => {
-                parts.create_unless(parts.default(), draft, &tags, idempotency, deadline).await
-            }
-            CodeChoice::In(index) => {
-                let minting = parts.config.mintings.iter().find(|minting| minting.index == index);
-                let minting = minting.ok_or(CreateError::Exhausted)?;
-                if is_plain {
-                    parts.create(minting, draft, deadline).await.map(|created| created.link)
-                } else {
-                    parts.create_unless(minting, draft, &tags, idempotency, deadline).await
-                }
+        let idempotency = idempotency.as_ref();
+        match code {
+            CodeChoice::Next | CodeChoice::In(_) => {
+                let minting = self.minting(code).ok_or(CreateError::Exhausted)?;
+                self.create_unless(minting, draft, tags, idempotency, deadline).await
             }
             CodeChoice::Picked(slug) => {
                 // `findIfExists` has looked for a link with this slug already; a retry by
                 // idempotency key has not.
                 let idempotency = idempotency.filter(|idempotency| idempotency.fingerprint.is_some());
-                parts.create_named(slug, draft, &tags, idempotency).await
+                self.create_named(slug.clone(), draft, tags, idempotency).await
             }
             CodeChoice::Random { len } => {
-                parts.create_at_random(len, &draft, &tags, idempotency, deadline).await
+                self.create_at_random(*len, &draft, tags, idempotency, deadline).await
             }
             CodeChoice::Digest { prefix, len } => {
-                parts.create_by_digest((&tenant, &prefix, len), &draft, &tags, idempotency, deadline).await
+                self.create_by_digest((tenant, prefix, *len), &draft, tags, idempotency, deadline).await
             }
-        };
-        self.parts.config.metrics.create_seconds.record(started.elapsed());
-        Ok(Record { link: created?, tags })
+        }
     }
 
     /// Creates at most [`store::BATCH_MAX`] links in one batch, and returns the outcome of each in
     /// the order of `drafts`.
-    pub async fn create_many(&self, drafts: Vec<Draft>) -> Vec<Result<Created, CreateError>> {
+    pub async fn create_many(self: &Arc<Self>, drafts: Vec<Draft>) -> Vec<Result<Created, CreateError>> {
         let count = drafts.len();
         let Ok(slot) = Arc::clone(&self.slots).try_acquire_owned() else {
             return drafts.iter().map(|_| Err(CreateError::Unavailable)).collect();
         };
-        let parts = Arc::clone(&self.parts);
+        let this = Arc::clone(self);
         let task = self.tasks.spawn_on(
             async move {
-                let created = parts.create_many(drafts, Instant::now() + DEADLINE).await;
+                let created = this.create_batch(drafts, Instant::now() + DEADLINE).await;
                 drop(slot);
                 created
             },
@@ -242,17 +228,16 @@ impl Creator {
         self.tasks.close();
         self.tasks.wait().await;
     }
-}
 
-/// Returns whether the batch can carry a link: one without tags and deduplication, on the default
-/// domain.
-fn is_plain(draft: &Draft, options: &CreateOptions) -> bool {
-    options.tags.is_empty() && options.idempotency.is_none() && draft.domain().is_default()
-}
-
-impl Parts {
-    fn default(&self) -> &Minting {
-        self.config.mintings.first().expect("a configuration has at least one keyspace")
+    /// Returns the supply of the keyspace that a code is minted from, if it is minted.
+    fn minting(&self, code: &CodeChoice) -> Option<&Minting> {
+        let mintings = &self.config.mintings;
+        let minting = match code {
+            CodeChoice::Next => mintings.first(),
+            CodeChoice::In(index) => mintings.iter().find(|minting| minting.index == *index),
+            CodeChoice::Picked(_) | CodeChoice::Random { .. } | CodeChoice::Digest { .. } => None,
+        };
+        minting.map(|minting| &**minting)
     }
 
     /// Claims the next number and mints its code. Numbers whose codes are reserved words of the URL
@@ -271,7 +256,7 @@ impl Parts {
         }
     }
 
-    async fn create(
+    async fn create_plain(
         &self,
         minting: &Minting,
         draft: Draft,
@@ -330,8 +315,8 @@ impl Parts {
     /// Creates several links in one batch, and returns their outcomes in the order of `drafts`.
     /// Links that get no number at first, or whose first number turns out to be unusable, are
     /// retried one by one.
-    async fn create_many(&self, drafts: Vec<Draft>, deadline: Instant) -> Vec<Result<Created, CreateError>> {
-        let minting = self.default();
+    async fn create_batch(&self, drafts: Vec<Draft>, deadline: Instant) -> Vec<Result<Created, CreateError>> {
+        let minting = self.config.mintings.first().expect("a configuration has at least one keyspace");
         let (mut claims, mut links) = (Vec::new(), Vec::new());
         while links.len() < drafts.len() {
             let Ok((claim, minted)) = self.claim(minting, deadline).await else { break };
@@ -363,7 +348,7 @@ impl Parts {
             results.push(match end {
                 Some((minted, Ok(created_at))) => Ok(self.created(minted, draft, created_at)),
                 Some((_, Err(error))) => Err(error),
-                None => self.create(minting, draft, deadline).await,
+                None => self.create_plain(minting, draft, deadline).await,
             });
         }
         results
@@ -391,4 +376,10 @@ impl Parts {
         self.config.metrics.creates.increment(1);
         Created { code: minted.code, link: Link::stored(minted.id, draft, created_at) }
     }
+}
+
+/// Returns whether the batch can carry a link: one without tags and deduplication, on the default
+/// domain.
+fn is_plain(draft: &Draft, options: &CreateOptions) -> bool {
+    options.tags.is_empty() && options.idempotency.is_none() && draft.domain().is_default()
 }

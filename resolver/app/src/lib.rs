@@ -67,7 +67,7 @@ pub struct LinkService {
     /// Lookup of links by code or slug, cached.
     pub lookup: Arc<Lookup>,
     /// Creation of links: claims numbers and inserts rows.
-    pub creator: Creator,
+    pub creator: Arc<Creator>,
     /// Reservation of codes before their links exist.
     pub reserver: Reserver,
     /// Domains and target rules, cached.

@@ -269,7 +269,7 @@ impl Assembly<'_> {
         }
     }
 
-    fn link_service(&self, creator: Creator, reserver: Reserver, turns: DatabasePermits) -> LinkService {
+    fn link_service(&self, creator: Arc<Creator>, reserver: Reserver, turns: DatabasePermits) -> LinkService {
         let store = &self.parts.store;
         LinkService {
             lookup: Arc::clone(&self.lookup),

@@ -9,14 +9,14 @@ use links::{Details, Draft, Idempotency, Link, NewLink, Slug, Tag};
 use store::{FullLink, InsertError, InsertedLink, NamedLink};
 use tokio::time::Instant;
 
-use super::{CreateError, Parts, batch::Outcome};
+use super::{CreateError, Creator, batch::Outcome};
 use supply::{Fate, Minting};
 
 /// Maximum number of digests that are tried for one URL: a thousand candidates. One of them is free
 /// unless hardly any code of that length is.
 pub(crate) const SALTS_MAX: u32 = 250;
 
-impl Parts {
+impl Creator {
     /// Creates a link with a minted code and tags, or returns the earlier link of the same request.
     pub(super) async fn create_unless(
         &self,

@@ -258,7 +258,7 @@ impl LinkService {
             _ => String::new(),
         };
         let (domain, has_key) = (draft.domain(), options.idempotency.is_some());
-        match self.creator.create_full(draft, options).await {
+        match self.creator.create(draft, options).await {
             Ok(created) if has_key => self.given(created, by).await,
             Ok(created) => Ok(created),
             Err(CreateError::Taken) => {
