@@ -27,7 +27,7 @@ impl LinkService {
         }
         // Entries have fractions of a second.
         let filter = EntryFilter { until: filter.until.map(whole_second), ..filter.clone() };
-        let _turn = self.turns.query(by.id).await?;
+        let _turn = self.turns.queries.take(by.id).await?;
         Ok(self.store.audit_entries(&filter, PER_PAGE).await?)
     }
 

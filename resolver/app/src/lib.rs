@@ -51,7 +51,7 @@ pub use self::{
         link_fields::{Change, Field, LinkFields},
         list_links, redirect_rules, reservation, reserve_codes,
         reserve_codes::Reserved,
-        time, unvisited_cleanup, url_indexer, values,
+        unvisited_cleanup, url_indexer, values,
     },
     visits::{delete_visits, list_visits, live, visit_stats, visit_subjects, visit_totals},
 };

@@ -3,7 +3,6 @@
 
 mod block_link;
 pub mod create_link;
-mod create_many;
 mod delete_link;
 mod domain_of_link;
 pub(crate) mod domains;
@@ -18,10 +17,8 @@ mod move_link;
 pub mod redirect_rules;
 pub mod reservation;
 pub mod reserve_codes;
-mod restore_link;
 mod tags;
 mod target_rules;
-pub mod time;
 pub mod unvisited_cleanup;
 pub mod url_indexer;
 pub mod values;

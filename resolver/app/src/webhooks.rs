@@ -12,7 +12,10 @@ mod fan_out;
 pub mod metrics;
 mod schedule;
 
-use std::{collections::HashMap, time::Duration};
+use std::{
+    collections::{BTreeSet, HashMap},
+    time::Duration,
+};
 
 use codes::LinkId;
 use links::{
@@ -23,7 +26,8 @@ use links::{
         Subscription, WEBHOOKS_MAX, Webhook, WebhookEdit, WebhookEvent, WebhookId, body,
     },
 };
-use store::{Source, StoreError};
+use lookup::Lookup;
+use store::{Source, Store, StoreError};
 
 use crate::{
     Answer, AppError, FieldErrors, LinkService, authorize::require_operator, find_link::LinkName,
@@ -73,7 +77,7 @@ impl LinkService {
     pub fn webhooks<'a>(&'a self, by: &'a Grant) -> Answer<'a, Vec<ShownWebhook>> {
         Box::pin(async move {
             require_operator(by)?;
-            let _turn = self.turns.query(by.id).await?;
+            let _turn = self.turns.queries.take(by.id).await?;
             Ok(self.shown_webhooks(self.store.webhooks().await?).await?)
         })
     }
@@ -82,7 +86,7 @@ impl LinkService {
     pub fn webhook<'a>(&'a self, id: &'a str, by: &'a Grant) -> Answer<'a, ShownWebhook> {
         Box::pin(async move {
             require_operator(by)?;
-            let _turn = self.turns.query(by.id).await?;
+            let _turn = self.turns.queries.take(by.id).await?;
             let found = self.store.webhook(webhook_id(id)?).await?;
             self.shown_webhook(found.ok_or_else(|| no_webhook(id))?).await
         })
@@ -117,7 +121,7 @@ impl LinkService {
             }
             let url = url.ok_or(AppError::Internal)?;
             let new = NewWebhook { url, secret: draw_secret()?, subscription, tag, description };
-            let _turn = self.turns.write(by.id).await?;
+            let _turn = self.turns.writes.take(by.id).await?;
             let added = self.store.add_webhook(&new, WEBHOOKS_MAX, by.id).await?;
             let added = added.ok_or(AppError::TooManyWebhooks(WEBHOOKS_MAX))?;
             self.domain_cache.show().await;
@@ -144,7 +148,7 @@ impl LinkService {
                 enabled: changes.enabled,
             };
             wrong.finish()?;
-            let _turn = self.turns.write(by.id).await?;
+            let _turn = self.turns.writes.take(by.id).await?;
             let edited = self.store.edit_webhook(webhook_id(id)?, &edit, by.id).await?;
             let edited = edited.ok_or_else(|| no_webhook(id))?;
             self.domain_cache.show().await;
@@ -155,7 +159,7 @@ impl LinkService {
     /// Removes a webhook with its deliveries.
     pub async fn remove_webhook(&self, id: &str, by: &Grant) -> Result<(), AppError> {
         require_operator(by)?;
-        let _turn = self.turns.write(by.id).await?;
+        let _turn = self.turns.writes.take(by.id).await?;
         let is_gone = self.store.remove_webhook(webhook_id(id)?, by.id).await?;
         if is_gone { Ok(()) } else { Err(no_webhook(id)) }
     }
@@ -164,7 +168,7 @@ impl LinkService {
     pub fn rotate_webhook<'a>(&'a self, id: &'a str, by: &'a Grant) -> Answer<'a, ShownWebhook> {
         Box::pin(async move {
             require_operator(by)?;
-            let _turn = self.turns.write(by.id).await?;
+            let _turn = self.turns.writes.take(by.id).await?;
             let secret = draw_secret()?;
             let store = &self.store;
             let rotated = store.rotate_webhook(webhook_id(id)?, &secret, FORMER_FOR, by.id).await?;
@@ -176,7 +180,7 @@ impl LinkService {
     pub fn test_webhook<'a>(&'a self, id: &'a str, by: &'a Grant) -> Answer<'a, Delivery> {
         Box::pin(async move {
             require_operator(by)?;
-            let _turn = self.turns.write(by.id).await?;
+            let _turn = self.turns.writes.take(by.id).await?;
             let (id_found, store) = (webhook_id(id)?, &self.store);
             let event = WebhookEvent {
                 id: EventId::from_stored(0),
@@ -206,7 +210,7 @@ impl LinkService {
     ) -> Answer<'a, Vec<Delivery>> {
         Box::pin(async move {
             require_operator(by)?;
-            let _turn = self.turns.query(by.id).await?;
+            let _turn = self.turns.queries.take(by.id).await?;
             let (found, store) = (webhook_id(id)?, &self.store);
             let before = before.map(DeliveryId::from_stored);
             let deliveries = store.deliveries(found, before, PER_PAGE).await?;
@@ -221,7 +225,7 @@ impl LinkService {
     pub fn redeliver<'a>(&'a self, id: &'a str, delivery: &'a str, by: &'a Grant) -> Answer<'a, Delivery> {
         Box::pin(async move {
             require_operator(by)?;
-            let _turn = self.turns.write(by.id).await?;
+            let _turn = self.turns.writes.take(by.id).await?;
             let (webhook, store) = (webhook_id(id)?, &self.store);
             if store.webhook(webhook).await?.is_none() {
                 return Err(no_webhook(id));
@@ -242,24 +246,31 @@ impl LinkService {
     }
 
     async fn shown_webhooks(&self, webhooks: Vec<Webhook>) -> Result<Vec<ShownWebhook>, StoreError> {
-        let mut ids: Vec<LinkId> = webhooks.iter().filter_map(|one| one.subscription.link).collect();
-        ids.sort_unstable();
-        ids.dedup();
-        let mut codes = HashMap::new();
-        if !ids.is_empty() {
-            for link in self.store.read(&ids, Source::Primary).await?.into_links() {
-                codes.insert(link.id, self.lookup.name_of(&link));
-            }
-        }
+        let links = webhooks.iter().filter_map(|one| one.subscription.link).collect();
+        let codes = codes_of(&*self.store, &self.lookup, links).await?;
         let default = || self.domain_cache.default_name().to_owned();
         let shown = |webhook: Webhook| {
             let Subscription { domain, link, .. } = webhook.subscription;
             let domain = domain.map(|id| self.domain_cache.shown_name(id).unwrap_or_else(default));
-            let short_code = link.and_then(|id| codes.get(&id).cloned().flatten());
+            let short_code = link.and_then(|id| codes.get(&id).cloned());
             ShownWebhook { webhook, domain, short_code }
         };
         Ok(webhooks.into_iter().map(shown).collect())
     }
+}
+
+/// Reads the codes of links.
+async fn codes_of(
+    store: &dyn Store,
+    lookup: &Lookup,
+    links: BTreeSet<LinkId>,
+) -> Result<HashMap<LinkId, String>, StoreError> {
+    if links.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let ids: Vec<LinkId> = links.into_iter().collect();
+    let links = store.read(&ids, Source::Primary).await?.into_links();
+    Ok(links.iter().filter_map(|link| Some((link.id, lookup.name_of(link)?))).collect())
 }
 
 fn draw_secret() -> Result<StoredSecret, AppError> {

@@ -1,7 +1,7 @@
 //! Values of links as people write them in forms.
 
 use api::Api;
-use app::{Field, FieldErrors, LinkFields, LinkService, create_link::CreateLink, time::read_time};
+use app::{Field, FieldErrors, LinkFields, LinkService, create_link::CreateLink, values::read_time};
 
 /// Reads a create from the texts of its fields; what is wrong is recorded. A long URL without a
 /// scheme is one of the web. `split` separates tags.

@@ -13,8 +13,8 @@ use app::{
     key_ring::{KeyRing, note_used},
     live::LiveVisits,
     reservation::Reserver,
-    unvisited_cleanup::{LastVisits, UnvisitedCleanup},
-    url_indexer::UrlIndexer,
+    unvisited_cleanup::{LastVisits, remove_unvisited},
+    url_indexer::index_long_urls,
     webhooks::{Dispatcher, metrics::WebhookMetrics},
 };
 use codes::Mint;
@@ -232,17 +232,13 @@ impl Assembly<'_> {
         };
         let creator = Creator::start(supervisor, creator);
         if let Some(unvisited_for) = self.settings.flags.remove_unvisited_after {
-            let cleanup = UnvisitedCleanup {
-                catalog: store.clone(),
-                lookup: Arc::clone(&self.lookup),
-                metrics: Arc::clone(metrics),
-                holder: issuing.owner.instance.clone(),
-                unvisited_for,
-            };
-            supervisor.spawn("remover of unvisited links", cleanup.run());
+            let (lookup, metrics) = (Arc::clone(&self.lookup), Arc::clone(metrics));
+            let holder = issuing.owner.instance.clone();
+            let cleanup = remove_unvisited(store.clone(), lookup, metrics, holder, unvisited_for);
+            supervisor.spawn("remover of unvisited links", cleanup);
         }
-        let indexer = UrlIndexer { catalog: store.clone(), holder: issuing.owner.instance.clone() };
-        supervisor.spawn("indexer of long URLs", indexer.run());
+        let indexer = index_long_urls(store.clone(), issuing.owner.instance.clone());
+        supervisor.spawn("indexer of long URLs", indexer);
         let dispatcher = Dispatcher {
             store: store.clone(),
             lookup: Arc::clone(&self.lookup),

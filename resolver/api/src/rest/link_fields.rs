@@ -1,7 +1,7 @@
 //! The fields of a link between JSON and the application: how the fields of a request become a
 //! command, and how a link becomes an answer.
 
-use app::{Field, FieldErrors, LinkFields, create_link::CreateLink, key_names::Names, time::read_time};
+use app::{Field, FieldErrors, LinkFields, create_link::CreateLink, key_names::Names, values::read_time};
 use dto::{Flag, Number, Patch, Time};
 use links::{Record, Tag};
 use serde_json::{Map, Value};

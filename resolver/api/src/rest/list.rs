@@ -9,7 +9,7 @@ use std::{collections::HashMap, sync::Arc};
 use app::{
     AppError,
     list_links::{ListLinks, ListedLinks},
-    time::read_time,
+    values::read_time,
 };
 use codes::LinkId;
 use dto::Flag;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use app::{
     find_link::LinkName,
-    time::read_time,
+    values::read_time,
     visit_stats::{RangeCount, StatsRequest, TOP, VisitStats},
     visit_subjects::{OWN_LINKS_MAX, VisitsOf},
 };

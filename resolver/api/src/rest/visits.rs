@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use app::{
     list_visits::{ListVisits, ListedVisits, VISITS_READ, VisitView},
-    time::read_time,
+    values::read_time,
     visit_subjects::{OWN_LINKS_MAX, VisitsOf},
 };
 use dto::OrphanVisitsQuery;

@@ -64,12 +64,7 @@ impl KeyRing {
 
     /// Returns the grant of a key; `None` if the key is unknown or revoked.
     pub async fn find(&self, store: &dyn Keys, hash: KeyHash) -> Result<Option<Grant>, StoreError> {
-        if let Some(answer) = self.secrets.answered(&hash) {
-            return Ok(answer);
-        }
-        let answer = self.secrets.in_turn(&hash, store.find_api_key(&hash)).await?;
-        self.note_use(answer.as_ref());
-        Ok(answer)
+        self.secrets.find(&hash, store.find_api_key(&hash)).await.inspect(|grant| self.note_use(grant))
     }
 
     /// Returns the grant of the key with an id; `None` if the key was revoked or has expired, or
@@ -87,7 +82,7 @@ impl KeyRing {
         }
         let answer = store.find_grant(id, secret).await?;
         self.grants.insert((id, secret), asked, answer.clone());
-        self.note_use(answer.as_ref());
+        self.note_use(&answer);
         Ok(answer)
     }
 
@@ -98,17 +93,11 @@ impl KeyRing {
         store: &dyn Keys,
         hash: SessionHash,
     ) -> Result<Option<Grant>, StoreError> {
-        if let Some(answer) = self.sessions.answered(&hash) {
-            return Ok(answer);
-        }
-        let answer = self.sessions.in_turn(&hash, store.find_session(&hash)).await?;
-        self.note_use(answer.as_ref());
-        Ok(answer)
+        self.sessions.find(&hash, store.find_session(&hash)).await.inspect(|grant| self.note_use(grant))
     }
 
-    /// Marks the key of a grant as used. The cached answer of a key in use expires every second, so
-    /// its use is marked that often.
-    fn note_use(&self, grant: Option<&Grant>) {
+    /// Marks the key of a grant as used.
+    fn note_use(&self, grant: &Option<Grant>) {
         if let Some(grant) = grant {
             self.used().insert(grant.id);
         }

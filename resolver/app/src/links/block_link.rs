@@ -59,7 +59,7 @@ impl LinkService {
         let edit = Edit { block: Some(reason), precondition: Precondition::of(&link), ..Edit::default() };
         let record = self.blocked(link.id, &edit, name, by).await?;
         let Some(slug) = record.link.slug().filter(|_| record.link.is_deleted()) else { return Ok(record) };
-        let turn = self.turns.write(by.id).await?;
+        let turn = self.turns.writes.take(by.id).await?;
         let holder = self.store.find_slug(record.link.domain(), slug).await?;
         drop(turn);
         if let Some(other) = holder.filter(|id| *id != link.id) {

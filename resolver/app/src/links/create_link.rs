@@ -75,13 +75,13 @@ impl IdempotencyKey {
     }
 }
 
-pub(crate) struct Request {
+struct Request {
     /// The link, without its domain and password.
-    pub(crate) draft: Draft,
-    pub(crate) options: CreateOptions,
-    pub(crate) domain: Option<Authority>,
-    pub(crate) password: Option<String>,
-    pub(crate) finds: bool,
+    draft: Draft,
+    options: CreateOptions,
+    domain: Option<Authority>,
+    password: Option<String>,
+    finds: bool,
 }
 
 impl LinkService {
@@ -101,6 +101,37 @@ impl LinkService {
         })
     }
 
+    /// Checks a link of a call for many. Such links have their own path into the database, which
+    /// supports no custom slugs, tags, domains, passwords or deduplication.
+    pub fn check_plain_create(
+        &self,
+        request: CreateLink,
+        wrong: FieldErrors,
+        by: ApiKeyId,
+    ) -> Result<Draft, AppError> {
+        let of_code = [
+            (Field::CustomSlug, request.custom_slug.is_some()),
+            (Field::PathPrefix, request.path_prefix.is_some()),
+            (Field::ShortCodeLength, request.short_code_length.is_some()),
+            (Field::Keyspace, request.keyspace.is_some()),
+            (Field::Strategy, request.strategy.is_some()),
+        ];
+        let Request { draft, options, domain, password, finds } = self.check_create(request, wrong, by)?;
+        // Fields that ask for the next code of the default keyspace, in whichever way, are fine.
+        let of_code = of_code.map(|(field, is_set)| (field, is_set && options.code != CodeChoice::Next));
+        let others = [
+            (Field::Tags, !options.tags.is_empty()),
+            (Field::FindIfExists, finds),
+            (Field::Domain, domain.is_some()),
+            (Field::Password, password.is_some()),
+        ];
+        let mut wrong = FieldErrors::default();
+        for (field, _) in of_code.into_iter().chain(others).filter(|(_, is_set)| *is_set) {
+            wrong.check::<()>(field, Err("cannot be set in a call for many links".to_owned()));
+        }
+        wrong.finish().map(|()| draft)
+    }
+
     /// Hashes the password of a link. Few creates need it, so their futures have a pointer to this
     /// one.
     pub(crate) fn hash_password<'a>(&'a self, password: String, by: &'a Grant) -> Answer<'a, PasswordHash> {
@@ -110,7 +141,7 @@ impl LinkService {
         })
     }
 
-    pub(crate) fn check_create(
+    fn check_create(
         &self,
         mut request: CreateLink,
         mut wrong: FieldErrors,
@@ -285,7 +316,7 @@ impl LinkService {
                 return Err(self.no_link(&LinkName { code, domain: None }));
             }
             if record.link.version() > 0 {
-                let _turn = self.turns.write(by.id).await?;
+                let _turn = self.turns.writes.take(by.id).await?;
                 record.tags = self.store.tags_of(record.link.id).await?;
             }
             Ok(record)

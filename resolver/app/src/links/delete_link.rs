@@ -1,11 +1,14 @@
-//! Deletes a link. Its code stays with it and is never minted again; a custom slug becomes free.
+//! Deletes a link, and restores it. Its code stays with it and is never minted again; a custom slug
+//! becomes free.
 
-use links::{Refusal, api_key::Grant, scope::Scope};
+use links::{Precondition, Record, Refusal, api_key::Grant, scope::Scope};
 
 use crate::{
-    Answer, AppError, LinkService,
+    Answer, AppError, Field, LinkService,
     authorize::require,
     edit_link::{LOOKUPS, Target},
+    find_link::LinkName,
+    values::check_kept_slug,
 };
 
 impl LinkService {
@@ -17,7 +20,7 @@ impl LinkService {
             for _ in 0..LOOKUPS {
                 let link = self.find_link(&target.name, by).await?;
                 let precondition = target.precondition(&link);
-                let turn = self.turns.write(by.id).await?;
+                let turn = self.turns.writes.take(by.id).await?;
                 let deleted = self.store.delete(link.id, &precondition, by.id).await?;
                 drop(turn);
                 self.lookup.changed(link.id);
@@ -30,6 +33,33 @@ impl LinkService {
                 }
             }
             Err(self.no_link(&target.name))
+        })
+    }
+
+    /// Restores the most recently deleted link with a code or slug, with its tags and limits, at a
+    /// new version. A key that may delete a link may undo that.
+    pub fn restore_link<'a>(&'a self, name: &'a LinkName, by: &'a Grant) -> Answer<'a, Record> {
+        Box::pin(async move {
+            require(by, Scope::Delete)?;
+            let link = self.find_deleted(name, by).await?;
+            check_kept_slug(&link)?;
+            // The target rules may have changed since the link was created.
+            let targets = link.rules().iter().map(|rule| &rule.long_url).chain([&link.long_url]);
+            self.check_targets(Field::LongUrl.name(), targets)?;
+            let keyspaces = self.lookup.mint.keyspaces();
+            let _turn = self.turns.writes.take(by.id).await?;
+            let precondition = Precondition::of(&link);
+            let restored = self.store.restore(link.id, &precondition, keyspaces, by.id).await?;
+            self.lookup.changed(link.id);
+            match restored {
+                Ok(record) => {
+                    self.lookup.wait_until_shown(record.link.id).await;
+                    Ok(record)
+                }
+                Err(Refusal::Taken) => Err(self.slug_taken(&name.code, link.domain())),
+                // A restoration is for no version, and a block does not hold it up.
+                Err(Refusal::Absent | Refusal::Superseded | Refusal::Blocked) => Err(self.no_link(name)),
+            }
         })
     }
 }

@@ -34,7 +34,7 @@ impl LinkService {
             require(by, Scope::Read)?;
             let shows_all = all && require_operator(by).is_ok();
             let of = by.limits.own_links_only.then_some(by.id);
-            let _turn = self.turns.query(by.id).await?;
+            let _turn = self.turns.queries.take(by.id).await?;
             let used = if shows_all { Vec::new() } else { self.store.domains_with_links(of).await? };
             let entries = self.domain_cache.entries();
             let is_shown = |domain: &Domain| match (by.limits.domain, of) {
@@ -78,7 +78,7 @@ impl LinkService {
         if !by.limits.own_links_only {
             return Ok(true);
         }
-        let _turn = self.turns.query(by.id).await?;
+        let _turn = self.turns.queries.take(by.id).await?;
         Ok(self.store.domains_with_links(Some(by.id)).await?.contains(&id))
     }
 
@@ -144,7 +144,7 @@ impl LinkService {
             if id.is_default() {
                 return Err(in_use("it is the one that --public-url names."));
             }
-            let _turn = self.turns.write(by.id).await?;
+            let _turn = self.turns.writes.take(by.id).await?;
             match self.store.remove_domain(id, by.id).await? {
                 DomainRemoved::Done => {
                     self.domain_cache.show().await;
@@ -176,7 +176,7 @@ impl LinkService {
         if let Some(new) = edit.authority.as_ref().filter(|new| domain_cache.is_default_name(new.as_str())) {
             return Err(taken(new));
         }
-        let _turn = self.turns.write(by.id).await?;
+        let _turn = self.turns.writes.take(by.id).await?;
         match self.store.edit_domain(id, edit, by.id).await? {
             DomainEdited::Done(domain) => {
                 domain_cache.show().await;

@@ -95,7 +95,7 @@ impl LinkService {
         edit: &Edit,
         by: &Grant,
     ) -> Result<Result<Record, Refusal>, AppError> {
-        let turn = self.turns.write(by.id).await?;
+        let turn = self.turns.writes.take(by.id).await?;
         let edited = self.store.edit(link, edit, by.id).await?;
         drop(turn);
         self.lookup.changed(link);

@@ -11,7 +11,7 @@
 
 use std::sync::Arc;
 
-use links::{Details, Draft, Link, Record, Tag, api_key::Grant, scope::Scope};
+use links::{Draft, Link, Record, Tag, api_key::Grant, scope::Scope};
 
 use crate::{
     Answer, AppError, LinkService,
@@ -51,13 +51,13 @@ impl LinkService {
         if !by.scopes.allow(Scope::Read) {
             of.created_by = Some(by.id);
         }
-        let _turn = self.turns.query(by.id).await?;
+        let _turn = self.turns.queries.take(by.id).await?;
         let found = self.store.links_of_url(&draft.long_url, &of, COMPARED_MAX).await?;
         let answers = |Record { link, tags }: &Record| {
             by.may_be_given(link)
                 && !link.is_blocked()
                 && has_limits(draft, link)
-                && has_domain(draft, link)
+                && draft.details().domain.is_none_or(|domain| link.domain() == domain)
                 && has_state(draft, link)
                 && has_tags(&options.tags, tags)
                 && self.has_code(&options.code, link)
@@ -86,7 +86,7 @@ impl LinkService {
         // The cached copy may not reflect a recent edit or deletion yet.
         let fresh = self.lookup.read_fresh(link.id).await.map_err(|_| AppError::Unavailable)?;
         let Some(link) = fresh.filter(answers) else { return Ok(None) };
-        let _turn = self.turns.write(by.id).await?;
+        let _turn = self.turns.writes.take(by.id).await?;
         let has = self.store.tags_of(link.id).await?;
         let is_same = has_limits(draft, &link) && has_tags(tags, &has);
         Ok(is_same.then(|| Record { link: Link::clone(&link), tags: has }))
@@ -106,23 +106,16 @@ impl LinkService {
 }
 
 fn has_limits(draft: &Draft, link: &Link) -> bool {
-    let none = Details::default();
-    let (wanted, has) = (draft.details.as_deref().unwrap_or(&none), link.details.as_deref().unwrap_or(&none));
+    let (wanted, has) = (draft.details(), link.details());
     wanted.valid_since.is_none_or(|time| has.valid_since == Some(time))
         && wanted.valid_until.is_none_or(|time| has.valid_until == Some(time))
         && wanted.max_visits.is_none_or(|count| has.max_visits == Some(count))
 }
 
-fn has_domain(draft: &Draft, link: &Link) -> bool {
-    let wanted = draft.details.as_deref().and_then(|details| details.domain);
-    wanted.is_none_or(|domain| link.details.as_deref().and_then(|has| has.domain) == Some(domain))
-}
-
 /// Returns whether a link redirects to its URL in the requested way: enabled or not, with the
 /// requested status if there is one, and without password and rules.
 fn has_state(draft: &Draft, link: &Link) -> bool {
-    let none = Details::default();
-    let (wanted, has) = (draft.details.as_deref().unwrap_or(&none), link.details.as_deref().unwrap_or(&none));
+    let (wanted, has) = (draft.details(), link.details());
     wanted.disabled == has.disabled
         && wanted.status.is_none_or(|_| has.status == wanted.status)
         && has.password.is_none()

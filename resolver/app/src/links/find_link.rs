@@ -21,7 +21,7 @@ impl LinkService {
         Box::pin(async move {
             require(by, Scope::Read)?;
             let link = self.find_link(name, by).await?;
-            let _turn = self.turns.write(by.id).await?;
+            let _turn = self.turns.writes.take(by.id).await?;
             Ok(Record { tags: self.store.tags_of(link.id).await?, link: Link::clone(&link) })
         })
     }
@@ -46,7 +46,7 @@ impl LinkService {
             if !Slug::parse(&name.code).is_ok_and(|slug| slug.as_str() == name.code) {
                 return Err(missing());
             }
-            let _turn = self.turns.query(by.id).await?;
+            let _turn = self.turns.queries.take(by.id).await?;
             let of = by.limits.own_links_only.then_some(by.id);
             let code = self.lookup.id_of(&name.code);
             for spelling in slug_spellings(&name.code) {

@@ -95,7 +95,7 @@ impl LinkService {
             if !self.narrow(names, by, &mut filter).await? {
                 return Ok(listed(filter, Outline::default()));
             }
-            let _turn = self.turns.query(by.id).await?;
+            let _turn = self.turns.queries.take(by.id).await?;
             let code = filter.search.as_deref().and_then(|text| self.lookup.id_of(text));
             if let Some(text) = &filter.search {
                 filter.search_domains = self.domains_like(text);
@@ -151,7 +151,7 @@ impl LinkService {
     /// client was slow or a permit was awaited, the links may have grown a thousandfold.
     pub async fn weigh(&self, entries: &[Outlined], by: &Grant) -> Result<Vec<Outlined>, AppError> {
         let ids: Vec<LinkId> = entries.iter().map(|entry| entry.id).collect();
-        let _turn = self.turns.query(by.id).await?;
+        let _turn = self.turns.queries.take(by.id).await?;
         Ok(self.store.outlines_of(&ids).await?)
     }
 
@@ -165,7 +165,7 @@ impl LinkService {
     ) -> Answer<'a, Vec<Record>> {
         Box::pin(async move {
             let ids: Vec<LinkId> = entries.iter().map(|entry| entry.id).collect();
-            let _turn = self.turns.query(by.id).await?;
+            let _turn = self.turns.queries.take(by.id).await?;
             let mut records = self.store.records(&ids).await?;
             let is_listed = |record: &Record| {
                 let is_there = listed.filter.domain.is_none_or(|domain| domain == record.link.domain());
@@ -195,7 +195,7 @@ impl LinkService {
             filter.domain = Some(own);
         }
         if let Some(name) = api_key_name {
-            let _turn = self.turns.write(by.id).await?;
+            let _turn = self.turns.writes.take(by.id).await?;
             let keys = self.store.list_api_keys().await?;
             let named: Vec<_> = keys.iter().filter(|key| key.name == name).map(|key| key.id).collect();
             // As in Shlink, a limited key cannot filter by other keys.

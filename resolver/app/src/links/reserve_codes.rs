@@ -48,7 +48,7 @@ impl LinkService {
                 AppError::invalid("keyspace", "expected the name of a keyspace that this resolver mints from")
             })?;
             require_default_domain(by, Scope::Reserve)?;
-            let _turn = self.turns.query(by.id).await?;
+            let _turn = self.turns.queries.take(by.id).await?;
             // Concurrent calls do not see each other's codes, so a key may exceed its limits once
             // for each of its permits.
             require_room(self.store.count_reserved(by.id).await?, count, self.policy.reserved_max)?;
@@ -61,7 +61,7 @@ impl LinkService {
     pub async fn reservations(&self, by: &Grant) -> Result<Vec<Reservation>, AppError> {
         require(by, Scope::Reserve)?;
         let of = (!sees_all(by)).then_some(by.id);
-        let _turn = self.turns.query(by.id).await?;
+        let _turn = self.turns.queries.take(by.id).await?;
         Ok(self.store.reservations(of).await?)
     }
 
@@ -69,7 +69,7 @@ impl LinkService {
     pub fn reservation<'a>(&'a self, id: &'a str, by: &'a Grant) -> Answer<'a, Reserved> {
         Box::pin(async move {
             require(by, Scope::Reserve)?;
-            let _turn = self.turns.query(by.id).await?;
+            let _turn = self.turns.queries.take(by.id).await?;
             let reservation = self.find_reservation(id, by).await?;
             self.with_codes(reservation).await
         })
@@ -79,7 +79,7 @@ impl LinkService {
     pub fn give_up_reservation<'a>(&'a self, id: &'a str, by: &'a Grant) -> Answer<'a, ()> {
         Box::pin(async move {
             require(by, Scope::Reserve)?;
-            let _turn = self.turns.query(by.id).await?;
+            let _turn = self.turns.queries.take(by.id).await?;
             let reservation = self.find_reservation(id, by).await?;
             self.reserver.give_up(&reservation).await?;
             Ok(())
@@ -98,7 +98,7 @@ impl LinkService {
         read: impl FnOnce() -> Result<(Vec<(Code, Draft)>, T), E>,
     ) -> Result<(T, Vec<Filled>), E> {
         require_default_domain(by, Scope::Reserve)?;
-        let _turn = self.turns.query(by.id).await.map_err(AppError::from)?;
+        let _turn = self.turns.queries.take(by.id).await.map_err(AppError::from)?;
         let reservation = self.find_reservation(id, by).await?;
         let (links, rest) = read()?;
         check_fill_len(links.len())?;

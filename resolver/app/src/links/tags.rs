@@ -42,7 +42,7 @@ impl LinkService {
                 return Err(AppError::invalid("(the query)", "must not contain NUL"));
             }
             let order = TagOrder::parse(order_by);
-            let turn = self.turns.query(by.id).await?;
+            let turn = self.turns.queries.take(by.id).await?;
             let mut tags = self.store.tags(search, TAGS_MAX, &visible(by)).await?;
             drop(turn);
             let visits = if order.needs_visits() {
@@ -59,7 +59,7 @@ impl LinkService {
     /// Returns the names of at most `most` tags of visible links, for a choice.
     pub async fn tag_names(&self, most: usize, by: &Grant) -> Result<Vec<Tag>, AppError> {
         require(by, Scope::Read)?;
-        let _turn = self.turns.query(by.id).await?;
+        let _turn = self.turns.queries.take(by.id).await?;
         Ok(self.store.tag_names(most, &visible(by)).await?)
     }
 
@@ -67,7 +67,7 @@ impl LinkService {
     pub async fn find_tag(&self, name: &str, by: &Grant) -> Result<(), AppError> {
         let missing = || AppError::NoTag(name.to_owned());
         let tag = Tag::exactly(name).map_err(|_| missing())?;
-        let _turn = self.turns.query(by.id).await?;
+        let _turn = self.turns.queries.take(by.id).await?;
         if self.store.has_tag(&tag, &visible(by)).await? { Ok(()) } else { Err(missing()) }
     }
 
@@ -90,7 +90,7 @@ impl LinkService {
             let (old, new) = (tag("oldName", old), tag("newName", new));
             wrong.finish()?;
             let (Some(old), Some(new)) = (old, new) else { return Err(AppError::Internal) };
-            let _turn = self.turns.write(by.id).await?;
+            let _turn = self.turns.writes.take(by.id).await?;
             match self.store.rename_tag(&old, &new, by.id).await? {
                 Renamed::Done => Ok(()),
                 Renamed::Absent => Err(AppError::NoTag(old.to_string())),
@@ -108,7 +108,7 @@ impl LinkService {
         require(by, Scope::Delete)?;
         may_change_tags(by, "delete")?;
         let tags: Vec<Tag> = names.filter_map(|name| Tag::exactly(name).ok()).collect();
-        let _turn = self.turns.write(by.id).await?;
+        let _turn = self.turns.writes.take(by.id).await?;
         self.store.delete_tags(&tags, by.id).await?;
         Ok(())
     }

@@ -128,42 +128,33 @@ async fn note(catalog: Arc<dyn Catalog>, mut waiting: mpsc::Receiver<(LinkId, Ti
     }
 }
 
-/// The task that removes links which have not been visited for long.
-pub struct UnvisitedCleanup {
-    /// The database.
-    pub catalog: Arc<dyn Catalog>,
-    /// The cache, from which removed links are evicted.
-    pub lookup: Arc<Lookup>,
-    /// Counts removed links.
-    pub metrics: Arc<Metrics>,
-    /// A name that no other process has.
-    pub holder: String,
-    /// The age at which an unvisited link is removed.
-    pub unvisited_for: Duration,
-}
-
-impl UnvisitedCleanup {
-    /// Runs steps of the removal whenever it is this process's turn.
-    pub async fn run(self) {
-        let sweep = Sweep {
-            holder: self.holder.clone(),
-            held_for: HELD_FOR,
-            // A visit may be reported this much later than it happened.
-            unvisited_for: self.unvisited_for + told_every(Some(self.unvisited_for)),
-            every: EVERY.min(self.unvisited_for / 4),
-        };
-        loop {
-            match self.catalog.sweep(&sweep).await {
-                Ok(Some(removed)) => {
-                    self.metrics.links_removed.increment(removed.len() as u64);
-                    removed.iter().for_each(|id| self.lookup.changed(*id));
-                    sleep(BREATH).await;
-                }
-                Ok(None) => sleep(ASKED_EVERY.min(self.unvisited_for / 4)).await,
-                Err(error) => {
-                    tracing::warn!(error = &error as &dyn std::error::Error, "remove unvisited links");
-                    sleep(ASKED_EVERY).await;
-                }
+/// Removes links that have not been visited for `unvisited_for`, whenever it is this process's turn.
+/// No other process has the name `holder`.
+pub async fn remove_unvisited(
+    catalog: Arc<dyn Catalog>,
+    lookup: Arc<Lookup>,
+    metrics: Arc<Metrics>,
+    holder: String,
+    unvisited_for: Duration,
+) {
+    let sweep = Sweep {
+        holder,
+        held_for: HELD_FOR,
+        // A visit may be reported this much later than it happened.
+        unvisited_for: unvisited_for + told_every(Some(unvisited_for)),
+        every: EVERY.min(unvisited_for / 4),
+    };
+    loop {
+        match catalog.sweep(&sweep).await {
+            Ok(Some(removed)) => {
+                metrics.links_removed.increment(removed.len() as u64);
+                removed.iter().for_each(|id| lookup.changed(*id));
+                sleep(BREATH).await;
+            }
+            Ok(None) => sleep(ASKED_EVERY.min(unvisited_for / 4)).await,
+            Err(error) => {
+                tracing::warn!(error = &error as &dyn std::error::Error, "remove unvisited links");
+                sleep(ASKED_EVERY).await;
             }
         }
     }

@@ -24,29 +24,20 @@ const IDLE: Duration = Duration::from_secs(2);
 /// Pause when another resolver runs the task, or when the database does not answer.
 const NOT_OURS: Duration = Duration::from_secs(10);
 
-/// The task that maintains the index of long URLs.
-pub struct UrlIndexer {
-    /// The database.
-    pub catalog: Arc<dyn Catalog>,
-    /// A name that no other process has.
-    pub holder: String,
-}
-
-impl UrlIndexer {
-    /// Runs steps of the task whenever it is this process's turn.
-    pub async fn run(self) {
-        loop {
-            let begun = Instant::now();
-            let rest = match self.catalog.index_long_urls(&self.holder, HELD_FOR).await {
-                Ok(Indexed::Some(_)) => (begun.elapsed() * REST).clamp(REST_MIN, REST_MAX),
-                Ok(Indexed::Done) => IDLE,
-                Ok(Indexed::NotOurs) => NOT_OURS,
-                Err(error) => {
-                    tracing::warn!(error = &error as &dyn std::error::Error, "index long URLs");
-                    NOT_OURS
-                }
-            };
-            sleep(rest).await;
-        }
+/// Maintains the index of long URLs whenever it is this process's turn. No other process has the
+/// name `holder`.
+pub async fn index_long_urls(catalog: Arc<dyn Catalog>, holder: String) {
+    loop {
+        let begun = Instant::now();
+        let rest = match catalog.index_long_urls(&holder, HELD_FOR).await {
+            Ok(Indexed::Some(_)) => (begun.elapsed() * REST).clamp(REST_MIN, REST_MAX),
+            Ok(Indexed::Done) => IDLE,
+            Ok(Indexed::NotOurs) => NOT_OURS,
+            Err(error) => {
+                tracing::warn!(error = &error as &dyn std::error::Error, "index long URLs");
+                NOT_OURS
+            }
+        };
+        sleep(rest).await;
     }
 }

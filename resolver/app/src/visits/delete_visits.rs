@@ -59,7 +59,7 @@ impl LinkService {
         Box::pin(async move {
             require(by, Scope::Delete)?;
             let link = self.find_link(name, by).await?;
-            let _turn = self.turns.write(by.id).await?;
+            let _turn = self.turns.writes.take(by.id).await?;
             let deletion = async { self.visits.delete(Subject::Link(link.id), self.next_id()).await };
             let counted = self.deletions.run(deletion).await?;
             let imported = self.store.take_imported_visits(link.id).await?;
@@ -81,7 +81,7 @@ impl LinkService {
             if !by.limits.sees_orphans() {
                 return Ok(0);
             }
-            let _turn = self.turns.write(by.id).await?;
+            let _turn = self.turns.writes.take(by.id).await?;
             let deletion = async { self.visits.delete(Subject::Orphans(None, None), self.next_id()).await };
             let deleted = self.deletions.run(deletion).await?;
             self.store.add_audit_entry(by.id, &NewEntry::of_orphan_visits(deleted)).await?;
@@ -99,7 +99,7 @@ impl LinkService {
             if self.policy.addresses == AddressMode::None {
                 return Err(AppError::AddressesNotKept);
             }
-            let _turn = self.turns.write(by.id).await?;
+            let _turn = self.turns.writes.take(by.id).await?;
             let begin = async { self.visits.erase(&Erasure { network, before: self.next_id() }).await };
             let id = self.deletions.run(begin).await?;
             let id = id.ok_or(AppError::TooManyErasures(Erasure::MOST))?;

@@ -87,7 +87,7 @@ impl LinkService {
             let range = range_of(request.start, request.end, now);
             let selection = Selection { range, people_only: request.people_only };
             let skip = request.per_page.map_or(0, |size| request.page.saturating_sub(1).saturating_mul(size));
-            let _turn = self.turns.query(by.id).await?;
+            let _turn = self.turns.queries.take(by.id).await?;
             let size = request.per_page.unwrap_or(u64::MAX);
             let reader = Reader::open(self.visits.clone(), &subjects, selection, (skip, size)).await?;
             Ok(ListedVisits { total: reader.total, reader, known: Known::default() })
@@ -105,7 +105,7 @@ impl LinkService {
             if most == 0 {
                 return Ok(Vec::new());
             }
-            let _turn = self.turns.query(by.id).await?;
+            let _turn = self.turns.queries.take(by.id).await?;
             let rows = listed.reader.next(most).await?;
             self.views(&rows, &mut listed.known).await
         })

@@ -123,7 +123,7 @@ impl LinkService {
                 return Err(AppError::LimitedKey);
             }
             let subjects = self.visit_subjects(&request.of, by).await?;
-            let _turn = self.turns.query(by.id).await?;
+            let _turn = self.turns.queries.take(by.id).await?;
             compute(&Counters { store: &*self.visits, subjects: &subjects }, &request, now).await
         })
     }

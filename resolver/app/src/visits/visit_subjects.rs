@@ -105,7 +105,7 @@ impl LinkService {
             per_page: Some(OWN_LINKS_MAX),
             ..Filter::default()
         };
-        let _turn = self.turns.query(by.id).await?;
+        let _turn = self.turns.queries.take(by.id).await?;
         let outline = self.store.outline(&filter, None).await?;
         if outline.total > OWN_LINKS_MAX {
             return Err(AppError::TooManyOwnLinks(OWN_LINKS_MAX));
@@ -115,7 +115,7 @@ impl LinkService {
 
     async fn tag_id(&self, tag: &str, by: &Grant) -> Result<Option<i64>, AppError> {
         let Ok(tag) = Tag::exactly(tag) else { return Ok(None) };
-        let _turn = self.turns.query(by.id).await?;
+        let _turn = self.turns.queries.take(by.id).await?;
         Ok(self.store.tag_id(&tag).await?)
     }
 }

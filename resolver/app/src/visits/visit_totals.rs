@@ -42,7 +42,7 @@ impl LinkService {
         ids: &[LinkId],
         by: &Grant,
     ) -> Result<HashMap<LinkId, VisitTotals>, AppError> {
-        let _turn = self.turns.write(by.id).await?;
+        let _turn = self.turns.writes.take(by.id).await?;
         self.read_totals(ids).await
     }
 
@@ -54,7 +54,7 @@ impl LinkService {
         by: &Grant,
     ) -> Result<HashMap<LinkId, VisitTotals>, AppError> {
         require(by, Scope::Visits)?;
-        let _turn = self.turns.query(by.id).await?;
+        let _turn = self.turns.queries.take(by.id).await?;
         Ok(self.visits.link_totals(ids, days.days()).await?)
     }
 
@@ -92,7 +92,7 @@ impl LinkService {
     ) -> Answer<'a, HashMap<Tag, VisitTotals>> {
         Box::pin(async move {
             require(by, Scope::Read)?;
-            let _turn = self.turns.query(by.id).await?;
+            let _turn = self.turns.queries.take(by.id).await?;
             let mut totals = HashMap::new();
             for tags in tags.chunks(BATCH_MAX) {
                 totals.extend(self.store.tag_visit_totals(tags, &visible(by)).await?);
@@ -120,7 +120,7 @@ impl LinkService {
     async fn total_of(&self, of: &VisitsOf, by: &Grant) -> Result<VisitTotals, AppError> {
         let subjects = self.visit_subjects(of, by).await?;
         let range = range_of(None, None, self.domain_cache.now());
-        let _turn = self.turns.query(by.id).await?;
+        let _turn = self.turns.queries.take(by.id).await?;
         let mut total = VisitTotals::default();
         for subject in subjects {
             total = sum(total, self.count_all(subject, range).await?);

@@ -57,14 +57,17 @@ impl<H: Hash + Eq + Clone + Send + Sync + 'static> Lookups<H> {
         self.answers.forget(hash);
     }
 
-    /// Runs a query when no other call queries the same hash and there are few queries of
-    /// unfamiliar hashes. Skips it if another call's answer has been cached in the meantime.
-    pub(super) async fn in_turn(
+    /// Returns the grant of a hash. Without a cached answer, runs the query when no other call
+    /// queries the same hash and there are few queries of unfamiliar hashes.
+    pub(super) async fn find(
         &self,
         hash: &H,
         ask: impl Future<Output = Result<Option<Grant>, StoreError>>,
     ) -> Result<Option<Grant>, StoreError> {
         let arrived = Instant::now();
+        if let Some(answer) = self.answers.get(hash, arrived) {
+            return Ok(answer);
+        }
         let turn = async {
             let first = self.asked.get_with(hash.clone(), Arc::default).lock_owned().await;
             let place = match self.remembers(hash) {
@@ -74,6 +77,7 @@ impl<H: Hash + Eq + Clone + Send + Sync + 'static> Lookups<H> {
             Ok((first, place))
         };
         let _turn = timeout(LOOKUP_WITHIN, turn).await.unwrap_or(Err(StoreError::TimedOut))?;
+        // Another call's answer may have been cached in the meantime.
         if let Some(answer) = self.answers.get(hash, arrived) {
             return Ok(answer);
         }
@@ -118,22 +122,22 @@ mod tests {
             Ok(None)
         };
         let one = hash("one");
-        join_all((0..100).map(|_| keys.in_turn(&one, ask()))).await;
+        join_all((0..100).map(|_| keys.find(&one, ask()))).await;
         assert_eq!(asked.load(Ordering::Relaxed), 1);
 
         let strangers: Vec<KeyHash> = (0..6).map(|number| hash(&format!("stranger{number}"))).collect();
-        join_all(strangers.iter().map(|stranger| keys.in_turn(stranger, ask()))).await;
+        join_all(strangers.iter().map(|stranger| keys.find(stranger, ask()))).await;
         assert_eq!(most.load(Ordering::Relaxed), STRANGERS);
 
         let waiting = join_all((0..100).map(|number| {
             let keys = &keys;
-            async move { keys.in_turn(&hash(&format!("other{number}")), ask_for_ever()).await }
+            async move { keys.find(&hash(&format!("other{number}")), ask_for_ever()).await }
         }));
         let good = async {
             sleep(Duration::from_millis(10)).await;
             keys.good.insert(hash("good"), ());
             let begun = tokio::time::Instant::now();
-            keys.in_turn(&hash("good"), async { Ok(None) }).await.unwrap();
+            keys.find(&hash("good"), async { Ok(None) }).await.unwrap();
             assert!(begun.elapsed().is_zero(), "a key that was good lately waits for no stranger");
         };
         let (waited, ()) = tokio::join!(timeout(2 * LOOKUP_WITHIN, waiting), good);
