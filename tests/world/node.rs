@@ -178,7 +178,6 @@ impl Parts<'_> {
             lookup: Arc::clone(&lookup),
             client,
             store: store.clone(),
-            mint: Arc::clone(&mint),
             mintings,
             domain_cache: Arc::clone(&domain_cache),
             metrics,

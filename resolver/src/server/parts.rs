@@ -256,7 +256,6 @@ impl Assembly<'_> {
         Reserver {
             client: Arc::clone(&issuing.client),
             store: parts.store.clone(),
-            mint: Arc::clone(&parts.mint),
             mintings: issuing.mintings.clone(),
             domain_cache: Arc::clone(&self.domain_cache),
             metrics: Arc::clone(&parts.metrics),

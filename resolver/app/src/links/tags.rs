@@ -13,20 +13,6 @@ use crate::{
 /// Maximum number of tags in one answer.
 const TAGS_MAX: usize = 100_000;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct TagOrder {
-    field: TagField,
-    descending: bool,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum TagField {
-    Name,
-    Links,
-    Visits,
-    NonBotVisits,
-}
-
 impl LinkService {
     /// Returns the tags of visible links whose names contain a text. `order_by` is `tag`,
     /// `shortUrlsCount`, `visits` or `nonBotVisits`, optionally followed by `-ASC` or `-DESC`.
@@ -41,17 +27,17 @@ impl LinkService {
             if search.is_some_and(|text| text.contains('\0')) {
                 return Err(AppError::invalid("(the query)", "must not contain NUL"));
             }
-            let order = TagOrder::parse(order_by);
+            let order_by = order_by.unwrap_or_default();
             let turn = self.turns.queries.take(by.id).await?;
             let mut tags = self.store.tags(search, TAGS_MAX, &visible(by)).await?;
             drop(turn);
-            let visits = if order.needs_visits() {
+            let visits = if order_by.starts_with("visits") || order_by.starts_with("nonBotVisits") {
                 let names: Vec<Tag> = tags.iter().map(|tag| tag.tag.clone()).collect();
                 self.tag_visit_totals(&names, by).await?
             } else {
                 HashMap::new()
             };
-            order.sort(&mut tags, &visits);
+            sort(&mut tags, order_by, &visits);
             Ok(tags)
         })
     }
@@ -114,37 +100,19 @@ impl LinkService {
     }
 }
 
-impl TagOrder {
-    /// Parses an order. As in Shlink, an unknown field is the name, and an unknown direction is
-    /// ascending.
-    fn parse(text: Option<&str>) -> Self {
-        let text = text.unwrap_or_default();
-        let (field, direction) = text.split_once('-').unwrap_or((text, "ASC"));
-        let field = match field {
-            "shortUrlsCount" => TagField::Links,
-            "visits" => TagField::Visits,
-            "nonBotVisits" => TagField::NonBotVisits,
-            _ => TagField::Name,
-        };
-        Self { field, descending: direction == "DESC" }
+/// Sorts tags that are in the order of their names. As in Shlink, an unknown field is the name, and
+/// an unknown direction is ascending.
+fn sort(tags: &mut [TagCount], order_by: &str, visits: &HashMap<Tag, VisitTotals>) {
+    let (field, direction) = order_by.split_once('-').unwrap_or((order_by, "ASC"));
+    let visits = |tag: &TagCount| visits.get(&tag.tag).copied().unwrap_or_default();
+    match field {
+        "shortUrlsCount" => tags.sort_by_key(|tag| tag.links),
+        "visits" => tags.sort_by_key(|tag| visits(tag).total),
+        "nonBotVisits" => tags.sort_by_key(|tag| visits(tag).non_bots()),
+        _ => {}
     }
-
-    fn needs_visits(self) -> bool {
-        matches!(self.field, TagField::Visits | TagField::NonBotVisits)
-    }
-
-    /// Sorts tags that are in the order of their names.
-    fn sort(self, tags: &mut [TagCount], visits: &HashMap<Tag, VisitTotals>) {
-        let visits = |tag: &TagCount| visits.get(&tag.tag).copied().unwrap_or_default();
-        match self.field {
-            TagField::Name => {}
-            TagField::Links => tags.sort_by_key(|tag| tag.links),
-            TagField::Visits => tags.sort_by_key(|tag| visits(tag).total),
-            TagField::NonBotVisits => tags.sort_by_key(|tag| visits(tag).non_bots()),
-        }
-        if self.descending {
-            tags.reverse();
-        }
+    if direction == "DESC" {
+        tags.reverse();
     }
 }
 
@@ -159,30 +127,30 @@ mod tests {
 
     #[test]
     fn an_unknown_order_is_that_of_the_names() {
-        let sorted = |order_by: Option<&str>| {
+        let sorted = |order_by: &str| {
             let tag = |(name, links): (&str, u64)| TagCount { tag: Tag::from_stored(name), links };
             let mut tags: Vec<TagCount> = [("a", 2), ("b", 1), ("c", 2)].map(tag).into();
             let totals =
                 |(name, total, bots)| (Tag::from_stored(name), VisitTotals { total, bots, last: None });
             let visits = [("a", 1, 1), ("b", 9, 8), ("c", 5, 0)].map(totals).into();
-            TagOrder::parse(order_by).sort(&mut tags, &visits);
+            sort(&mut tags, order_by, &visits);
             tags.iter().map(|tag| tag.tag.as_str().to_owned()).collect::<String>()
         };
         for (order_by, expected) in [
-            (None, "abc"),
-            (Some("tag"), "abc"),
-            (Some("tag-DESC"), "cba"),
-            (Some("shortUrlsCount"), "bac"),
-            (Some("shortUrlsCount-ASC"), "bac"),
-            (Some("shortUrlsCount-DESC"), "cab"),
-            (Some("shortUrlsCount-desc"), "bac"),
-            (Some("visits"), "acb"),
-            (Some("nonBotVisits-DESC"), "cba"),
-            (Some("visits-DESC"), "bca"),
-            (Some("colour"), "abc"),
-            (Some("colour-DESC"), "cba"),
+            ("", "abc"),
+            ("tag", "abc"),
+            ("tag-DESC", "cba"),
+            ("shortUrlsCount", "bac"),
+            ("shortUrlsCount-ASC", "bac"),
+            ("shortUrlsCount-DESC", "cab"),
+            ("shortUrlsCount-desc", "bac"),
+            ("visits", "acb"),
+            ("nonBotVisits-DESC", "cba"),
+            ("visits-DESC", "bca"),
+            ("colour", "abc"),
+            ("colour-DESC", "cba"),
         ] {
-            assert_eq!(sorted(order_by), expected, "{order_by:?}");
+            assert_eq!(sorted(order_by), expected, "{order_by}");
         }
     }
 }

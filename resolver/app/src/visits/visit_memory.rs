@@ -16,7 +16,7 @@ use store::{Done, Lane, Operation};
 use visit_store::{Columns, DayCounters, Days, RowQuery, VisitDatabase, VisitReader, VisitStoreError};
 use visits::{
     DAY, Day, Flags, Language, Outcome, Slot, StoredAddress, Subject, TextHash, Thread, VisitId, VisitRow,
-    tally::{Counted, Counters, Dimension, Quarter, Tally, Values},
+    tally::{Counted, Dimension, Quarter, Tally, Values},
 };
 
 /// The store. Clones share their rows.
@@ -157,17 +157,9 @@ impl VisitReader for MemoryStore {
         &self,
         subject: Subject,
         days: Days,
-        _: Columns,
+        columns: Columns,
     ) -> Result<Vec<DayCounters>, VisitStoreError> {
-        let tallies = self.tallies(subject, days);
-        let (Some((first, _)), Some((last, _))) = (tallies.first_key_value(), tallies.last_key_value())
-        else {
-            return Ok(Vec::new());
-        };
-        let mut all = Counters::default();
-        tallies.values().for_each(|tally| all.append(&tally.delta()));
-        let days = first.get()..last.get() + 1;
-        Ok(vec![DayCounters { days, counters: Counters { quarters: Vec::new(), ..all } }])
+        self.days(subject, days, columns).await
     }
 
     async fn rows(&self, query: &RowQuery) -> Result<Vec<VisitRow>, VisitStoreError> {
