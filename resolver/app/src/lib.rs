@@ -58,8 +58,9 @@ pub use self::{
 
 /// The answer of a use case.
 ///
-/// Use cases that call the stores several times return their future in a box. It is compiled here
-/// once; that of an `async fn` would be compiled again in each crate that awaits it.
+/// Use cases that call the stores several times, and that more than one crate calls, return their
+/// future in a box. It is compiled here once; that of an `async fn` would be compiled again in each
+/// crate that awaits it.
 pub type Answer<'a, T> = BoxFuture<'a, Result<T, AppError>>;
 
 /// The use cases of links and of what belongs to them.

@@ -5,8 +5,7 @@ use codes::LinkId;
 use links::{Block, Edit, Link, Precondition, Record, api_key::Grant};
 
 use crate::{
-    Answer, AppError, FieldErrors, LinkService, authorize::require_operator, find_link::LinkName,
-    values::Checked,
+    AppError, FieldErrors, LinkService, authorize::require_operator, find_link::LinkName, values::Checked,
 };
 
 fn check_reason(text: Option<&str>) -> Checked<String> {
@@ -20,27 +19,23 @@ fn check_reason(text: Option<&str>) -> Checked<String> {
 
 impl LinkService {
     /// Blocks a link for a reason.
-    pub fn block_link<'a>(
-        &'a self,
-        name: &'a LinkName,
-        reason: Option<&'a str>,
+    pub async fn block_link(
+        &self,
+        name: &LinkName,
+        reason: Option<&str>,
         mut wrong: FieldErrors,
-        by: &'a Grant,
-    ) -> Answer<'a, Record> {
-        Box::pin(async move {
-            require_operator(by)?;
-            let reason = wrong.note("reason", check_reason(reason));
-            wrong.finish()?;
-            self.set_block(name, Some(reason.ok_or(AppError::Internal)?), by).await
-        })
+        by: &Grant,
+    ) -> Result<Record, AppError> {
+        require_operator(by)?;
+        let reason = wrong.note("reason", check_reason(reason));
+        wrong.finish()?;
+        self.set_block(name, Some(reason.ok_or(AppError::Internal)?), by).await
     }
 
     /// Lifts the block of a link. Has no effect on a link without one.
-    pub fn unblock_link<'a>(&'a self, name: &'a LinkName, by: &'a Grant) -> Answer<'a, Record> {
-        Box::pin(async move {
-            require_operator(by)?;
-            self.set_block(name, None, by).await
-        })
+    pub async fn unblock_link(&self, name: &LinkName, by: &Grant) -> Result<Record, AppError> {
+        require_operator(by)?;
+        self.set_block(name, None, by).await
     }
 
     /// Changes the link that has the name or had it last, since a deleted link may be about to be

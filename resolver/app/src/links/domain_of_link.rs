@@ -2,7 +2,7 @@
 
 use links::{Authority, DomainId, LongUrl, LongUrlError, api_key::Grant, scope::Scope};
 
-use crate::{Answer, AppError, Field, LinkService};
+use crate::{AppError, Field, LinkService};
 
 impl LinkService {
     /// Returns the domain of a new link; `None` for the default domain. A key that is limited to a
@@ -21,18 +21,16 @@ impl LinkService {
     }
 
     /// Finds a domain by its name, or adds it if it does not exist and the key may add domains.
-    pub fn find_or_add_domain<'a>(&'a self, name: &'a Authority, by: &'a Grant) -> Answer<'a, DomainId> {
-        Box::pin(async move {
-            if let Some(id) = self.domain_cache.find_for_link(name.as_str()).await? {
-                return Ok(id);
-            }
-            if !by.scopes.allow(Scope::Domains) {
-                return Err(AppError::MayNotAddDomain(name.to_string()));
-            }
-            let most = self.domain_cache.config.policy.domains_max;
-            let _turn = self.turns.writes.take(by.id).await?;
-            self.domain_cache.add(name, by.id).await?.ok_or(AppError::TooManyDomains(most))
-        })
+    pub async fn find_or_add_domain(&self, name: &Authority, by: &Grant) -> Result<DomainId, AppError> {
+        if let Some(id) = self.domain_cache.find_for_link(name.as_str()).await? {
+            return Ok(id);
+        }
+        if !by.scopes.allow(Scope::Domains) {
+            return Err(AppError::MayNotAddDomain(name.to_string()));
+        }
+        let most = self.domain_cache.config.policy.domains_max;
+        let _turn = self.turns.writes.take(by.id).await?;
+        self.domain_cache.add(name, by.id).await?.ok_or(AppError::TooManyDomains(most))
     }
 
     /// Rejects URLs that are the short URL of this name on this domain. Longer cycles, over links

@@ -39,23 +39,21 @@ impl LinkService {
     }
 
     /// Finds the most recently deleted link with this name, of those that the key may see.
-    pub(crate) fn find_deleted<'a>(&'a self, name: &'a LinkName, by: &'a Grant) -> Answer<'a, Link> {
-        Box::pin(async move {
-            let missing = || self.no_link(name);
-            let Some(domain) = self.domain_of(name).await? else { return Err(missing()) };
-            if !Slug::parse(&name.code).is_ok_and(|slug| slug.as_str() == name.code) {
-                return Err(missing());
+    pub(crate) async fn find_deleted(&self, name: &LinkName, by: &Grant) -> Result<Link, AppError> {
+        let missing = || self.no_link(name);
+        let Some(domain) = self.domain_of(name).await? else { return Err(missing()) };
+        if !Slug::parse(&name.code).is_ok_and(|slug| slug.as_str() == name.code) {
+            return Err(missing());
+        }
+        let _turn = self.turns.queries.take(by.id).await?;
+        let of = by.limits.own_links_only.then_some(by.id);
+        let code = self.lookup.id_of(&name.code);
+        for spelling in slug_spellings(&name.code) {
+            if let Some(found) = self.store.find_deleted(domain, &spelling, code, of).await? {
+                return Some(found).filter(|link| by.sees(link)).ok_or_else(missing);
             }
-            let _turn = self.turns.queries.take(by.id).await?;
-            let of = by.limits.own_links_only.then_some(by.id);
-            let code = self.lookup.id_of(&name.code);
-            for spelling in slug_spellings(&name.code) {
-                if let Some(found) = self.store.find_deleted(domain, &spelling, code, of).await? {
-                    return Some(found).filter(|link| by.sees(link)).ok_or_else(missing);
-                }
-            }
-            Err(missing())
-        })
+        }
+        Err(missing())
     }
 
     /// Returns the error for a name without a link. It does not mention the default domain.

@@ -102,19 +102,16 @@ impl LinkService {
     }
 
     /// Counts all visits that a key sees.
-    pub fn visits_overview<'a>(&'a self, by: &'a Grant) -> Answer<'a, VisitsOverview> {
-        Box::pin(async move {
-            require(by, Scope::Visits)?;
-            if by.limits.own_links_only {
-                let own = self.own_links(None, None, by).await?;
-                let links =
-                    self.visit_totals(&own, by).await?.into_values().fold(VisitTotals::default(), sum);
-                return Ok(VisitsOverview { links, ..VisitsOverview::default() });
-            }
-            let links = self.total_of(&VisitsOf::Links { domain: None }, by).await?;
-            let orphans = self.total_of(&VisitsOf::Orphans { kind: None, domain: None }, by).await?;
-            Ok(VisitsOverview { links, orphans })
-        })
+    pub async fn visits_overview(&self, by: &Grant) -> Result<VisitsOverview, AppError> {
+        require(by, Scope::Visits)?;
+        if by.limits.own_links_only {
+            let own = self.own_links(None, None, by).await?;
+            let links = self.visit_totals(&own, by).await?.into_values().fold(VisitTotals::default(), sum);
+            return Ok(VisitsOverview { links, ..VisitsOverview::default() });
+        }
+        let links = self.total_of(&VisitsOf::Links { domain: None }, by).await?;
+        let orphans = self.total_of(&VisitsOf::Orphans { kind: None, domain: None }, by).await?;
+        Ok(VisitsOverview { links, orphans })
     }
 
     async fn total_of(&self, of: &VisitsOf, by: &Grant) -> Result<VisitTotals, AppError> {
