@@ -8,6 +8,7 @@ use store::StoreError;
 use supply::Refused;
 use visit_store::VisitStoreError;
 
+use crate::find_link::LinkName;
 use limits::{ExceededShare, PermitTimeout};
 
 /// Maximum number of wrong fields that one answer names. One more entry stands for the rest.
@@ -42,21 +43,11 @@ pub enum AppError {
     #[error("This API key is limited to a domain other than the default one. Create its links one by one.")]
     OneDomainOnly,
     /// No link has this name, or the API key does not see it.
-    #[error("No URL found with short code \"{code}\"{}", on_domain(.domain))]
-    NoLink {
-        /// The short code or slug.
-        code: String,
-        /// The domain, unless it is the default one.
-        domain: Option<String>,
-    },
+    #[error("No URL found with short code \"{}\"{}", .0.code, on_domain(.0))]
+    NoLink(LinkName),
     /// Another link has the slug.
-    #[error("Provided slug \"{slug}\" is already in use{}.", on_domain(.domain))]
-    SlugTaken {
-        /// The slug.
-        slug: String,
-        /// The domain, unless it is the default one.
-        domain: Option<String>,
-    },
+    #[error("Provided slug \"{}\" is already in use{}.", .0.code, on_domain(.0))]
+    SlugTaken(LinkName),
     /// The idempotency key was used before with a different request.
     #[error("This Idempotency-Key was used with another request. Use a new key, or repeat that request.")]
     IdempotencyKeyReused,
@@ -273,9 +264,9 @@ fn joined(invalid: &[InvalidField]) -> String {
     lines.join("; ")
 }
 
-/// Returns a domain as it follows a name; nothing for the default domain.
-fn on_domain(domain: &Option<String>) -> String {
-    domain.as_ref().map_or_else(String::new, |domain| format!(" for domain \"{domain}\""))
+/// Returns the domain of a name as it follows the code; nothing for the default domain.
+fn on_domain(name: &LinkName) -> String {
+    name.domain.as_ref().map_or_else(String::new, |domain| format!(" for domain \"{domain}\""))
 }
 
 fn share(share: &ExceededShare) -> &'static str {

@@ -280,7 +280,6 @@ impl LinkService {
         if finds_existing(&options)
             && let Some(found) = self.find_existing(&draft, &options, by).await?
         {
-            self.lookup.wait_until_shown(found.link.id).await;
             return Ok(found);
         }
         let retry = finds_existing(&options).then(|| (draft.clone(), options.clone()));
@@ -298,9 +297,6 @@ impl LinkService {
                     Some((draft, options)) => self.find_existing(&draft, &options, by).await?,
                     None => None,
                 };
-                if let Some(found) = &found {
-                    self.lookup.wait_until_shown(found.link.id).await;
-                }
                 found.ok_or_else(|| self.slug_taken(&slug, domain))
             }
             Err(error) => Err(error.into()),
@@ -330,7 +326,7 @@ impl From<CreateError> for AppError {
             CreateError::Exhausted => Self::Exhausted,
             CreateError::KeyReused => Self::IdempotencyKeyReused,
             CreateError::PermitTimeout(none) => none.into(),
-            CreateError::Taken => Self::SlugTaken { slug: String::new(), domain: None },
+            CreateError::Taken => Self::SlugTaken(LinkName { code: String::new(), domain: None }),
             // If the domain was removed, a retry finds that out.
             CreateError::Unavailable | CreateError::NoStore => Self::Unavailable,
         }

@@ -130,8 +130,7 @@ impl LinkService {
             let served_by = if id.is_default() { self.domain_cache.default_name() } else { name };
             self.check_fallback_hosts(edit.authority.as_ref().map_or(served_by, Authority::as_str), edit)?;
             let domain = self.change_domain(id, edit, by).await?;
-            let name = domain.authority.as_ref().map_or(self.domain_cache.default_name(), Authority::as_str);
-            Ok(NamedDomain { name: name.to_owned(), is_default: id.is_default(), settings: domain.settings })
+            self.named(&domain).ok_or_else(|| no_domain(name))
         })
     }
 

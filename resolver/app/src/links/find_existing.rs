@@ -32,12 +32,16 @@ impl LinkService {
         by: &'a Grant,
     ) -> Answer<'a, Option<Record>> {
         Box::pin(async move {
-            match &options.code {
+            let found = match &options.code {
                 CodeChoice::Picked(slug) => {
-                    self.find_under_slug(slug.as_str(), draft, &options.tags, by).await
+                    self.find_under_slug(slug.as_str(), draft, &options.tags, by).await?
                 }
-                _ => self.find_for_url(draft, options, by).await,
+                _ => self.find_for_url(draft, options, by).await?,
+            };
+            if let Some(found) = &found {
+                self.lookup.wait_until_shown(found.link.id).await;
             }
+            Ok(found)
         })
     }
 

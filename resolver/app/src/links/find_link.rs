@@ -30,7 +30,7 @@ impl LinkService {
     pub fn find_link<'a>(&'a self, name: &'a LinkName, by: &'a Grant) -> Answer<'a, Arc<Link>> {
         Box::pin(async move {
             let missing = || self.no_link(name);
-            let Some(domain) = self.domain_of(name).await? else { return Err(missing()) };
+            let domain = self.domain_of(name).await?;
             match self.domain_cache.find_named(domain, &name.code).await {
                 Ok(found) => found.filter(|link| !link.is_deleted() && by.sees(link)).ok_or_else(missing),
                 Err(_) => Err(AppError::Unavailable),
@@ -41,7 +41,7 @@ impl LinkService {
     /// Finds the most recently deleted link with this name, of those that the key may see.
     pub(crate) async fn find_deleted(&self, name: &LinkName, by: &Grant) -> Result<Link, AppError> {
         let missing = || self.no_link(name);
-        let Some(domain) = self.domain_of(name).await? else { return Err(missing()) };
+        let domain = self.domain_of(name).await?;
         if !Slug::parse(&name.code).is_ok_and(|slug| slug.as_str() == name.code) {
             return Err(missing());
         }
@@ -59,18 +59,20 @@ impl LinkService {
     /// Returns the error for a name without a link. It does not mention the default domain.
     pub fn no_link(&self, LinkName { code, domain }: &LinkName) -> AppError {
         let is_other = |name: &&String| *name != "DEFAULT" && *name != self.domain_cache.default_name();
-        AppError::NoLink { code: code.clone(), domain: domain.as_ref().filter(is_other).cloned() }
+        let domain = domain.as_ref().filter(is_other).cloned();
+        AppError::NoLink(LinkName { code: code.clone(), domain })
     }
 
     /// Returns the error for a slug that another link has on this domain.
     pub(crate) fn slug_taken(&self, slug: &str, domain: DomainId) -> AppError {
-        AppError::SlugTaken { slug: slug.to_owned(), domain: self.domain_cache.shown_name(domain) }
+        let domain = self.domain_cache.shown_name(domain);
+        AppError::SlugTaken(LinkName { code: slug.to_owned(), domain })
     }
 
-    async fn domain_of(&self, name: &LinkName) -> Result<Option<DomainId>, AppError> {
+    async fn domain_of(&self, name: &LinkName) -> Result<DomainId, AppError> {
         match &name.domain {
-            None => Ok(Some(DomainId::DEFAULT)),
-            Some(name) => Ok(self.domain_cache.find(name).await?),
+            None => Ok(DomainId::DEFAULT),
+            Some(domain) => self.domain_cache.find(domain).await?.ok_or_else(|| self.no_link(name)),
         }
     }
 

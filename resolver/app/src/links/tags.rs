@@ -49,12 +49,12 @@ impl LinkService {
         Ok(self.store.tag_names(most, &visible(by)).await?)
     }
 
-    /// Checks that a visible link has the tag.
-    pub async fn find_tag(&self, name: &str, by: &Grant) -> Result<(), AppError> {
+    /// Returns the tag of this name, which a visible link has.
+    pub async fn find_tag(&self, name: &str, by: &Grant) -> Result<Tag, AppError> {
         let missing = || AppError::NoTag(name.to_owned());
         let tag = Tag::exactly(name).map_err(|_| missing())?;
         let _turn = self.turns.queries.take(by.id).await?;
-        if self.store.has_tag(&tag, &visible(by)).await? { Ok(()) } else { Err(missing()) }
+        if self.store.has_tag(&tag, &visible(by)).await? { Ok(tag) } else { Err(missing()) }
     }
 
     /// Renames a tag on all links.

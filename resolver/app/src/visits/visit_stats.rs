@@ -9,23 +9,21 @@
 //!    added up. Addresses are told apart over the whole range. Bots count as neither.
 //! 4. What was counted of several links is added up; a visitor of two of them counts once.
 
-mod counters;
-
 use std::cmp::Reverse;
 
 use jiff::{Timestamp, tz::TimeZone};
 use links::{api_key::Grant, scope::Scope};
+use visit_store::{Columns, DayCounters, VisitReader, VisitStoreError};
 use visits::{
-    Day, TimeRange,
+    Day, Subject, TimeRange,
     series::{Interval, Point, Series},
-    tally::{Dimension, DimensionCounts, Estimate, OTHER},
+    tally::{Dimension, DimensionCounts, Estimate, OTHER, QuarterCounts, Uniques},
 };
 
 use crate::{
     Answer, AppError, FieldErrors, LinkService, authorize::require, list_visits::range_of,
     visit_subjects::VisitsOf,
 };
-use counters::Counters;
 
 /// Default number of values of a dimension.
 pub const TOP: usize = 20;
@@ -214,9 +212,68 @@ fn rank(counts: &DimensionCounts, dimension: Dimension, request: &StatsRequest) 
     keep_first(values, request.top)
 }
 
+/// The counters of some subjects, which share no visit.
+struct Counters<'a> {
+    store: &'a dyn VisitReader,
+    subjects: &'a [Subject],
+}
+
+/// What was counted in all days of a range.
+#[derive(Default)]
+struct Sums {
+    /// The first day with visits.
+    first: Option<Day>,
+    dimensions: DimensionCounts,
+    visitors: Uniques,
+    addresses: Uniques,
+}
+
+impl Counters<'_> {
+    /// Adds up what is counted by day.
+    async fn sums(&self, range: TimeRange, has_dimensions: bool) -> Result<Sums, VisitStoreError> {
+        let columns =
+            Columns { dimensions: has_dimensions, visitors: true, addresses: true, ..Columns::default() };
+        let mut sums = Sums::default();
+        for subject in self.subjects {
+            for span in self.store.spans(*subject, range.days(), columns).await? {
+                sums.add(&span)?;
+            }
+        }
+        Ok(sums)
+    }
+
+    async fn fill(&self, series: &mut Series) -> Result<(), VisitStoreError> {
+        let columns = Columns { quarters: series.needs_quarters(), ..Columns::default() };
+        for subject in self.subjects {
+            for of_day in self.store.days(*subject, series.range.days(), columns).await? {
+                let day = Day::from_stored(of_day.days.start);
+                if !columns.quarters {
+                    series.add(day.start(), of_day.counters.total, of_day.counters.bots);
+                    continue;
+                }
+                for (quarter, counts) in QuarterCounts::from_chunks(&of_day.counters.quarters)?.iter() {
+                    series.add(quarter.start(day), counts.total, counts.bots);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Sums {
+    fn add(&mut self, span: &DayCounters) -> Result<(), VisitStoreError> {
+        let first = Day::from_stored(span.days.start);
+        self.first = Some(self.first.map_or(first, |known| known.min(first)));
+        self.dimensions.merge(&DimensionCounts::from_chunks(&span.counters.dimensions)?);
+        self.visitors.merge_chunks("visitors", &span.counters.visitors)?;
+        self.addresses.merge_chunks("addresses", &span.counters.addresses)?;
+        Ok(())
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use visits::{DAY, QUARTER, Subject, tally::ValueCount};
+    use visits::{DAY, QUARTER, tally::ValueCount};
 
     use super::*;
     use crate::visits::visit_memory::{MemoryStore, bot, link, row};

@@ -11,8 +11,7 @@ use codes::LinkId;
 use jiff::SignedDuration;
 use links::{Record, Tag, api_key::Grant, scope::Scope};
 use store::{BATCH_MAX, VisitTotals};
-use visit_store::Columns;
-use visits::{Subject, TimeRange};
+use visit_store::{Columns, DayCounters};
 
 use crate::{
     Answer, AppError, LinkService,
@@ -116,25 +115,14 @@ impl LinkService {
 
     async fn total_of(&self, of: &VisitsOf, by: &Grant) -> Result<VisitTotals, AppError> {
         let subjects = self.visit_subjects(of, by).await?;
-        let range = range_of(None, None, self.domain_cache.now());
+        let days = range_of(None, None, self.domain_cache.now()).days();
         let _turn = self.turns.queries.take(by.id).await?;
-        let mut total = VisitTotals::default();
-        for subject in subjects {
-            total = sum(total, self.count_all(subject, range).await?);
-        }
-        Ok(total)
-    }
-
-    pub(crate) async fn count_all(
-        &self,
-        subject: Subject,
-        range: TimeRange,
-    ) -> Result<VisitTotals, AppError> {
-        let spans = self.visits.spans(subject, range.days(), Columns::default()).await?;
         let (mut total, mut bots) = (0_i64, 0_i64);
-        for span in spans {
-            (total, bots) =
-                (total.saturating_add(span.counters.total), bots.saturating_add(span.counters.bots));
+        for subject in subjects {
+            for DayCounters { counters, .. } in self.visits.spans(subject, days, Columns::default()).await? {
+                total = total.saturating_add(counters.total);
+                bots = bots.saturating_add(counters.bots);
+            }
         }
         let [total, bots] = [total, bots].map(|count| u64::try_from(count).unwrap_or(0));
         Ok(VisitTotals { total, bots, last: None })

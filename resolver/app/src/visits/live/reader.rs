@@ -4,20 +4,15 @@ use std::sync::OnceLock;
 
 use async_trait::async_trait;
 use codes::LinkId;
-use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use jiff::Timestamp;
 use links::Record;
-use visits::{Subject, VisitId, VisitRow};
+use visits::{VisitId, VisitRow};
 
 use super::{AppError, LiveLink, LiveSource, VisitView};
 use crate::{
     LinkService,
-    key_names::Names,
     list_visits::{Known, range_of},
 };
-
-/// Links whose visits are counted at the same time, so that connections stay free for lists.
-const COUNTS_TOGETHER: usize = 2;
 
 #[async_trait]
 impl LiveSource for LinkService {
@@ -38,9 +33,17 @@ impl LiveSource for LinkService {
             records.append(&mut read);
         }
         let names = self.names(&records).await;
-        let links = stream::iter(records).map(|record| live_link(self, record, &names));
-        let links: Vec<Option<LiveLink>> = links.buffered(COUNTS_TOGETHER).try_collect().await?;
-        Ok(links.into_iter().flatten().collect())
+        // The counters are stored together with the rows, unlike the totals beside the links, which
+        // follow later.
+        let all_time = range_of(None, None, self.domain_cache.now()).days();
+        let visits = self.visits.link_totals(ids, all_time).await?;
+        let live_link = |record: Record| {
+            // This program never writes a row that no code leads to.
+            let name = self.lookup.name_of(&record.link)?;
+            let visits = visits.get(&record.link.id).copied().unwrap_or_default();
+            Some(LiveLink { record, name, names: names.clone(), visits, written: OnceLock::new() })
+        };
+        Ok(records.into_iter().filter_map(live_link).collect())
     }
 
     fn now(&self) -> Timestamp {
@@ -53,19 +56,4 @@ fn shorten(record: &mut Record) {
     if let Some(details) = &mut record.link.details {
         details.rules.truncate(1);
     }
-}
-
-/// Returns a link with its counts; `None` for a row that no code leads to, which this program never
-/// writes.
-async fn live_link(
-    service: &LinkService,
-    record: Record,
-    names: &Names,
-) -> Result<Option<LiveLink>, AppError> {
-    let Some(name) = service.lookup.name_of(&record.link) else { return Ok(None) };
-    // The counters are stored together with the rows, unlike the totals beside the links, which
-    // follow later.
-    let all_time = range_of(None, None, service.domain_cache.now());
-    let visits = service.count_all(Subject::Link(record.link.id), all_time).await?;
-    Ok(Some(LiveLink { record, name, names: names.clone(), visits, written: OnceLock::new() }))
 }
