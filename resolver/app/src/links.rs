@@ -4,7 +4,6 @@
 mod block_link;
 pub mod create_link;
 mod delete_link;
-mod domain_of_link;
 pub(crate) mod domains;
 pub mod edit_link;
 mod find_existing;

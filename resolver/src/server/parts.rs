@@ -285,7 +285,7 @@ impl Assembly<'_> {
 
     fn api(&self, links: Arc<LinkService>) -> Api {
         let (settings, parts) = (self.settings, &self.parts);
-        let keys = Arc::new(KeyRing::new());
+        let keys = Arc::new(KeyRing::default());
         parts.supervisor.spawn("noter of used API keys", note_used(Arc::clone(&keys), parts.store.clone()));
         // Live visits need single visits.
         let has_rows = settings.visits.is_on && settings.visits.keep.is_some();

@@ -49,19 +49,13 @@ pub struct KeyRing {
 
 impl Default for KeyRing {
     fn default() -> Self {
-        Self::new()
+        let strangers = Arc::new(Semaphore::new(STRANGERS));
+        let (secrets, sessions) = (Lookups::new(Arc::clone(&strangers)), Lookups::new(strangers));
+        Self { secrets, sessions, grants: Answers::new(), used: Mutex::default() }
     }
 }
 
 impl KeyRing {
-    /// Creates an empty cache.
-    pub fn new() -> Self {
-        let strangers = Arc::new(Semaphore::new(STRANGERS));
-        let grants = Answers::new();
-        let (secrets, sessions) = (Lookups::new(Arc::clone(&strangers)), Lookups::new(strangers));
-        Self { secrets, sessions, grants, used: Mutex::default() }
-    }
-
     /// Returns the grant of a key; `None` if the key is unknown or revoked.
     pub async fn find(&self, store: &dyn Keys, hash: KeyHash) -> Result<Option<Grant>, StoreError> {
         self.secrets.find(&hash, store.find_api_key(&hash)).await.inspect(|grant| self.note_use(grant))
@@ -152,7 +146,7 @@ mod tests {
             limits: KeyLimits::default(),
         };
         let id = store.add_api_key(&new, OPERATOR).await.unwrap().unwrap();
-        let (keys, hash) = (KeyRing::new(), SessionHash::of(b"token"));
+        let (keys, hash) = (KeyRing::default(), SessionHash::of(b"token"));
         let find = async || keys.find_session(&store, hash.clone()).await.unwrap().map(|grant| grant.id);
 
         assert_eq!((find().await, keys.sessions.remembers(&hash)), (None, false));

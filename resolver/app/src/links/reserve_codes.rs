@@ -105,12 +105,6 @@ impl LinkService {
         Ok((rest, self.reserver.fill(&reservation, links).await?))
     }
 
-    /// Returns the name of a reservation's keyspace, or an empty text if this process does not mint
-    /// from it.
-    pub fn keyspace_of_reservation(&self, reservation: &Reservation) -> &str {
-        self.reserver.minting(reservation).map_or("", |minting| minting.namespace.as_str())
-    }
-
     async fn with_codes(&self, reservation: Reservation) -> Result<Reserved, AppError> {
         let filled = self.reserver.filled(&reservation).await?;
         let codes = self.reserver.codes(&reservation).await?;

@@ -42,15 +42,10 @@ pub(super) struct Adoption {
     pub(super) codes: ImportCodes,
 }
 
-/// A converted link, ready to be stored.
-pub(super) struct Adopted {
-    pub(super) item: ImportItem,
-    /// Whether the link is disabled because its protection is not part of the input.
-    pub(super) is_disabled: bool,
-}
-
 impl Adoption {
-    pub(super) fn adopt(&self, row: Row, domain: DomainId) -> Result<Adopted, String> {
+    /// Returns a link ready to be stored, and whether it is disabled because its protection is not
+    /// part of the input.
+    pub(super) fn adopt(&self, row: Row, domain: DomainId) -> Result<(ImportItem, bool), String> {
         let is_exposed = row.deleted_at.is_none() && row.left_out.iter().any(|left| left.is_protection());
         if is_exposed && self.unprotected == Unprotected::Refuse {
             return Err(format!(
@@ -89,7 +84,7 @@ impl Adoption {
         };
         let visits = row.visits.unwrap_or(0).min(IMPORTED_VISITS_MAX);
         let item = ImportItem { code, draft, tags, created_at, minted, uses, visits };
-        Ok(Adopted { item, is_disabled })
+        Ok((item, is_disabled))
     }
 
     fn details(&self, row: &Row, domain: DomainId) -> Result<Details, String> {
@@ -245,11 +240,11 @@ mod tests {
 
     use super::*;
 
-    fn adopt(unprotected: Unprotected, row: Row) -> Result<Adopted, String> {
+    fn adopt(unprotected: Unprotected, row: Row) -> Result<(ImportItem, bool), String> {
         adopt_to("https://e.test/", unprotected, row)
     }
 
-    fn adopt_to(long_url: &str, unprotected: Unprotected, row: Row) -> Result<Adopted, String> {
+    fn adopt_to(long_url: &str, unprotected: Unprotected, row: Row) -> Result<(ImportItem, bool), String> {
         let keys = HashMap::from([("ci".to_owned(), ApiKeyId(7))]);
         let row = Row { long_url: long_url.to_owned(), code: Some("x".to_owned()), ..row };
         let mint = Mint::new(&CodeKey::parse(&"5a".repeat(32)).unwrap(), []);
@@ -274,30 +269,22 @@ mod tests {
         assert!(adopt_to("https://denied.test/", Unprotected::Open, deleted).is_ok());
     }
 
-    fn is_live(adopted: &Adopted) -> bool {
-        adopted
-            .item
-            .draft
-            .details
-            .as_ref()
-            .is_none_or(|details| details.state(Timestamp::now()) == LinkState::Live)
+    fn is_live(item: &ImportItem) -> bool {
+        item.draft.details().state(Timestamp::now()) == LinkState::Live
     }
 
     #[test]
     fn a_link_that_loses_its_protection_is_disabled_unless_the_operator_says_otherwise() {
         for left in LeftOut::ALL {
             let row = || Row { left_out: vec![left], ..Row::default() };
-            let disabled = adopt(Unprotected::Disable, row()).unwrap();
-            assert_eq!(
-                (disabled.is_disabled, is_live(&disabled)),
-                (left.is_protection(), !left.is_protection())
-            );
+            let (item, is_disabled) = adopt(Unprotected::Disable, row()).unwrap();
+            assert_eq!([is_disabled, !is_live(&item)], [left.is_protection(); 2]);
             assert_eq!(adopt(Unprotected::Refuse, row()).is_err(), left.is_protection());
-            let open = adopt(Unprotected::Open, row()).unwrap();
-            assert!(!open.is_disabled && is_live(&open));
+            let (item, is_disabled) = adopt(Unprotected::Open, row()).unwrap();
+            assert!(!is_disabled && is_live(&item));
         }
         let row = Row { left_out: vec![LeftOut::Password], enabled: Some(false), ..Row::default() };
-        assert!(!is_live(&adopt(Unprotected::Open, row).unwrap()), "it was disabled there");
+        assert!(!is_live(&adopt(Unprotected::Open, row).unwrap().0), "it was disabled there");
     }
 
     #[test]
@@ -337,8 +324,8 @@ mod tests {
             Row { blocked_at: Some(Timestamp::UNIX_EPOCH), ..Row::default() },
             Row { blocked_by: Some("elsewhere".to_owned()), enabled: Some(true), ..Row::default() },
         ] {
-            let adopted = adopt(Unprotected::Open, row).unwrap();
-            assert!(!is_live(&adopted) && adopted.item.draft.details.unwrap().blocked.is_some());
+            let (item, _) = adopt(Unprotected::Open, row).unwrap();
+            assert!(!is_live(&item) && item.draft.details().blocked.is_some());
         }
         let row = Row { blocked: Some("two\nlines".to_owned()), ..Row::default() };
         assert!(adopt(Unprotected::Open, row).err().unwrap().starts_with("blocked: expected a reason"));
@@ -348,7 +335,7 @@ mod tests {
     fn visits_come_along_up_to_a_number_that_databases_can_add_up() {
         for (visits, expected) in [(None, 0), (Some(3), 3), (Some(u64::MAX), IMPORTED_VISITS_MAX)] {
             let row = Row { visits, ..Row::default() };
-            assert_eq!(adopt(Unprotected::Disable, row).unwrap().item.visits, expected);
+            assert_eq!(adopt(Unprotected::Disable, row).unwrap().0.visits, expected);
         }
     }
 
@@ -356,7 +343,7 @@ mod tests {
     fn the_creator_is_a_key_of_that_name_or_a_name() {
         let of = |name: &str| {
             let row = Row { created_by: Some(name.to_owned()), ..Row::default() };
-            let draft = adopt(Unprotected::Disable, row).unwrap().item.draft;
+            let draft = adopt(Unprotected::Disable, row).unwrap().0.draft;
             let origin = draft.details.and_then(|details| details.origin);
             (draft.created_by, origin.and_then(|origin| origin.created_by))
         };
