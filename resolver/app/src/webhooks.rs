@@ -10,7 +10,6 @@ mod attempt;
 mod dispatcher;
 mod fan_out;
 pub mod metrics;
-mod schedule;
 
 use std::{
     collections::{BTreeSet, HashMap},

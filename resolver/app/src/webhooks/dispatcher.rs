@@ -20,9 +20,8 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    attempt::{attempt, end_of},
+    attempt::{UNCHANGED, attempt, end_of},
     metrics::WebhookMetrics,
-    schedule::UNCHANGED,
 };
 use ::webhooks::Sender;
 use lookup::{Lookup, domain_cache::DomainCache};
