@@ -19,6 +19,8 @@ use visits::{
     tally::{Counted, Dimension, Quarter, Tally, Values},
 };
 
+pub(crate) const START: i64 = 1_764_028_800_000_000; // 2025-11-25T00:00:00Z
+
 /// The store. Clones share their rows.
 #[derive(Clone, Default)]
 pub(crate) struct MemoryStore(Arc<Mutex<State>>);

@@ -276,9 +276,7 @@ mod tests {
     use visits::{DAY, QUARTER, tally::ValueCount};
 
     use super::*;
-    use crate::visits::visit_memory::{MemoryStore, bot, link, row};
-
-    const START: i64 = 1_764_028_800_000_000; // 2025-11-25T00:00:00Z
+    use crate::visits::visit_memory::{MemoryStore, START, bot, link, row};
 
     fn at(micros: i64) -> Timestamp {
         Timestamp::from_microsecond(micros).unwrap()

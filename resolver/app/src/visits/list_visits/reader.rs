@@ -279,9 +279,7 @@ mod tests {
     use visits::{DAY, QUARTER};
 
     use super::*;
-    use crate::visits::visit_memory::{MemoryStore, bot, link, row};
-
-    const START: i64 = 1_764_028_800_000_000; // 2025-11-25T00:00:00Z
+    use crate::visits::visit_memory::{MemoryStore, START, bot, link, row};
 
     fn everything() -> Selection {
         Selection { range: TimeRange { from: START, before: START + 30 * DAY }, people_only: false }

@@ -129,13 +129,12 @@ mod tests {
     use visits::{Flags, PlaceText};
 
     use super::*;
-    use crate::visits::visit_memory::{bot, row};
+    use crate::visits::visit_memory::{START, bot, row};
 
-    const AT: i64 = 1_764_028_800_000_000; // 2025-11-25T00:00:00Z
     const BASE: &str = "https://s.test";
 
     fn texts(texts: &[(i64, &[u8])]) -> Known {
-        let (month, mut known) = (Day::of(AT).month(), Known::default());
+        let (month, mut known) = (Day::of(START).month(), Known::default());
         for (hash, text) in texts {
             known.add_text(TextRef { month, hash: TextHash::from_stored(*hash) }, Some(text.to_vec()));
         }
@@ -156,12 +155,12 @@ mod tests {
 
     #[test]
     fn a_plain_visit_has_the_urls_of_its_link_unless_that_was_edited_since() {
-        let plain = row(AT, 1);
+        let plain = row(START, 1);
         let view = |link: Option<&VisitedLink>| view(&plain, &Known::default(), BASE, link);
         let (short, long) = (Some("https://s.test/abc"), Some("https://a.b/"));
         assert_eq!(urls(&view(Some(&link(None)))), [short, long]);
-        assert_eq!(urls(&view(Some(&link(Some(AT))))), [short, long]);
-        assert_eq!(urls(&view(Some(&link(Some(AT + 1))))), [short, None]);
+        assert_eq!(urls(&view(Some(&link(Some(START))))), [short, long]);
+        assert_eq!(urls(&view(Some(&link(Some(START + 1))))), [short, None]);
         assert_eq!(urls(&view(None)), [None, None]);
         let view = view(None);
         assert_eq!((view.orphan, view.is_bot, view.place.is_some()), (None, false, false));
@@ -183,7 +182,7 @@ mod tests {
             referrer: TextHash::OTHER,
             urls: hash(11),
             place: hash(12),
-            ..bot(row(AT, 1))
+            ..bot(row(START, 1))
         };
         let shown = view(&full, &texts, BASE, Some(&link(None)));
         assert_eq!(urls(&shown), [Some("https://s.test/abc?x=\u{fffd}"), Some("https://c.d/")]);
@@ -201,7 +200,7 @@ mod tests {
         let texts = texts(&[(11, b"/nope\n"), (12, b"/nope\nhttps://fallback.test/")]);
         let orphan = |outcome, urls| {
             let flags = Flags::new(outcome, false);
-            let row = VisitRow { link: None, flags, urls: TextHash::from_stored(urls), ..row(AT, 1) };
+            let row = VisitRow { link: None, flags, urls: TextHash::from_stored(urls), ..row(START, 1) };
             view(&row, &texts, BASE, None)
         };
         let unknown = orphan(Outcome::UnknownCode, 11);
@@ -215,9 +214,10 @@ mod tests {
 
     #[test]
     fn each_text_is_asked_for_once_and_only_if_there_is_one() {
-        let one = VisitRow { user_agent: TextHash::from_stored(10), referrer: TextHash::OTHER, ..row(AT, 1) };
-        let texts = references(&[one, one, row(AT, 2)]);
-        let month = Day::of(AT).month();
+        let one =
+            VisitRow { user_agent: TextHash::from_stored(10), referrer: TextHash::OTHER, ..row(START, 1) };
+        let texts = references(&[one, one, row(START, 2)]);
+        let month = Day::of(START).month();
         assert_eq!(texts, [TextRef { month, hash: TextHash::from_stored(10) }]);
     }
 }

@@ -106,8 +106,7 @@ mod tests {
     use visits::DAY;
 
     use super::*;
-
-    const START: i64 = 1_764_028_800_000_000; // 2025-11-25T00:00:00Z
+    use crate::visits::visit_memory::START;
 
     fn windows(quarters: &[(i64, u64)]) -> Windows {
         let mut windows = Windows::default();

@@ -128,7 +128,10 @@ fn latest_links(rows: &[VisitRow]) -> Vec<LinkId> {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use std::sync::Mutex;
+    use std::sync::{
+        Mutex,
+        atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
+    };
 
     use async_trait::async_trait;
     use daemon::TaskSupervisor;
@@ -147,9 +150,10 @@ pub(super) mod tests {
     };
     use limits::ExceededShare;
 
-    use crate::{key_names::Names, visits::visit_memory};
-
-    const START: i64 = 1_764_028_800_000_000; // 2025-11-25T00:00:00Z
+    use crate::{
+        key_names::Names,
+        visits::visit_memory::{self, START},
+    };
 
     /// A row of an orphan visit.
     pub(in super::super) fn row(id: VisitId) -> VisitRow {
@@ -210,24 +214,20 @@ pub(super) mod tests {
     #[derive(Default)]
     struct Rows {
         rows: Mutex<Vec<VisitRow>>,
-        reads: Mutex<usize>,
-        is_away: Mutex<bool>,
+        reads: AtomicUsize,
+        is_away: AtomicBool,
     }
 
     impl Rows {
         fn add(&self, rows: impl IntoIterator<Item = VisitRow>) {
             self.rows.lock().unwrap().extend(rows);
         }
-
-        fn reads(&self) -> usize {
-            *self.reads.lock().unwrap()
-        }
     }
 
     #[async_trait]
     impl LiveSource for Rows {
         async fn latest(&self, after: VisitId, most: usize) -> Result<Vec<VisitRow>, AppError> {
-            *self.reads.lock().unwrap() += 1;
+            self.reads.fetch_add(1, Relaxed);
             let mut rows = self.rows.lock().unwrap().clone();
             rows.retain(|row| row.id > after);
             rows.sort_unstable_by_key(|row| std::cmp::Reverse(row.id));
@@ -237,7 +237,7 @@ pub(super) mod tests {
 
         async fn views(&self, rows: &[VisitRow]) -> Result<Vec<VisitView>, AppError> {
             assert!(rows.len() <= TEXTS_TOGETHER);
-            if *self.is_away.lock().unwrap() {
+            if self.is_away.load(Relaxed) {
                 return Err(AppError::Unavailable);
             }
             Ok(rows.iter().map(view).collect())
@@ -253,8 +253,9 @@ pub(super) mod tests {
         }
     }
 
-    fn live(rows: &Arc<Rows>) -> Arc<LiveVisits> {
-        LiveVisits::new(&TaskSupervisor::new().0, rows.clone(), 100)
+    fn live() -> (Arc<Rows>, Arc<LiveVisits>) {
+        let rows = Arc::new(Rows::default());
+        (rows.clone(), LiveVisits::new(&TaskSupervisor::new().0, rows, 100))
     }
 
     fn subscribe(live: &Arc<LiveVisits>, since: Option<VisitId>) -> Subscription {
@@ -276,8 +277,7 @@ pub(super) mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn visits_are_told_from_the_subscription_on_and_read_only_while_there_is_one() {
-        let rows = Arc::new(Rows::default());
-        let live = live(&rows);
+        let (rows, live) = live();
         rows.add([row(id(1))]);
         let mut one = subscribe(&live, None);
         let mut other = subscribe(&live, None);
@@ -288,9 +288,9 @@ pub(super) mod tests {
         assert!(timeout(20 * PAUSE, one.next()).await.is_err(), "nothing is told twice");
         drop((one, other));
         sleep(2 * PAUSE).await;
-        let reads = rows.reads();
+        let reads = rows.reads.load(Relaxed);
         sleep(20 * PAUSE).await;
-        assert_eq!(rows.reads(), reads);
+        assert_eq!(rows.reads.load(Relaxed), reads);
         let mut again = subscribe(&live, None);
         sleep(PAUSE / 2).await;
         rows.add([row(id(4))]);
@@ -299,8 +299,7 @@ pub(super) mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_client_that_comes_back_is_told_what_was_stored_meanwhile() {
-        let rows = Arc::new(Rows::default());
-        let live = live(&rows);
+        let (rows, live) = live();
         rows.add((1..5).map(|number| row(id(number))));
         let mut back = subscribe(&live, Some(id(2)));
         let mut fresh = subscribe(&live, None);
@@ -312,8 +311,7 @@ pub(super) mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn what_is_beyond_the_bounds_is_counted() {
-        let rows = Arc::new(Rows::default());
-        let live = live(&rows);
+        let (rows, live) = live();
         let mut subscription = subscribe(&live, None);
         sleep(PAUSE / 2).await;
         let of_links = (1..=LINKS_MAX + 50).map(|number| {
@@ -330,51 +328,38 @@ pub(super) mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn visits_whose_texts_cannot_be_read_are_counted_and_later_ones_are_told() {
-        let rows = Arc::new(Rows::default());
-        let live = live(&rows);
+        let (rows, live) = live();
         let mut subscription = subscribe(&live, None);
         sleep(PAUSE / 2).await;
-        *rows.is_away.lock().unwrap() = true;
+        rows.is_away.store(true, Relaxed);
         rows.add([row(id(1)), row(id(2))]);
         assert_eq!(told(&mut subscription).await, [-2]);
-        *rows.is_away.lock().unwrap() = false;
+        rows.is_away.store(false, Relaxed);
         rows.add([row(id(3))]);
         assert_eq!(told(&mut subscription).await, [3]);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn subscriptions_are_limited_by_key_from_however_many_clients() {
-        let live = live(&Arc::default());
+    async fn subscriptions_are_limited_by_key_and_by_client_and_end_with_the_process() {
+        let (_rows, live) = live();
         let subscribe = |client: u8, key: i64| {
             let mut filter = filter(KeyLimits::default());
             filter.by.id = ApiKeyId(key);
             live.subscribe([192, 0, 2, client].into(), filter, Start::default())
         };
-        let held: Vec<_> = (0..12).map(|client| subscribe(client, 1).unwrap()).collect();
+        let of_key: Vec<_> = (0..12).map(|client| subscribe(client, 1).unwrap()).collect();
         assert_eq!(subscribe(99, 1).err(), Some(Refusal::Full(ExceededShare::Own)));
         assert!(subscribe(99, 2).is_ok());
-        drop(held);
+        drop(of_key);
         assert!(subscribe(99, 1).is_ok());
-    }
 
-    #[tokio::test(start_paused = true)]
-    async fn subscriptions_are_limited_by_client_and_end_with_the_process() {
-        let live = live(&Arc::default());
-        let all = || filter(KeyLimits::default());
-        let mut held = Vec::new();
-        for _ in 0..SUBSCRIPTIONS_OF_CLIENT {
-            held.push(live.subscribe([192, 0, 2, 1].into(), all(), Start::default()).unwrap());
-        }
-        let refused = live.subscribe([192, 0, 2, 1].into(), all(), Start::default()).err();
-        assert_eq!(refused, Some(Refusal::Full(ExceededShare::Own)));
-        held.pop();
-        held.push(live.subscribe([192, 0, 2, 1].into(), all(), Start::default()).unwrap());
-        let (mut other, _slot) = live.subscribe([192, 0, 2, 2].into(), all(), Start::default()).unwrap();
+        let mut of_client: Vec<_> = (0..SUBSCRIPTIONS_OF_CLIENT).map(|_| subscribe(1, 1).unwrap()).collect();
+        assert_eq!(subscribe(1, 1).err(), Some(Refusal::Full(ExceededShare::Own)));
+        of_client.pop();
+        of_client.push(subscribe(1, 1).unwrap());
+        let (mut other, _slot) = subscribe(2, 1).unwrap();
         live.close();
         assert!(other.next().await.is_none());
-        assert_eq!(
-            live.subscribe([192, 0, 2, 3].into(), all(), Start::default()).err(),
-            Some(Refusal::Closing)
-        );
+        assert_eq!(subscribe(3, 1).err(), Some(Refusal::Closing));
     }
 }
