@@ -95,12 +95,11 @@ impl Creator {
             Ok(InsertedLink::NoDomain) => return Err(CreateError::Unavailable),
             Ok(InsertedLink::KeyReused) => return Err(CreateError::KeyReused),
             Ok(InsertedLink::Existing(id)) => return self.given_before(id).await,
-            Err(InsertError::Failed(error)) => {
+            Err(error) => {
                 tracing::warn!(error = &error as &dyn std::error::Error, "insert a link with a slug");
-                return Err(CreateError::NoStore);
-            }
-            Err(InsertError::Unknown(error)) => {
-                tracing::warn!(error = &error as &dyn std::error::Error, "insert a link with a slug");
+                if matches!(error, InsertError::Failed(_)) {
+                    return Err(CreateError::NoStore);
+                }
                 self.config.metrics.inserts_unknown.increment(1);
                 self.find_own(&link, mark).await?
             }

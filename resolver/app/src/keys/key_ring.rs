@@ -1,6 +1,5 @@
 //! API keys and browser sessions: looked up in the store, with the answers cached for a moment.
 
-mod answers;
 mod lookups;
 
 use std::{
@@ -19,7 +18,7 @@ use tokio::{
     time::{Instant, sleep},
 };
 
-use answers::Answers;
+use lookups::Answers;
 pub use lookups::Lookups;
 
 /// How long an answer of the database counts after its question was sent. A revoked key and its

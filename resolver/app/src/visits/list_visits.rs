@@ -4,7 +4,6 @@
 //! beginning of the page; [`LinkService::next_visits`] reads a few at a time, with the texts and
 //! links that their rows refer to.
 
-mod known;
 mod reader;
 mod views;
 mod windows;
@@ -16,8 +15,8 @@ use links::{api_key::Grant, scope::Scope};
 use visits::{Day, OrphanKind, PlaceText, TimeRange, VisitId};
 
 use crate::{AppError, FieldErrors, LinkService, authorize::require, visit_subjects::VisitsOf};
-pub(crate) use known::Known;
 use reader::{Reader, Selection};
+pub(crate) use views::Known;
 
 /// Maximum number of visits that [`LinkService::next_visits`] returns. Each has up to 7 KB of text.
 pub const VISITS_READ: usize = 250;

@@ -7,17 +7,108 @@
 //!    link may have moved since: its present domain is not that of the visit, nor for everyone to
 //!    know.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::HashMap,
+    sync::{Arc, OnceLock},
+};
 
 use codes::LinkId;
+use jiff::Timestamp;
 use links::Link;
 use visit_store::{StoredText, TextRef};
-use visits::{Day, Month, OrphanKind, Outcome, TextHash, Urls, VisitRow};
+use visits::{Day, Month, OrphanKind, Outcome, PlaceText, TextHash, Urls, VisitRow, tally::OTHER};
 
-use super::{
-    AppError, LinkService, VisitView,
-    known::{Known, VisitedLink},
-};
+use super::{AppError, LinkService, VisitView};
+
+/// Bytes of links, and of texts, from which on they are forgotten.
+const BYTES_MAX: usize = 1 << 20;
+/// Bytes that an entry takes beside its texts.
+const ENTRY: usize = 128;
+
+/// A link as far as its visits show it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct VisitedLink {
+    name: Option<Box<str>>,
+    long_url: Arc<str>,
+    edited_at: Option<Timestamp>,
+}
+
+/// A text, and what it is shown as.
+#[derive(Debug, Default)]
+struct Text {
+    bytes: Vec<u8>,
+    shown: OnceLock<Arc<str>>,
+    place: OnceLock<Arc<PlaceText>>,
+}
+
+/// Links and texts of visits that were read lately; `None` for those that do not exist. Visits share
+/// them, and both are forgotten when they have grown to a megabyte.
+#[derive(Default)]
+pub(crate) struct Known {
+    links: HashMap<LinkId, Option<VisitedLink>>,
+    link_bytes: usize,
+    texts: HashMap<TextRef, Option<Text>>,
+    text_bytes: usize,
+    empty: Text,
+}
+
+impl Known {
+    fn link(&self, id: LinkId) -> Option<&VisitedLink> {
+        self.links.get(&id)?.as_ref()
+    }
+
+    fn add_link(&mut self, id: LinkId, link: Option<VisitedLink>) {
+        let urls = link
+            .as_ref()
+            .map_or(0, |link| link.long_url.len() + link.name.as_ref().map_or(0, |name| name.len()));
+        self.link_bytes += ENTRY + urls;
+        self.links.insert(id, link);
+    }
+
+    fn has_text(&self, at: TextRef) -> bool {
+        self.texts.contains_key(&at)
+    }
+
+    fn add_text(&mut self, at: TextRef, bytes: Option<Vec<u8>>) {
+        // Shown, a byte that is no UTF-8 takes three.
+        self.text_bytes += ENTRY + 4 * bytes.as_ref().map_or(0, Vec::len);
+        self.texts.insert(at, bytes.map(|bytes| Text { bytes, ..Text::default() }));
+    }
+
+    /// Makes room for what is about to be read.
+    fn make_room(&mut self) {
+        if self.link_bytes > BYTES_MAX {
+            (self.links, self.link_bytes) = Default::default();
+        }
+        if self.text_bytes > BYTES_MAX {
+            (self.texts, self.text_bytes) = Default::default();
+        }
+    }
+
+    fn text(&self, month: Month, hash: TextHash) -> Option<&Text> {
+        self.texts.get(&TextRef { month, hash })?.as_ref()
+    }
+
+    /// Returns the bytes of a text; `None` if it was removed.
+    fn bytes(&self, month: Month, hash: TextHash) -> Option<&[u8]> {
+        self.text(month, hash).map(|text| &text.bytes[..])
+    }
+
+    /// Returns a text that is shown as it is.
+    fn shown(&self, month: Month, hash: TextHash) -> Arc<str> {
+        if hash == TextHash::OTHER {
+            return OTHER.into();
+        }
+        let text = self.text(month, hash).unwrap_or(&self.empty);
+        Arc::clone(text.shown.get_or_init(|| String::from_utf8_lossy(&text.bytes).into()))
+    }
+
+    /// Returns the place that a text is of.
+    fn place(&self, month: Month, hash: TextHash) -> Option<Arc<PlaceText>> {
+        let text = self.text(month, hash)?;
+        Some(Arc::clone(text.place.get_or_init(|| Arc::new(PlaceText::split(&text.bytes)))))
+    }
+}
 
 impl LinkService {
     /// Returns the visits of rows, at most [`VISITS_READ`](super::VISITS_READ).
@@ -125,8 +216,7 @@ fn redirect_url(row: &VisitRow, target: &[u8], link: Option<&VisitedLink>) -> Op
 
 #[cfg(test)]
 mod tests {
-    use jiff::Timestamp;
-    use visits::{Flags, PlaceText};
+    use visits::Flags;
 
     use super::*;
     use crate::visits::visit_memory::{START, bot, row};
@@ -219,5 +309,29 @@ mod tests {
         let texts = references(&[one, one, row(START, 2)]);
         let month = Day::of(START).month();
         assert_eq!(texts, [TextRef { month, hash: TextHash::from_stored(10) }]);
+    }
+
+    fn text_ref(hash: i64) -> TextRef {
+        TextRef { month: Month::from_stored(1), hash: TextHash::from_stored(hash) }
+    }
+
+    #[test]
+    fn what_was_read_is_shared_until_it_has_grown_to_a_megabyte() {
+        let mut known = Known::default();
+        known.add_text(text_ref(10), Some(b"curl".to_vec()));
+        known.add_text(text_ref(11), None);
+        known.add_link(LinkId::from_stored(7), None);
+        let shown = |known: &Known, hash| known.shown(text_ref(hash).month, text_ref(hash).hash);
+        assert!(Arc::ptr_eq(&shown(&known, 10), &shown(&known, 10)));
+        assert_eq!((&*shown(&known, 10), &*shown(&known, 11), &*shown(&known, 12)), ("curl", "", ""));
+        assert!(known.has_text(text_ref(11)) && !known.has_text(text_ref(12)));
+        let has_link = |known: &Known| known.links.contains_key(&LinkId::from_stored(7));
+        assert!(has_link(&known));
+        for number in 0..10_000 {
+            known.make_room();
+            known.add_text(text_ref(100 + number), Some(vec![b'x'; 1_000]));
+            assert!(known.texts.len() <= BYTES_MAX / (4_000 + ENTRY) + 4, "{number}");
+        }
+        assert!(has_link(&known), "links have a bound of their own");
     }
 }
