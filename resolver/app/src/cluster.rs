@@ -56,11 +56,11 @@ impl LinkService {
     /// answer is part of the state.
     pub async fn cluster_status(&self, by: &Grant) -> Result<ClusterStatus, AppError> {
         require_operator(by)?;
-        let asked = timeout(ANSWER_WITHIN, self.reserver.client.status());
+        let asked = timeout(ANSWER_WITHIN, self.creator.config.client.status());
         let checked = timeout(ANSWER_WITHIN, self.store.poll_settings(None));
         let visits = timeout(ANSWER_WITHIN, self.visits.ping());
         let (asked, checked, visits) = tokio::join!(asked, checked, visits);
-        let mintings = self.reserver.mintings.iter();
+        let mintings = self.creator.config.mintings.iter();
         let supplies = mintings.map(|minting| (minting.namespace.clone(), minting.stock()));
         Ok(ClusterStatus {
             issuer: asked.ok().and_then(Result::ok),

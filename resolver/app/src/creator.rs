@@ -29,7 +29,7 @@ use jiff::Timestamp;
 use limits::PermitTimeout;
 use links::{Draft, Idempotency, Link, NewLink, Record, Slug, Tag};
 use store::Store;
-use supply::{Claim, ClaimError, Fate, Minting, Owner, safety_rule::SafetyRule};
+use supply::{Claim, ClaimError, Fate, IssuerClient, Minting, Owner, SupplyMetrics, safety_rule::SafetyRule};
 use tokio::{
     runtime,
     sync::{Semaphore, mpsc, oneshot},
@@ -38,7 +38,7 @@ use tokio::{
 use tokio_util::task::TaskTracker;
 
 use crate::key_permits::KeyPermits;
-use lookup::{Lookup, metrics::Metrics};
+use lookup::{Lookup, domain_cache::DomainCache, metrics::Metrics};
 
 /// Deadline of a create, from start to answer.
 const DEADLINE: Duration = Duration::from_secs(10);
@@ -125,17 +125,26 @@ pub struct CreatorConfig {
     pub store: Arc<dyn Store>,
     /// This process, as the register names the owner of its blocks.
     pub owner: Owner,
-    /// Has the mint, and reads rows whose insert is in doubt.
+    /// Has the mint, reads rows whose insert is in doubt, and tells when codes may be returned and
+    /// which safety rules are in force.
     pub lookup: Arc<Lookup>,
+    /// The copy of the settings, which has the keyspaces of all resolvers.
+    pub domain_cache: Arc<DomainCache>,
+    /// The client of the issuer, which sets numbers aside for reservations.
+    pub client: Arc<IssuerClient>,
     /// Per-key permits for creates that are transactions of their own.
     pub turns: Arc<KeyPermits>,
     /// Counters and histograms.
     pub metrics: Arc<Metrics>,
+    /// Counters of blocks.
+    pub supply_metrics: Arc<SupplyMetrics>,
 }
 
-/// Creates links: claims a number, inserts the row in a batch, and answers after COMMIT.
+/// Creates links: claims a number, inserts the row in a batch, and answers after COMMIT. Also makes,
+/// fills and gives up reservations (`links/reservation.rs`).
 pub struct Creator {
-    config: CreatorConfig,
+    /// The parts that it works with.
+    pub config: CreatorConfig,
     batch: mpsc::Sender<Waiting>,
     slots: Arc<Semaphore>,
     runtime: runtime::Handle,
@@ -166,7 +175,7 @@ impl Creator {
         let _under_way = self.tasks.token();
         let started = Instant::now();
         let deadline = started + DEADLINE;
-        let created = match self.minting(&options.code).filter(|_| is_plain(&draft, &options)) {
+        let created = match self.minting_for(&options.code).filter(|_| is_plain(&draft, &options)) {
             Some(minting) => self.create_plain(minting, draft, deadline).await.map(|created| created.link),
             // Boxed, because few creates need the room that this future takes.
             None => Box::pin(self.create_wished(draft, &options, deadline)).await,
@@ -186,7 +195,7 @@ impl Creator {
         let idempotency = idempotency.as_ref();
         match code {
             CodeChoice::Next | CodeChoice::In(_) => {
-                let minting = self.minting(code).ok_or(CreateError::Exhausted)?;
+                let minting = self.minting_for(code).ok_or(CreateError::Exhausted)?;
                 self.create_unless(minting, draft, tags, idempotency, deadline).await
             }
             CodeChoice::Picked(slug) => {
@@ -229,12 +238,16 @@ impl Creator {
         self.tasks.wait().await;
     }
 
+    /// Returns the supply of a keyspace, if this process mints from it.
+    pub fn minting(&self, index: KeyspaceIndex) -> Option<&Arc<Minting>> {
+        self.config.mintings.iter().find(|minting| minting.index == index)
+    }
+
     /// Returns the supply of the keyspace that a code is minted from, if it is minted.
-    fn minting(&self, code: &CodeChoice) -> Option<&Minting> {
-        let mintings = &self.config.mintings;
+    fn minting_for(&self, code: &CodeChoice) -> Option<&Minting> {
         let minting = match code {
-            CodeChoice::Next => mintings.first(),
-            CodeChoice::In(index) => mintings.iter().find(|minting| minting.index == *index),
+            CodeChoice::Next => self.config.mintings.first(),
+            CodeChoice::In(index) => self.minting(*index),
             CodeChoice::Picked(_) | CodeChoice::Random { .. } | CodeChoice::Digest { .. } => None,
         };
         minting.map(|minting| &**minting)

@@ -39,7 +39,6 @@ use cluster::SpoolGauge;
 use creator::Creator;
 use key_names::KeyNames;
 use key_permits::DatabasePermits;
-use reservation::Reserver;
 
 pub use self::{
     error::{AppError, FieldErrors, InvalidField},
@@ -67,10 +66,8 @@ pub type Answer<'a, T> = BoxFuture<'a, Result<T, AppError>>;
 pub struct LinkService {
     /// Lookup of links by code or slug, cached.
     pub lookup: Arc<Lookup>,
-    /// Creation of links: claims numbers and inserts rows.
+    /// Creation of links, and reservation of codes before their links exist.
     pub creator: Arc<Creator>,
-    /// Reservation of codes before their links exist.
-    pub reserver: Reserver,
     /// Domains and target rules, cached.
     pub domain_cache: Arc<DomainCache>,
     /// Links and all that is stored with them, but for visits.

@@ -12,7 +12,6 @@ use app::{
     key_permits::DatabasePermits,
     key_ring::{KeyRing, note_used},
     live::LiveVisits,
-    reservation::Reserver,
     unvisited_cleanup::{LastVisits, remove_unvisited},
     url_indexer::index_long_urls,
     webhooks::{Dispatcher, metrics::WebhookMetrics},
@@ -227,8 +226,11 @@ impl Assembly<'_> {
             store: store.clone(),
             owner: issuing.owner.clone(),
             lookup: Arc::clone(&self.lookup),
+            domain_cache: Arc::clone(&self.domain_cache),
+            client: Arc::clone(&issuing.client),
             turns: Arc::clone(&turns.writes),
             metrics: Arc::clone(metrics),
+            supply_metrics: Arc::clone(&self.parts.supply_metrics),
         };
         let creator = Creator::start(supervisor, creator);
         if let Some(unvisited_for) = self.settings.flags.remove_unvisited_after {
@@ -247,29 +249,15 @@ impl Assembly<'_> {
             metrics: Arc::clone(&self.parts.webhook_metrics),
         };
         let webhooks = Stoppable::spawn(supervisor, "sender of webhooks", |stop| dispatcher.run(stop));
-        let links = Arc::new(self.link_service(creator, self.reserver(issuing), turns));
+        let links = Arc::new(self.link_service(creator, turns));
         Some((Arc::new(self.api(links)), webhooks))
     }
 
-    fn reserver(&self, issuing: &Issuing) -> Reserver {
-        let parts = &self.parts;
-        Reserver {
-            client: Arc::clone(&issuing.client),
-            store: parts.store.clone(),
-            mintings: issuing.mintings.clone(),
-            domain_cache: Arc::clone(&self.domain_cache),
-            metrics: Arc::clone(&parts.metrics),
-            supply_metrics: Arc::clone(&parts.supply_metrics),
-            lookup: Arc::clone(&self.lookup),
-        }
-    }
-
-    fn link_service(&self, creator: Arc<Creator>, reserver: Reserver, turns: DatabasePermits) -> LinkService {
+    fn link_service(&self, creator: Arc<Creator>, turns: DatabasePermits) -> LinkService {
         let store = &self.parts.store;
         LinkService {
             lookup: Arc::clone(&self.lookup),
             creator,
-            reserver,
             domain_cache: Arc::clone(&self.domain_cache),
             store: store.clone(),
             visits: Arc::clone(&self.parts.visits),

@@ -73,7 +73,7 @@ impl Fields for dto::NewReservation {
 
 fn shown<'a>(api: &'a Api, reservation: &'a Reservation) -> dto::Reservation<'a> {
     // Empty if this process does not mint from the keyspace.
-    let minting = api.links.reserver.minting(reservation);
+    let minting = api.links.creator.minting(reservation.keyspace);
     dto::Reservation {
         id: reservation.id.as_str(),
         keyspace: minting.map_or("", |minting| minting.namespace.as_str()),

@@ -182,7 +182,7 @@ impl LinkService {
         let len = wrong.check(Field::ShortCodeLength, len).flatten();
         let named = request.keyspace.as_deref();
         let named = named.map(|name| {
-            let minting = self.reserver.keyspace(Some(name)).ok_or_else(|| Field::Keyspace.expected());
+            let minting = self.creator.keyspace(Some(name)).ok_or_else(|| Field::Keyspace.expected());
             minting.map(|minting| minting.index)
         });
         let named = wrong.check(Field::Keyspace, named.transpose()).flatten();
@@ -224,14 +224,14 @@ impl LinkService {
     /// Returns the request for the next code of a keyspace, in its canonical form for the default
     /// keyspace.
     fn next_of(&self, index: KeyspaceIndex) -> CodeChoice {
-        let is_default = self.reserver.keyspace(None).is_some_and(|minting| minting.index == index);
+        let is_default = self.creator.keyspace(None).is_some_and(|minting| minting.index == index);
         if is_default { CodeChoice::Next } else { CodeChoice::In(index) }
     }
 
     /// Returns the keyspace whose codes have `len` characters. If several do, the default keyspace
     /// takes precedence.
     fn keyspace_of_len(&self, len: usize) -> Option<KeyspaceIndex> {
-        let mut indexes = self.reserver.mintings.iter().map(|minting| minting.index);
+        let mut indexes = self.creator.config.mintings.iter().map(|minting| minting.index);
         indexes.find(|index| self.lookup.mint.len_of(*index) == Some(len))
     }
 

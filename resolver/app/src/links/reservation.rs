@@ -24,13 +24,12 @@ use links::{
     reservation::{Reservation, ReservationId},
 };
 use numbers::{Block, Span};
-use store::{BATCH_MAX, BlockEntry, InsertError, Inserted, Registration, Source, Store};
+use store::{BATCH_MAX, BlockEntry, InsertError, Inserted, Registration, Source};
 use tokio::{task::spawn_blocking, time::timeout};
 
-use supply::{IssuerClient, Minting, ReservationHolder, SupplyMetrics, safety_rule::SafetyRule};
+use supply::{Minting, ReservationHolder, safety_rule::SafetyRule};
 
-use crate::AppError;
-use lookup::{Lookup, domain_cache::DomainCache, metrics::Metrics};
+use crate::{AppError, creator::Creator};
 
 /// Deadline for setting aside all numbers of a reservation.
 const DEADLINE: Duration = Duration::from_secs(10);
@@ -43,24 +42,6 @@ const CODES_AT_ONCE: u64 = 100;
 const LIVING: &str = "reserved";
 /// The instance name with which it registers when the reservation is given up.
 const GIVEN_UP: &str = "given-up";
-
-/// Makes, fills and gives up reservations.
-pub struct Reserver {
-    /// The client of the issuer.
-    pub client: Arc<IssuerClient>,
-    /// The database that stores reservations and links.
-    pub store: Arc<dyn Store>,
-    /// The supplies of numbers of the keyspaces that mint, that of the default keyspace first.
-    pub mintings: Vec<Arc<Minting>>,
-    /// The copy of the settings, which has the keyspaces of all resolvers.
-    pub domain_cache: Arc<DomainCache>,
-    /// Counters and histograms.
-    pub metrics: Arc<Metrics>,
-    /// Counters of blocks.
-    pub supply_metrics: Arc<SupplyMetrics>,
-    /// Has the mint, and tells when codes may be returned and which safety rules are in force.
-    pub lookup: Arc<Lookup>,
-}
 
 /// The outcome of one link of a fill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,12 +60,12 @@ pub enum Filled {
     Unknown,
 }
 
-impl Reserver {
+impl Creator {
     /// Returns the supply of a keyspace by name; `None` means the default keyspace.
     pub fn keyspace(&self, name: Option<&str>) -> Option<&Arc<Minting>> {
         match name {
-            Some(name) => self.mintings.iter().find(|minting| minting.namespace.as_str() == name),
-            None => self.mintings.first(),
+            Some(name) => self.config.mintings.iter().find(|minting| minting.namespace.as_str() == name),
+            None => self.config.mintings.first(),
         }
     }
 
@@ -96,9 +77,9 @@ impl Reserver {
         count: u64,
     ) -> Result<Reservation, AppError> {
         // Before the numbers are reserved, because from then on other calls can fill them.
-        self.lookup.wait_until_shown(LinkId::new(minting.index, 0)).await;
+        self.config.lookup.wait_until_shown(LinkId::new(minting.index, 0)).await;
         let id = ReservationId::draw().map_err(|_| AppError::Unavailable)?;
-        let created_at = self.store.add_reservation(&id, minting.index, key).await?;
+        let created_at = self.config.store.add_reservation(&id, minting.index, key).await?;
         let spans = if count > minting.capacity {
             Ok(Err(AppError::Exhausted))
         } else {
@@ -106,7 +87,7 @@ impl Reserver {
         };
         match spans.unwrap_or(Err(AppError::Unavailable)) {
             Ok(spans) => {
-                self.metrics.reserved.increment(count);
+                self.config.metrics.reserved.increment(count);
                 let keyspace = minting.index;
                 Ok(Reservation { id, keyspace, created_by: key, created_at, closed_at: None, spans })
             }
@@ -129,12 +110,12 @@ impl Reserver {
 
     /// Allocates and registers blocks until there are enough numbers.
     async fn take(&self, id: &ReservationId, minting: &Minting, count: u64) -> Result<Vec<Span>, AppError> {
-        let holder = self.client.register_reservation(id.holder(), minting, LIVING, true).await?;
+        let holder = self.config.client.register_reservation(id.holder(), minting, LIVING, true).await?;
         let (mut spans, mut missing, mut seq) = (Vec::new(), count, 0);
         while missing > 0 && seq < BLOCKS_MAX {
             seq += 1;
-            let store_epoch = self.store.epoch().await?.to_string();
-            let allocated = self.client.set_aside(&holder, minting, seq, missing, store_epoch).await?;
+            let store_epoch = self.config.store.epoch().await?.to_string();
+            let allocated = self.config.client.set_aside(&holder, minting, seq, missing, store_epoch).await?;
             let block = allocated.ok_or(AppError::Unavailable)?;
             let entry = BlockEntry {
                 keyspace: minting.index,
@@ -165,22 +146,22 @@ impl Reserver {
         block: Block,
         entry: BlockEntry,
     ) -> Result<Vec<Span>, AppError> {
-        let registered = self.store.register_block(&entry).await?;
+        let registered = self.config.store.register_block(&entry).await?;
         if registered == Registration::Registered {
-            let free = self.store.unused(entry.keyspace, block.span).await?;
+            let free = self.config.store.unused(entry.keyspace, block.span).await?;
             if free != [block.span] {
-                self.store.release_block(&entry, &free).await?;
+                self.config.store.release_block(&entry, &free).await?;
             }
             return Ok(free);
         }
-        self.supply_metrics.blocks_overlapping.increment(1);
-        let end = self.store.registered_end(entry.keyspace).await?;
+        self.config.supply_metrics.blocks_overlapping.increment(1);
+        let end = self.config.store.registered_end(entry.keyspace).await?;
         tracing::error!(
             start = block.span.start(),
             len = block.span.len(),
             "the register has numbers of this block already"
         );
-        self.client.return_overlapping(holder, &block, end).await?;
+        self.config.client.return_overlapping(holder, &block, end).await?;
         Ok(Vec::new())
     }
 
@@ -189,32 +170,27 @@ impl Reserver {
     /// this process does not mint from the keyspace. Part of the work may be done then.
     pub async fn give_up(&self, reservation: &Reservation) -> Result<(), AppError> {
         // Only a resolver that mints from its keyspace can give a reservation up.
-        let minting = self.minting(reservation).ok_or(AppError::Unavailable)?;
+        let minting = self.minting(reservation.keyspace).ok_or(AppError::Unavailable)?;
         self.close(&reservation.id, minting).await
     }
 
     async fn close(&self, id: &ReservationId, minting: &Minting) -> Result<(), AppError> {
-        self.store.close_reservation(id).await?;
-        self.client.register_reservation(id.holder(), minting, GIVEN_UP, false).await?;
+        self.config.store.close_reservation(id).await?;
+        self.config.client.register_reservation(id.holder(), minting, GIVEN_UP, false).await?;
         Ok(())
-    }
-
-    /// Returns the supply of a reservation's keyspace, if this resolver mints from it.
-    pub fn minting(&self, reservation: &Reservation) -> Option<&Arc<Minting>> {
-        self.mintings.iter().find(|minting| minting.index == reservation.keyspace)
     }
 
     /// Ensures that this process knows a reservation's keyspace, which may have been added while it
     /// ran. Otherwise it would take the codes for slugs.
     async fn know(&self, reservation: &Reservation) -> Result<(), AppError> {
         let is_known = || {
-            self.lookup.mint.len_of(reservation.keyspace).is_some()
-                || !self.lookup.rules().keep(SafetyRule::KeyspaceKnown)
+            self.config.lookup.mint.len_of(reservation.keyspace).is_some()
+                || !self.config.lookup.rules().keep(SafetyRule::KeyspaceKnown)
         };
         if is_known() {
             return Ok(());
         }
-        self.domain_cache.refresh().await?;
+        self.config.domain_cache.refresh().await?;
         if is_known() { Ok(()) } else { Err(AppError::Unavailable) }
     }
 
@@ -222,7 +198,7 @@ impl Reserver {
     pub async fn codes(&self, reservation: &Reservation) -> Result<Vec<Code>, AppError> {
         self.know(reservation).await?;
         let (mint, keyspace, spans) =
-            (Arc::clone(&self.lookup.mint), reservation.keyspace, reservation.spans.clone());
+            (Arc::clone(&self.config.lookup.mint), reservation.keyspace, reservation.spans.clone());
         let count: u64 = spans.iter().map(|span| span.len()).sum();
         let compute = move || {
             let numbers = spans.iter().flat_map(|span| span.start()..span.end());
@@ -241,7 +217,7 @@ impl Reserver {
     pub async fn filled(&self, reservation: &Reservation) -> Result<u64, AppError> {
         let mut filled = 0;
         for span in &reservation.spans {
-            let unused = self.store.unused(reservation.keyspace, *span).await?;
+            let unused = self.config.store.unused(reservation.keyspace, *span).await?;
             filled += span.len() - unused.iter().map(|gap| gap.len()).sum::<u64>();
         }
         Ok(filled)
@@ -276,7 +252,7 @@ impl Reserver {
     }
 
     fn reserved_id(&self, reservation: &Reservation, code: &Code) -> Option<LinkId> {
-        let id = self.lookup.mint.read(code)?;
+        let id = self.config.lookup.mint.read(code)?;
         let (keyspace, number) = id.unpack()?;
         let within = |span: &Span| span.start() <= number && number < span.end();
         let reserved = keyspace == reservation.keyspace && reservation.spans.iter().any(within);
@@ -287,8 +263,8 @@ impl Reserver {
     /// it is read. So is the row of an insert in doubt; if it is absent, it may still arrive.
     async fn store_batch(&self, links: &[NewLink]) -> Vec<Filled> {
         // Any history will do: no other holder has these numbers in any history of the database.
-        let Ok(history) = self.store.epoch().await else { return vec![Filled::Failed; links.len()] };
-        let (inserted, absent) = match self.store.insert(&history, links).await {
+        let Ok(history) = self.config.store.epoch().await else { return vec![Filled::Failed; links.len()] };
+        let (inserted, absent) = match self.config.store.insert(&history, links).await {
             Ok(inserted) => (inserted, Filled::Conflict),
             Err(InsertError::Failed(error)) => {
                 tracing::warn!(
@@ -306,13 +282,13 @@ impl Reserver {
             Some(Vec::new())
         } else {
             // An answer of a replica while the primary is down decides nothing.
-            let read = self.store.read(&ids, Source::Primary).await;
+            let read = self.config.store.read(&ids, Source::Primary).await;
             read.ok().filter(|read| read.complete).map(|read| read.links)
         };
         let look = |link: &NewLink| match &rows {
             Some(rows) => match rows.iter().find(|row| row.id == link.id) {
                 Some(row) if row.is(&link.draft) => Filled::Stored,
-                Some(_) if self.lookup.rules().keep(SafetyRule::FilledOnce) => Filled::Conflict,
+                Some(_) if self.config.lookup.rules().keep(SafetyRule::FilledOnce) => Filled::Conflict,
                 Some(_) => Filled::Stored,
                 None => absent,
             },

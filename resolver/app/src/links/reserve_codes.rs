@@ -44,7 +44,7 @@ impl LinkService {
             let count = wrong.note("count", count.ok_or_else(expected_count));
             wrong.finish()?;
             let Some(count) = count else { return Err(AppError::Internal) };
-            let minting = self.reserver.keyspace(keyspace).ok_or_else(|| {
+            let minting = self.creator.keyspace(keyspace).ok_or_else(|| {
                 AppError::invalid("keyspace", "expected the name of a keyspace that this resolver mints from")
             })?;
             require_default_domain(by, Scope::Reserve)?;
@@ -52,7 +52,7 @@ impl LinkService {
             // Concurrent calls do not see each other's codes, so a key may exceed its limits once
             // for each of its permits.
             require_room(self.store.count_reserved(by.id).await?, count, self.policy.reserved_max)?;
-            let reservation = self.reserver.reserve(by.id, minting, count).await?;
+            let reservation = self.creator.reserve(by.id, minting, count).await?;
             self.with_codes(reservation).await
         })
     }
@@ -81,7 +81,7 @@ impl LinkService {
             require(by, Scope::Reserve)?;
             let _turn = self.turns.queries.take(by.id).await?;
             let reservation = self.find_reservation(id, by).await?;
-            self.reserver.give_up(&reservation).await?;
+            self.creator.give_up(&reservation).await?;
             Ok(())
         })
     }
@@ -102,12 +102,12 @@ impl LinkService {
         let reservation = self.find_reservation(id, by).await?;
         let (links, rest) = read()?;
         check_fill_len(links.len())?;
-        Ok((rest, self.reserver.fill(&reservation, links).await?))
+        Ok((rest, self.creator.fill(&reservation, links).await?))
     }
 
     async fn with_codes(&self, reservation: Reservation) -> Result<Reserved, AppError> {
-        let filled = self.reserver.filled(&reservation).await?;
-        let codes = self.reserver.codes(&reservation).await?;
+        let filled = self.creator.filled(&reservation).await?;
+        let codes = self.creator.codes(&reservation).await?;
         Ok(Reserved { reservation, filled, codes })
     }
 

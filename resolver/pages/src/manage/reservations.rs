@@ -89,7 +89,7 @@ async fn answer(
     reservations.retain(|reservation| reservation.closed_at.is_none());
     let query = list_query(context);
     let (paged, reservations) = Paged::cut(reservations, PATH, &query);
-    let keyspaces = links.reserver.mintings.iter().map(|minting| minting.namespace.to_string());
+    let keyspaces = links.creator.config.mintings.iter().map(|minting| minting.namespace.to_string());
     let page = ReservationsPage {
         frame: context.frame(PATH),
         context: *context,
