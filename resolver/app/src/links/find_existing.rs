@@ -58,11 +58,8 @@ impl LinkService {
         let _turn = self.turns.queries.take(by.id).await?;
         let found = self.store.links_of_url(&draft.long_url, &of, COMPARED_MAX).await?;
         let answers = |Record { link, tags }: &Record| {
-            by.may_be_given(link)
-                && !link.is_blocked()
-                && has_limits(draft, link)
+            is_wanted(draft, link, by)
                 && draft.details().domain.is_none_or(|domain| link.domain() == domain)
-                && has_state(draft, link)
                 && has_tags(&options.tags, tags)
                 && self.has_code(&options.code, link)
         };
@@ -78,22 +75,18 @@ impl LinkService {
     ) -> Result<Option<Record>, AppError> {
         let found = self.lookup.find_named(draft.domain(), slug).await;
         let answers = |link: &Arc<Link>| {
-            !link.is_deleted()
-                && !link.is_blocked()
-                && by.may_be_given(link)
+            is_wanted(draft, link, by)
+                && !link.is_deleted()
                 && link.long_url == draft.long_url
-                // The cached copy may be from before the link was moved.
                 && link.domain() == draft.domain()
-                && has_state(draft, link)
         };
-        let Some(link) = found.map_err(|_| AppError::Unavailable)?.filter(answers) else { return Ok(None) };
-        // The cached copy may not reflect a recent edit or deletion yet.
+        let Some(link) = found.map_err(|_| AppError::Unavailable)? else { return Ok(None) };
+        // The cached copy may not reflect a recent edit, move or deletion yet.
         let fresh = self.lookup.read_fresh(link.id).await.map_err(|_| AppError::Unavailable)?;
         let Some(link) = fresh.filter(answers) else { return Ok(None) };
         let _turn = self.turns.writes.take(by.id).await?;
         let has = self.store.tags_of(link.id).await?;
-        let is_same = has_limits(draft, &link) && has_tags(tags, &has);
-        Ok(is_same.then(|| Record { link: Link::clone(&link), tags: has }))
+        Ok(has_tags(tags, &has).then(|| Record { link: Link::clone(&link), tags: has }))
     }
 
     /// Returns whether a link's code is of the requested kind: its keyspace and prefix are
@@ -109,18 +102,17 @@ impl LinkService {
     }
 }
 
-fn has_limits(draft: &Draft, link: &Link) -> bool {
+/// Returns whether the key may be given a link, which has the requested limits and redirects in the
+/// requested way: enabled or not, with the requested status if there is one, and without password
+/// and rules.
+fn is_wanted(draft: &Draft, link: &Link, by: &Grant) -> bool {
     let (wanted, has) = (draft.details(), link.details());
-    wanted.valid_since.is_none_or(|time| has.valid_since == Some(time))
+    by.may_be_given(link)
+        && !link.is_blocked()
+        && wanted.valid_since.is_none_or(|time| has.valid_since == Some(time))
         && wanted.valid_until.is_none_or(|time| has.valid_until == Some(time))
         && wanted.max_visits.is_none_or(|count| has.max_visits == Some(count))
-}
-
-/// Returns whether a link redirects to its URL in the requested way: enabled or not, with the
-/// requested status if there is one, and without password and rules.
-fn has_state(draft: &Draft, link: &Link) -> bool {
-    let (wanted, has) = (draft.details(), link.details());
-    wanted.disabled == has.disabled
+        && wanted.disabled == has.disabled
         && wanted.status.is_none_or(|_| has.status == wanted.status)
         && has.password.is_none()
         && has.rules.is_empty()

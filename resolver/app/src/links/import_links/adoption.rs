@@ -5,11 +5,11 @@ use std::collections::HashMap;
 use jiff::Timestamp;
 use links::{
     Block, Details, DomainId, Draft, IMPORTED_VISITS_MAX, ImportItem, LongUrl, LongUrlError, Origin,
-    PasswordHash, RedirectStatus, Rule, Schemes, Slug, Tag,
+    PasswordHash, Rule, Schemes, Slug, Tag,
     api_key::{ApiKeyId, OPERATOR, check_name},
     targets::Targets,
 };
-use transfer::{LeftOut, Row};
+use transfer::Row;
 
 use crate::links::{
     import_codes::ImportCodes,
@@ -48,14 +48,16 @@ impl Adoption {
     pub(super) fn adopt(&self, row: Row, domain: DomainId) -> Result<(ImportItem, bool), String> {
         let is_exposed = row.deleted_at.is_none() && row.left_out.iter().any(|left| left.is_protection());
         if is_exposed && self.unprotected == Unprotected::Refuse {
-            return Err(format!(
-                "{} is not part of the file: choose --unprotected disable or open",
-                names(&row.left_out)
-            ));
+            let lost = row.left_out.iter().filter(|left| left.is_protection()).map(|left| left.as_str());
+            let names = lost.collect::<Vec<_>>().join(", ");
+            return Err(format!("{names} is not part of the file: choose --unprotected disable or open"));
         }
         let is_disabled = is_exposed && self.unprotected == Unprotected::Disable;
         let slug = row.code.as_deref().map(slug).transpose()?;
-        let created_at = row.created_at.map(|time| since_1970("createdAt", time)).transpose()?;
+        // Databases differ in their earliest time.
+        if let Some(time) = row.created_at.filter(|time| *time < Timestamp::UNIX_EPOCH) {
+            return Err(format!("createdAt {time}: expected a time since 1970"));
+        }
         let tags = tags(&row.tags)?;
         let (created_by, foreign_creator) = self.key("createdBy", row.created_by.as_deref())?;
         let mut details = self.details(&row, domain)?;
@@ -83,13 +85,16 @@ impl Adoption {
             None => self.codes.derived(&draft.long_url, domain),
         };
         let visits = row.visits.unwrap_or(0).min(IMPORTED_VISITS_MAX);
-        let item = ImportItem { code, draft, tags, created_at, minted, uses, visits };
+        let item = ImportItem { code, draft, tags, created_at: row.created_at, minted, uses, visits };
         Ok((item, is_disabled))
     }
 
     fn details(&self, row: &Row, domain: DomainId) -> Result<Details, String> {
         let (edited_by, foreign_editor) = self.key("editedBy", row.edited_by.as_deref())?;
         let (blocked, foreign_blocker) = self.block(row)?;
+        let status = row.redirect_status.map(|status| {
+            check_redirect_status(status).map_err(|error| format!("redirectStatus {status}: {error}"))
+        });
         let password = row.password_hash.as_ref().map(|hash| PasswordHash::from_phc(&hash.0)).transpose();
         if row.deleted_at.is_some() && row.code.is_none() {
             return Err("deletedAt: a deleted link needs a code".to_owned());
@@ -102,7 +107,7 @@ impl Adoption {
             max_visits: row.max_visits.map(|count| count.min(COUNT_MAX)),
             disabled: row.enabled == Some(false),
             blocked,
-            status: row.redirect_status.map(status).transpose()?,
+            status: status.transpose()?,
             // Without the hash, because reasons are written to files.
             password: password.map_err(|error| format!("passwordHash: {error}"))?,
             rules: row.redirect_rules.as_deref().map_or(Ok(Vec::new()), |text| self.rules(row, text))?,
@@ -175,15 +180,6 @@ fn whole_millisecond(time: Timestamp) -> Timestamp {
     Timestamp::from_millisecond(time.as_millisecond()).unwrap_or(time)
 }
 
-fn names(left_out: &[LeftOut]) -> String {
-    left_out
-        .iter()
-        .filter(|left| left.is_protection())
-        .map(|left| left.as_str())
-        .collect::<Vec<_>>()
-        .join(", ")
-}
-
 fn slug(code: &str) -> Result<Slug, String> {
     let slug = Slug::parse(code).map_err(|error| format!("code {code:?}: {error}"))?;
     if slug.as_str() != code {
@@ -217,26 +213,13 @@ fn text(field: &str, text: Option<String>) -> Result<Option<String>, String> {
     }
 }
 
-/// Checks that a time is not before 1970, because databases differ in their earliest time.
-fn since_1970(field: &str, time: Timestamp) -> Result<Timestamp, String> {
-    if time < Timestamp::UNIX_EPOCH {
-        Err(format!("{field} {time}: expected a time since 1970"))
-    } else {
-        Ok(time)
-    }
-}
-
-fn status(status: u64) -> Result<RedirectStatus, String> {
-    check_redirect_status(status).map_err(|error| format!("redirectStatus {status}: {error}"))
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
 
     use codes::{CodeKey, Mint};
     use links::{LinkState, RULES_MAX, targets::TargetRule};
-    use transfer::Secret;
+    use transfer::{LeftOut, Secret};
 
     use super::*;
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use codes::LinkId;
 use links::{DomainId, Tag, api_key::Grant};
 
-use super::{LiveLink, LiveVisit};
+use super::LiveVisit;
 
 /// Kinds of visits, any of which is seen.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -22,13 +22,6 @@ impl Topics {
     /// All visits.
     pub fn all() -> Self {
         Self { links: true, orphans: true, names: BTreeSet::new() }
-    }
-
-    fn includes(&self, link: Option<&LiveLink>) -> bool {
-        match link {
-            None => self.orphans,
-            Some(link) => self.links || self.names.contains(&link.name),
-        }
     }
 }
 
@@ -48,26 +41,22 @@ pub struct LiveFilter {
 }
 
 impl LiveFilter {
-    /// Returns whether the subscription sees a visit.
+    /// Returns whether the subscription sees a visit. As in lists of visits, a key of a domain sees
+    /// the visits of that domain, and some keys see no orphan visits.
     pub fn matches(&self, visit: &LiveVisit) -> bool {
-        let link = visit.link.as_deref();
-        self.topics.includes(link)
+        let (link, limits, topics) = (visit.link.as_deref(), &self.by.limits, &self.topics);
+        let (is_in_topics, is_visible) = match link {
+            None => (topics.orphans, limits.sees_orphans()),
+            Some(link) => {
+                (topics.links || topics.names.contains(&link.name), self.by.sees(&link.record.link))
+            }
+        };
+        is_in_topics
+            && is_visible
+            && limits.domain.is_none_or(|domain| domain == visit.domain)
             && self.domain.is_none_or(|domain| domain == visit.domain)
             && self.link.is_none_or(|id| link.is_some_and(|link| link.record.link.id == id))
             && self.tag.as_ref().is_none_or(|tag| link.is_some_and(|link| link.record.tags.contains(tag)))
-            && self.is_visible(visit)
-    }
-
-    /// Returns whether the key may see a visit. As in lists of visits, a key of a domain sees the
-    /// visits of that domain, and some keys see no orphan visits.
-    fn is_visible(&self, visit: &LiveVisit) -> bool {
-        let limits = &self.by.limits;
-        let is_on_domain = limits.domain.is_none_or(|domain| domain == visit.domain);
-        let sees_link = match &visit.link {
-            None => limits.sees_orphans(),
-            Some(link) => self.by.sees(&link.record.link),
-        };
-        is_on_domain && sees_link
     }
 
     /// Returns whether the key may know how many visits there are.
