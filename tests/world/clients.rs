@@ -52,7 +52,7 @@ impl Shared {
             CreateError::Unavailable
             | CreateError::KeyReused
             | CreateError::Taken
-            | CreateError::PermitTimeout(_) => {}
+            | CreateError::PermitTimeout => {}
         }
         matches!(error, CreateError::Exhausted)
     }

@@ -26,7 +26,6 @@ use batch::{Outcome, Waiting, write_batches};
 use codes::{Code, KeyspaceIndex, Minted, is_reserved};
 use daemon::TaskSupervisor;
 use jiff::Timestamp;
-use limits::PermitTimeout;
 use links::{Draft, Idempotency, Link, NewLink, Record, Slug, Tag};
 use store::Store;
 use supply::{Claim, ClaimError, Fate, IssuerClient, Minting, Owner, SupplyMetrics, safety_rule::SafetyRule};
@@ -93,28 +92,22 @@ pub struct CreateOptions {
 }
 
 /// The reason why no link was created.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug)]
 pub enum CreateError {
     /// No number came before the deadline, too many creates are in progress, or the domain was
     /// removed meanwhile. Nothing is stored.
-    #[error("no link can be created at the moment")]
     Unavailable,
     /// The idempotency key was used before with a different request.
-    #[error("the idempotency key was used with another request")]
     KeyReused,
     /// Another link has the custom slug.
-    #[error("the slug is in use")]
     Taken,
     /// The keyspace has no codes left.
-    #[error("every code of the keyspace is taken")]
     Exhausted,
     /// The database did not store the link, or the outcome is unknown. The caller got no code, so a
     /// link that was stored after all does no harm.
-    #[error("the database does not answer at the moment")]
     NoStore,
     /// The API key has too many creates in progress.
-    #[error(transparent)]
-    PermitTimeout(#[from] PermitTimeout),
+    PermitTimeout,
 }
 
 /// The parts that a [`Creator`] works with.

@@ -8,7 +8,6 @@ pub(crate) mod domains;
 pub mod edit_link;
 mod find_existing;
 pub mod find_link;
-mod import_codes;
 pub mod import_links;
 pub mod link_fields;
 pub mod list_links;

@@ -30,12 +30,9 @@ impl Creator {
             let (claim, minted) = self.claim(minting, deadline).await?;
             let new = NewLink { id: minted.id, draft: draft.clone() };
             let link = FullLink { new, code: minted.code.to_string() };
-            let turn = match self.config.turns.take(draft.created_by).await {
-                Ok(turn) => turn,
-                Err(none) => {
-                    self.settle(minting, claim, Fate::Unused);
-                    return Err(none.into());
-                }
+            let Ok(turn) = self.config.turns.take(draft.created_by).await else {
+                self.settle(minting, claim, Fate::Unused);
+                return Err(CreateError::PermitTimeout);
             };
             let inserted = self.config.store.insert_full(&claim.history, &link, tags, idempotency).await;
             drop(turn);
@@ -86,7 +83,8 @@ impl Creator {
         let details = draft.details.get_or_insert_with(Box::<Details>::default);
         (details.slug, details.mark) = (Some(slug.clone()), Some(mark));
         let mut link = NamedLink { slug, mintable, keyspaces, draft };
-        let turn = self.config.turns.take(link.draft.created_by).await?;
+        let turn = self.config.turns.take(link.draft.created_by).await;
+        let turn = turn.map_err(|_| CreateError::PermitTimeout)?;
         let inserted = self.config.store.insert_named(&link, tags, idempotency).await;
         drop(turn);
         let stored = match inserted {

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use codes::{Code, KeyspaceIndex};
 use jiff::Timestamp;
+use limits::ExceededShare;
 use links::{
     Authority, Details, DetailsEdit, DomainId, Draft, Idempotency, PasswordHash, Record, Slug, Tag,
     api_key::{ApiKeyId, Grant},
@@ -325,7 +326,7 @@ impl From<CreateError> for AppError {
         match error {
             CreateError::Exhausted => Self::Exhausted,
             CreateError::KeyReused => Self::IdempotencyKeyReused,
-            CreateError::PermitTimeout(none) => none.into(),
+            CreateError::PermitTimeout => Self::TooMuchAtOnce(ExceededShare::Own),
             CreateError::Taken => Self::SlugTaken(LinkName { code: String::new(), domain: None }),
             // If the domain was removed, a retry finds that out.
             CreateError::Unavailable | CreateError::NoStore => Self::Unavailable,

@@ -30,9 +30,8 @@ use store::{ImportBatch, ImportPosition, Imported, Store, StoreError};
 use tokio::{sync::mpsc, time::sleep};
 use transfer::{LeftOut, Row, RowError};
 
-use self::adoption::Adoption;
 pub use self::adoption::Unprotected;
-use crate::links::import_codes::ImportCodes;
+use self::adoption::{Adoption, ImportCodes};
 use lookup::domain_cache::SHOWN;
 
 /// The maximum number of links in one transaction, and about how many bytes.

@@ -70,7 +70,8 @@ impl LinkService {
             let rules = self.check_rules(rules, zone, &mut wrong);
             wrong.finish()?;
             let details = DetailsEdit { rules: Some(rules), ..DetailsEdit::default() };
-            self.change_link(target, Edit { details, ..Edit::default() }, by).await
+            let edit = Edit { details, ..Edit::default() };
+            self.change_found(target, |link| self.check_against(link, &edit), by).await
         })
     }
 

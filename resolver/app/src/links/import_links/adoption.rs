@@ -1,18 +1,20 @@
 //! Converts rows of an import to links.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, sync::Arc};
 
+use codes::Mint;
 use jiff::Timestamp;
 use links::{
-    Block, Details, DomainId, Draft, IMPORTED_VISITS_MAX, ImportItem, LongUrl, LongUrlError, Origin,
-    PasswordHash, Rule, Schemes, Slug, Tag,
+    Block, Details, DomainId, Draft, IMPORTED_VISITS_MAX, ImportCode, ImportItem, LongUrl, LongUrlError,
+    Origin, PasswordHash, PickedCode, Rule, Schemes, Slug, Tag,
     api_key::{ApiKeyId, OPERATOR, check_name},
     targets::Targets,
 };
 use transfer::Row;
 
-use crate::links::{
-    import_codes::ImportCodes,
+use crate::{
+    create_link::DIGEST_LEN,
+    creator::SALTS_MAX,
     link_fields::{check_redirect_status, cut_title},
 };
 
@@ -20,6 +22,9 @@ use crate::links::{
 const DESCRIPTION_BYTES: usize = 64 * 1024;
 /// The largest count that both databases can compute with.
 const COUNT_MAX: u64 = i64::MAX.unsigned_abs();
+
+/// The number of digests whose candidates a link gets at first. Each gives four.
+const SALTS_FIRST: u32 = 4;
 
 /// The policy for links whose password or other protection is not part of the input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -175,6 +180,51 @@ impl Adoption {
     }
 }
 
+/// Works out codes for imported links, with the mint of their deployment: their own, or candidates
+/// from digests of the long URL.
+///
+/// They are worked out before a batch is stored, because the store does not know the code key. A
+/// link without a code gets few candidates at first: hardly ever are all of them taken, and each
+/// costs a part of a digest and a permutation. It gets all if the store finds these taken.
+pub(super) struct ImportCodes(pub(super) Arc<Mint>);
+
+impl ImportCodes {
+    pub(super) fn kept(&self, slug: Slug, domain: DomainId) -> ImportCode {
+        ImportCode::Kept(self.picked(slug, domain))
+    }
+
+    /// Returns the first candidates for a link that had no code.
+    pub(super) fn derived(&self, long_url: &LongUrl, domain: DomainId) -> ImportCode {
+        self.candidates(long_url, domain, SALTS_FIRST)
+    }
+
+    /// Gives all candidates to an item whose candidates are all taken, and to the other items with
+    /// its long URL, which have the same ones.
+    pub(super) fn add_candidates(&self, items: &mut [ImportItem], taken: usize) {
+        let Some(ImportItem { draft, .. }) = items.get(taken) else { return };
+        let (long_url, domain) = (draft.long_url.clone(), draft.domain());
+        let all = self.candidates(&long_url, domain, SALTS_MAX);
+        for item in items {
+            let is_derived = matches!(item.code, ImportCode::FirstFree { .. });
+            if is_derived && item.draft.long_url == long_url && item.draft.domain() == domain {
+                item.code = all.clone();
+            }
+        }
+    }
+
+    fn candidates(&self, long_url: &LongUrl, domain: DomainId, salts: u32) -> ImportCode {
+        let texts = (0..salts).flat_map(|salt| self.0.candidates(long_url.as_str(), salt, DIGEST_LEN));
+        let slugs = texts.filter_map(|text| Slug::parse(&text).ok());
+        let candidates = slugs.map(|slug| self.picked(slug, domain)).collect();
+        ImportCode::FirstFree { candidates, is_all: salts >= SALTS_MAX }
+    }
+
+    fn picked(&self, slug: Slug, domain: DomainId) -> PickedCode {
+        let mintable = slug.code_on(domain).and_then(|code| self.0.read(&code));
+        PickedCode { slug, mintable }
+    }
+}
+
 /// Truncates a time to milliseconds, the precision of stored times.
 fn whole_millisecond(time: Timestamp) -> Timestamp {
     Timestamp::from_millisecond(time.as_millisecond()).unwrap_or(time)
@@ -215,9 +265,7 @@ fn text(field: &str, text: Option<String>) -> Result<Option<String>, String> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
-    use codes::{CodeKey, Mint};
+    use codes::{CodeKey, Keyspace, KeyspaceIndex};
     use links::{LinkState, RULES_MAX, targets::TargetRule};
     use transfer::{LeftOut, Secret};
 
@@ -230,10 +278,8 @@ mod tests {
     fn adopt_to(long_url: &str, unprotected: Unprotected, row: Row) -> Result<(ImportItem, bool), String> {
         let keys = HashMap::from([("ci".to_owned(), ApiKeyId(7))]);
         let row = Row { long_url: long_url.to_owned(), code: Some("x".to_owned()), ..row };
-        let mint = Mint::new(&CodeKey::parse(&"5a".repeat(32)).unwrap(), []);
-        let codes = ImportCodes(Arc::new(mint));
         let targets = Targets::new(&[TargetRule::parse("denied.test", false).unwrap()]);
-        let adoption = Adoption { unprotected, keys, schemes: Schemes::default(), targets, codes };
+        let adoption = Adoption { unprotected, keys, schemes: Schemes::default(), targets, codes: codes() };
         adoption.adopt(row, DomainId::DEFAULT)
     }
 
@@ -332,5 +378,77 @@ mod tests {
         };
         assert_eq!(of("ci"), (ApiKeyId(7), None));
         assert_eq!(of("elsewhere"), (OPERATOR, Some("elsewhere".into())));
+    }
+
+    fn codes() -> ImportCodes {
+        let keyspace = |index, text| (KeyspaceIndex::new(index).unwrap(), Keyspace::parse(text).unwrap());
+        let keyspaces = [keyspace(1, "web=3:A-Z"), keyspace(2, "long=8:0-9A-Za-z")];
+        ImportCodes(Arc::new(Mint::new(&CodeKey::parse(&"5a".repeat(32)).unwrap(), keyspaces)))
+    }
+
+    fn item(codes: &ImportCodes, url: &str, code: Option<ImportCode>) -> ImportItem {
+        let long_url = LongUrl::from_stored(url);
+        ImportItem {
+            code: code.unwrap_or_else(|| codes.derived(&long_url, DomainId::DEFAULT)),
+            draft: Draft {
+                long_url,
+                title: None,
+                crawlable: false,
+                forward_query: true,
+                created_by: ApiKeyId(1),
+                details: None,
+            },
+            tags: Vec::new(),
+            created_at: None,
+            minted: false,
+            uses: 0,
+            visits: 0,
+        }
+    }
+
+    fn candidates(item: &ImportItem) -> (&[PickedCode], bool) {
+        match &item.code {
+            ImportCode::FirstFree { candidates, is_all } => (candidates, *is_all),
+            ImportCode::Kept(code) => panic!("{code:?} is its own"),
+        }
+    }
+
+    #[test]
+    fn a_code_is_mintable_on_the_default_domain_if_a_keyspace_has_it() {
+        let codes = codes();
+        let is_mintable = |text: &str, domain: DomainId| match codes.kept(Slug::parse(text).unwrap(), domain)
+        {
+            ImportCode::Kept(code) => code.mintable.is_some(),
+            ImportCode::FirstFree { .. } => panic!("it has a code"),
+        };
+        assert!(is_mintable("Abc", DomainId::DEFAULT));
+        assert!(!is_mintable("abc", DomainId::DEFAULT) && !is_mintable("Ab/c", DomainId::DEFAULT));
+        assert!(!is_mintable("Abc", DomainId::from_stored(3)));
+        assert_eq!(codes.0.keyspaces(), 2);
+    }
+
+    #[test]
+    fn all_items_of_a_url_get_all_candidates_which_begin_alike() {
+        let codes = codes();
+        let kept = codes.kept(Slug::parse("Abc").unwrap(), DomainId::DEFAULT);
+        let mut elsewhere = item(&codes, "https://x.y/", None);
+        elsewhere.draft.details =
+            Some(Box::new(Details { domain: Some(DomainId::from_stored(2)), ..Details::default() }));
+        let mut items = vec![
+            item(&codes, "https://x.y/", None),
+            item(&codes, "https://x.y/other", None),
+            item(&codes, "https://x.y/", None),
+            item(&codes, "https://x.y/", Some(kept.clone())),
+            elsewhere,
+        ];
+        let first = candidates(&items[0]).0.to_vec();
+        assert!(first.iter().all(|code| code.mintable.is_some()), "{first:?}");
+        assert!(!candidates(&items[0]).1);
+        codes.add_candidates(&mut items, 2);
+        assert_eq!(candidates(&items[0]).0[..first.len()], first);
+        assert_eq!(items[0], items[2]);
+        assert_eq!((first.len(), candidates(&items[0]).0.len(), candidates(&items[0]).1), (16, 1_000, true));
+        assert_eq!((candidates(&items[1]).0.len(), candidates(&items[4]).0.len()), (16, 16));
+        assert_eq!(items[3].code, kept);
     }
 }
