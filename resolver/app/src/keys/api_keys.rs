@@ -256,11 +256,12 @@ mod tests {
             ..wish(name)
         };
         let own = operator.create(bounded("own", 10, Some(60))).await.unwrap();
-        operator.create(bounded("weaker", 5, Some(30))).await.unwrap();
         operator.create(wish("endless")).await.unwrap();
-        operator.create(bounded("longer", 11, Some(30))).await.unwrap();
-        operator.create(bounded("faster", 5, Some(61))).await.unwrap();
-        operator.create(bounded("unlimited", 5, Some(0))).await.unwrap();
+        for (name, days, calls) in
+            [("weaker", 5, 30), ("longer", 11, 30), ("faster", 5, 61), ("unlimited", 5, 0)]
+        {
+            operator.create(bounded(name, days, Some(calls))).await.unwrap();
+        }
 
         let by = store.find_api_key(&own.hash()).await.unwrap().unwrap().id;
         let within = ApiKeys { by, ..ApiKeys::new(store.clone()) };

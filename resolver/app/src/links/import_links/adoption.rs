@@ -276,11 +276,14 @@ mod tests {
     }
 
     fn adopt_to(long_url: &str, unprotected: Unprotected, row: Row) -> Result<(ImportItem, bool), String> {
-        let keys = HashMap::from([("ci".to_owned(), ApiKeyId(7))]);
         let row = Row { long_url: long_url.to_owned(), code: Some("x".to_owned()), ..row };
+        adoption(unprotected).adopt(row, DomainId::DEFAULT)
+    }
+
+    fn adoption(unprotected: Unprotected) -> Adoption {
+        let keys = HashMap::from([("ci".to_owned(), ApiKeyId(7))]);
         let targets = Targets::new(&[TargetRule::parse("denied.test", false).unwrap()]);
-        let adoption = Adoption { unprotected, keys, schemes: Schemes::default(), targets, codes: codes() };
-        adoption.adopt(row, DomainId::DEFAULT)
+        Adoption { unprotected, keys, schemes: Schemes::default(), targets, codes: codes() }
     }
 
     #[test]
@@ -386,24 +389,9 @@ mod tests {
         ImportCodes(Arc::new(Mint::new(&CodeKey::parse(&"5a".repeat(32)).unwrap(), keyspaces)))
     }
 
-    fn item(codes: &ImportCodes, url: &str, code: Option<ImportCode>) -> ImportItem {
-        let long_url = LongUrl::from_stored(url);
-        ImportItem {
-            code: code.unwrap_or_else(|| codes.derived(&long_url, DomainId::DEFAULT)),
-            draft: Draft {
-                long_url,
-                title: None,
-                crawlable: false,
-                forward_query: true,
-                created_by: ApiKeyId(1),
-                details: None,
-            },
-            tags: Vec::new(),
-            created_at: None,
-            minted: false,
-            uses: 0,
-            visits: 0,
-        }
+    fn item(url: &str, code: Option<&str>, domain: i64) -> ImportItem {
+        let row = Row { long_url: url.to_owned(), code: code.map(str::to_owned), ..Row::default() };
+        adoption(Unprotected::Open).adopt(row, DomainId::from_stored(domain)).unwrap().0
     }
 
     fn candidates(item: &ImportItem) -> (&[PickedCode], bool) {
@@ -430,16 +418,12 @@ mod tests {
     #[test]
     fn all_items_of_a_url_get_all_candidates_which_begin_alike() {
         let codes = codes();
-        let kept = codes.kept(Slug::parse("Abc").unwrap(), DomainId::DEFAULT);
-        let mut elsewhere = item(&codes, "https://x.y/", None);
-        elsewhere.draft.details =
-            Some(Box::new(Details { domain: Some(DomainId::from_stored(2)), ..Details::default() }));
         let mut items = vec![
-            item(&codes, "https://x.y/", None),
-            item(&codes, "https://x.y/other", None),
-            item(&codes, "https://x.y/", None),
-            item(&codes, "https://x.y/", Some(kept.clone())),
-            elsewhere,
+            item("https://e.test/", None, 0),
+            item("https://e.test/other", None, 0),
+            item("https://e.test/", None, 0),
+            item("https://e.test/", Some("Abc"), 0),
+            item("https://e.test/", None, 2),
         ];
         let first = candidates(&items[0]).0.to_vec();
         assert!(first.iter().all(|code| code.mintable.is_some()), "{first:?}");
@@ -449,6 +433,6 @@ mod tests {
         assert_eq!(items[0], items[2]);
         assert_eq!((first.len(), candidates(&items[0]).0.len(), candidates(&items[0]).1), (16, 1_000, true));
         assert_eq!((candidates(&items[1]).0.len(), candidates(&items[4]).0.len()), (16, 16));
-        assert_eq!(items[3].code, kept);
+        assert_eq!(items[3].code, codes.kept(Slug::parse("Abc").unwrap(), DomainId::DEFAULT));
     }
 }
