@@ -317,7 +317,7 @@ pub(super) fn draft(
     by: ApiKeyId,
 ) -> Result<Draft, Vec<InvalidField>> {
     if !fields.short_code.is_absent() {
-        wrong.note::<()>(SHORT_CODE, Err(UNKNOWN.to_owned()));
+        wrong.add(SHORT_CODE, UNKNOWN);
     }
     let request = link_fields::create_command(api, fields, &mut wrong);
     api.links.check_plain_create(request, wrong, by).map_err(|error| match in_order(error, item) {

@@ -34,7 +34,7 @@ impl Fields for dto::LinkFields {
 pub(super) fn read_create(api: &Api, body: &[u8]) -> Result<(CreateLink, FieldErrors), Problem> {
     let (mut fields, mut wrong) = read_fields::<dto::LinkFields>(body)?;
     if !std::mem::take(&mut fields.short_code).is_absent() {
-        wrong.note::<()>(SHORT_CODE, Err(UNKNOWN.to_owned()));
+        wrong.add(SHORT_CODE, UNKNOWN);
     }
     let command = create_command(api, fields, &mut wrong);
     Ok((command, wrong))
@@ -50,7 +50,7 @@ pub(super) fn read_edit(api: &Api, body: &[u8]) -> Result<(LinkFields, FieldErro
             fields.retain(|name, _| {
                 let is_refused = dto::LinkFields::REFUSED_IN_EDITS.contains(&name.as_str());
                 if is_refused {
-                    wrong.note::<()>(name, Err(UNKNOWN.to_owned()));
+                    wrong.add(name, UNKNOWN);
                 }
                 !is_refused && !dto::LinkFields::IGNORED_IN_EDITS.contains(&name.as_str())
             });
@@ -61,7 +61,7 @@ pub(super) fn read_edit(api: &Api, body: &[u8]) -> Result<(LinkFields, FieldErro
         [(Field::Keyspace, fields.keyspace.is_absent()), (Field::Strategy, fields.strategy.is_absent())]
     {
         if !is_absent {
-            wrong.note::<()>(field.name(), Err(UNKNOWN.to_owned()));
+            wrong.add(field.name(), UNKNOWN);
         }
     }
     let edit = link_fields(api, fields, &mut wrong);

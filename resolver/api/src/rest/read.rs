@@ -100,17 +100,17 @@ pub(super) fn read_each<T: Fields>(fields: Map<String, Value>, wrong: &mut Field
             break;
         }
         if !T::has(&name) {
-            wrong.note::<()>(&name, Err(T::refused(&name)));
+            wrong.add(&name, T::refused(&name));
         } else if read(Map::from_iter([(name.clone(), value.clone())])).is_ok_and(|_: T| true) {
             right.insert(name, value);
         } else {
-            wrong.note::<()>(&name, Err(T::expected(&name)));
+            wrong.add(&name, T::expected(&name));
         }
     }
     // Fields that are valid one by one are valid together. Should they not be, the request is
     // refused, because an edit without its fields would seem to have been made.
     read(right).unwrap_or_else(|error| {
-        wrong.note::<()>("(the fields)", Err(error.to_string()));
+        wrong.add("(the fields)", error.to_string());
         T::default()
     })
 }

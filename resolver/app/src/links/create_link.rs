@@ -128,7 +128,7 @@ impl LinkService {
         ];
         let mut wrong = FieldErrors::default();
         for (field, _) in of_code.into_iter().chain(others).filter(|(_, is_set)| *is_set) {
-            wrong.check::<()>(field, Err("cannot be set in a call for many links".to_owned()));
+            wrong.add(field.name(), "cannot be set in a call for many links");
         }
         wrong.finish().map(|()| draft)
     }
@@ -149,7 +149,7 @@ impl LinkService {
         by: ApiKeyId,
     ) -> Result<Request, AppError> {
         if request.fields.long_url.as_ref().is_none_or(Option::is_none) {
-            wrong.check::<()>(Field::LongUrl, Err(Field::LongUrl.expected()));
+            wrong.add(Field::LongUrl.name(), Field::LongUrl.expected());
         }
         let code = self.check_code(&request, &mut wrong);
         let password = request.fields.password.take().flatten();
@@ -192,13 +192,13 @@ impl LinkService {
         }
         if hashes || prefix.is_some() {
             if named.is_some() {
-                let expected = "cannot be set together with the strategy hash or a prefix".to_owned();
-                wrong.check::<()>(Field::Keyspace, Err(expected));
+                let expected = "cannot be set together with the strategy hash or a prefix";
+                wrong.add(Field::Keyspace.name(), expected);
             }
             let (prefix, len) = (prefix.unwrap_or_default(), len.unwrap_or(DIGEST_LEN));
             if prefix.len() + len > Slug::MAX_LEN {
                 let expected = format!("expected at most {} with this prefix", Slug::MAX_LEN - prefix.len());
-                wrong.check::<()>(Field::ShortCodeLength, Err(expected));
+                wrong.add(Field::ShortCodeLength.name(), expected);
             }
             return CodeChoice::Digest { prefix, len };
         }
@@ -206,7 +206,7 @@ impl LinkService {
             (Some(index), Some(len)) if self.lookup.mint.len_of(index) != Some(len) => {
                 let has = self.lookup.mint.len_of(index).unwrap_or_default();
                 let expected = format!("expected {has}, the length of this keyspace's codes, or no value");
-                wrong.check::<()>(Field::ShortCodeLength, Err(expected));
+                wrong.add(Field::ShortCodeLength.name(), expected);
                 CodeChoice::Next
             }
             (Some(index), _) => self.next_of(index),

@@ -270,7 +270,7 @@ pub(crate) fn check_window(since: Option<Timestamp>, until: Option<Timestamp>, w
     if let (Some(since), Some(until)) = (since, until)
         && until <= since
     {
-        wrong.check::<()>(Field::ValidUntil, Err("expected a time after validSince".to_owned()));
+        wrong.add(Field::ValidUntil.name(), "expected a time after validSince");
     }
 }
 

@@ -239,14 +239,14 @@ fn filter(request: ListLinks, mut wrong: FieldErrors) -> Result<Filter, AppError
     let order = order.unwrap_or_default();
     for (name, tags) in [("tags", &request.tags), ("excludeTags", &request.exclude_tags)] {
         if tags.len() > TAGS_MAX {
-            wrong.note::<()>(name, Err(format!("expected at most {TAGS_MAX} tags")));
+            wrong.add(name, format!("expected at most {TAGS_MAX} tags"));
         }
     }
     let single = [&request.filter.search, &request.domain, &request.api_key_name];
     let texts = single.into_iter().flatten().chain(&request.tags).chain(&request.exclude_tags);
     let long_url = request.filter.long_url.as_ref().map(LongUrl::as_str);
     if texts.map(String::as_str).chain(long_url).any(|text| text.contains('\0')) {
-        wrong.note::<()>("(the query)", Err("must not contain NUL".to_owned()));
+        wrong.add("(the query)", "must not contain NUL");
     }
     wrong.finish_by_name()?;
     // No link has an invalid tag. It is kept as written, and matches nothing.

@@ -172,7 +172,7 @@ mod tests {
     fn fields_that_could_not_be_read_are_reported_before_wrong_values() {
         let mut unread = FieldErrors::default();
         for field in ["colour", "type"] {
-            unread.note::<()>(field, Err("expected another field".to_owned()));
+            unread.add(field, "expected another field");
         }
         let first = ConditionFields { wrong: unread, ..ConditionFields::default() };
         let other = ConditionFields { kind: Some("device".to_owned()), ..ConditionFields::default() };

@@ -132,10 +132,10 @@ fn check(request: &StatsRequest, now: Timestamp, wrong: &mut FieldErrors) {
     if request.start.is_some_and(|start| start > end) {
         let field = if request.end.is_some() { "endDate" } else { "startDate" };
         let expected = if request.end.is_some() { "a time from startDate on" } else { "a time in the past" };
-        wrong.note::<()>(field, Err(format!("expected {expected}")));
+        wrong.add(field, format!("expected {expected}"));
     }
     if !(1..=TOP_MAX).contains(&request.top) {
-        wrong.note::<()>("top", Err(format!("expected a number from 1 to {TOP_MAX}")));
+        wrong.add("top", format!("expected a number from 1 to {TOP_MAX}"));
     }
 }
 
