@@ -168,7 +168,10 @@ impl Creator {
         let _under_way = self.tasks.token();
         let started = Instant::now();
         let deadline = started + DEADLINE;
-        let created = match self.minting_for(&options.code).filter(|_| is_plain(&draft, &options)) {
+        // The batch carries links without tags and deduplication, on the default domain.
+        let CreateOptions { code, tags, idempotency, .. } = &options;
+        let is_plain = tags.is_empty() && idempotency.is_none() && draft.domain().is_default();
+        let created = match self.minting_for(code).filter(|_| is_plain) {
             Some(minting) => self.create_plain(minting, draft, deadline).await.map(|created| created.link),
             // Boxed, because few creates need the room that this future takes.
             None => Box::pin(self.create_wished(draft, &options, deadline)).await,
@@ -382,10 +385,4 @@ impl Creator {
         self.config.metrics.creates.increment(1);
         Created { code: minted.code, link: Link::stored(minted.id, draft, created_at) }
     }
-}
-
-/// Returns whether the batch can carry a link: one without tags and deduplication, on the default
-/// domain.
-fn is_plain(draft: &Draft, options: &CreateOptions) -> bool {
-    options.tags.is_empty() && options.idempotency.is_none() && draft.domain().is_default()
 }

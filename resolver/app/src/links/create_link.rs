@@ -274,7 +274,8 @@ impl LinkService {
                 fingerprint: Some(fingerprint),
             });
         }
-        Ok((with_details(draft, details), options))
+        draft.details = (!details.is_empty()).then(|| Box::new(details));
+        Ok((draft, options))
     }
 
     async fn create(&self, draft: Draft, options: CreateOptions, by: &Grant) -> Result<Record, AppError> {
@@ -337,10 +338,6 @@ impl From<CreateError> for AppError {
 /// Returns whether an existing link may answer the request.
 fn finds_existing(options: &CreateOptions) -> bool {
     options.idempotency.as_ref().is_some_and(|idempotency| idempotency.fingerprint.is_none())
-}
-
-fn with_details(draft: Draft, details: Details) -> Draft {
-    Draft { details: (!details.is_empty()).then(|| Box::new(details)), ..draft }
 }
 
 /// Returns a digest of the fields by which two requests are the same, as in Shlink: the long URL

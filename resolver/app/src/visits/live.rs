@@ -272,7 +272,9 @@ impl LiveSource for LinkService {
         for piece in links::pieces(&self.store.outlines_of(ids).await?) {
             let ids: Vec<LinkId> = piece.iter().map(|outlined| outlined.id).collect();
             let mut read = self.store.records(&ids).await?;
-            read.iter_mut().for_each(shorten);
+            // Redirect rules may be long: only whether there are any is told.
+            let details = read.iter_mut().filter_map(|record| record.link.details.as_mut());
+            details.for_each(|details| details.rules.truncate(1));
             records.append(&mut read);
         }
         let names = self.names(&records).await;
@@ -291,12 +293,5 @@ impl LiveSource for LinkService {
 
     fn now(&self) -> Timestamp {
         self.domain_cache.now()
-    }
-}
-
-/// Takes away redirect rules, which may be long: only whether there are any is told.
-fn shorten(record: &mut Record) {
-    if let Some(details) = &mut record.link.details {
-        details.rules.truncate(1);
     }
 }

@@ -87,7 +87,7 @@ impl Adoption {
         let (minted, uses) = (row.minted.unwrap_or(false), row.uses.unwrap_or(0).min(COUNT_MAX));
         let code = match slug {
             Some(slug) => self.codes.kept(slug, domain),
-            None => self.codes.derived(&draft.long_url, domain),
+            None => self.codes.candidates(&draft.long_url, domain, SALTS_FIRST),
         };
         let visits = row.visits.unwrap_or(0).min(IMPORTED_VISITS_MAX);
         let item = ImportItem { code, draft, tags, created_at: row.created_at, minted, uses, visits };
@@ -145,7 +145,9 @@ impl Adoption {
         }
         let (by, foreign) = self.key("blockedBy", row.blocked_by.as_deref())?;
         let at = row.blocked_at.unwrap_or_else(Timestamp::now);
-        Ok((Some(Block { reason, by, at: whole_millisecond(at) }), foreign))
+        // The precision of stored times.
+        let at = Timestamp::from_millisecond(at.as_millisecond()).unwrap_or(at);
+        Ok((Some(Block { reason, by, at }), foreign))
     }
 
     fn long_url(&self, field: &str, row: &Row, text: &str) -> Result<LongUrl, String> {
@@ -193,11 +195,6 @@ impl ImportCodes {
         ImportCode::Kept(self.picked(slug, domain))
     }
 
-    /// Returns the first candidates for a link that had no code.
-    pub(super) fn derived(&self, long_url: &LongUrl, domain: DomainId) -> ImportCode {
-        self.candidates(long_url, domain, SALTS_FIRST)
-    }
-
     /// Gives all candidates to an item whose candidates are all taken, and to the other items with
     /// its long URL, which have the same ones.
     pub(super) fn add_candidates(&self, items: &mut [ImportItem], taken: usize) {
@@ -223,11 +220,6 @@ impl ImportCodes {
         let mintable = slug.code_on(domain).and_then(|code| self.0.read(&code));
         PickedCode { slug, mintable }
     }
-}
-
-/// Truncates a time to milliseconds, the precision of stored times.
-fn whole_millisecond(time: Timestamp) -> Timestamp {
-    Timestamp::from_millisecond(time.as_millisecond()).unwrap_or(time)
 }
 
 fn slug(code: &str) -> Result<Slug, String> {

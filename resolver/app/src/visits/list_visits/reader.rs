@@ -179,7 +179,7 @@ impl Reader {
         if let [source] = &mut self.sources[..] {
             source.skip = std::mem::take(&mut self.skip);
             if let Some(windows) = source.windows.as_mut().filter(|_| start.skip > 0) {
-                windows.begin_at(VisitId::floor(start.quarter));
+                windows.first = Some(VisitId::floor(start.quarter));
             }
         }
     }

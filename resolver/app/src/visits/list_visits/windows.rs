@@ -18,7 +18,7 @@ pub(super) struct Windows {
     /// Listed visits by quarter hour, without those that have none.
     quarters: BTreeMap<i64, u64>,
     /// Where the first window begins, if that is known.
-    first: Option<VisitId>,
+    pub(super) first: Option<VisitId>,
     /// The last part of a quarter hour of very many rows: the quarter, and its length in
     /// microseconds.
     guess: Option<(i64, i64)>,
@@ -35,10 +35,6 @@ impl Windows {
         if listed > 0 {
             self.quarters.insert(quarter, listed);
         }
-    }
-
-    pub(super) fn begin_at(&mut self, id: VisitId) {
-        self.first = Some(id);
     }
 
     /// Returns the next window of a range of a day: its end is that of the latest visits before the
@@ -161,7 +157,7 @@ mod tests {
     fn the_first_window_begins_where_it_was_told_to() {
         let mut windows = windows(&[(4, 10)]);
         let start = VisitId::floor(START + 2 * QUARTER);
-        windows.begin_at(start);
+        windows.first = Some(start);
         assert_eq!(windows.next(day(), 5).start, start);
         assert_eq!(quarters(&windows.next(day(), 5)), (4, 5));
     }

@@ -97,8 +97,14 @@ fn add(live: &LiveVisits, visits: &[Arc<LiveVisit>], skipped: usize) {
 async fn tell(source: &dyn LiveSource, rows: &[VisitRow]) -> Result<Vec<Arc<LiveVisit>>, AppError> {
     let ids = latest_links(rows);
     let links = if ids.is_empty() { Vec::new() } else { source.links(&ids).await? };
-    let links: HashMap<LinkId, Arc<LiveLink>> =
-        links.into_iter().map(|link| (link.record.link.id, Arc::new(with_last_visit(link, rows)))).collect();
+    // The rows ascend.
+    let with_last_visit = |mut link: LiveLink| {
+        let id = link.record.link.id;
+        let last = rows.iter().rev().find(|row| row.link == Some(id));
+        link.visits.last = last.map(|row| row.id.at());
+        (id, Arc::new(link))
+    };
+    let links: HashMap<LinkId, Arc<LiveLink>> = links.into_iter().map(with_last_visit).collect();
     let is_told = |row: &&VisitRow| row.link.is_none_or(|id| links.contains_key(&id));
     let rows: Vec<VisitRow> = rows.iter().filter(is_told).copied().collect();
     let mut visits = Vec::with_capacity(rows.len());
@@ -110,13 +116,6 @@ async fn tell(source: &dyn LiveSource, rows: &[VisitRow]) -> Result<Vec<Arc<Live
         }));
     }
     Ok(visits)
-}
-
-/// Sets the time of the last visit of a link. The rows ascend.
-fn with_last_visit(mut link: LiveLink, rows: &[VisitRow]) -> LiveLink {
-    let last = rows.iter().rev().find(|row| row.link == Some(link.record.link.id));
-    link.visits.last = last.map(|row| row.id.at());
-    link
 }
 
 /// Returns the links of the latest visits, each once.
