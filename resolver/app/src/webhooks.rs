@@ -241,7 +241,6 @@ impl LinkService {
     }
 }
 
-/// Reads the codes of links.
 async fn codes_of(
     store: &dyn Store,
     lookup: &Lookup,
@@ -263,7 +262,6 @@ fn draw_secret() -> Result<StoredSecret, AppError> {
     Ok(StoredSecret::new(&secret))
 }
 
-/// Checks names of kinds. Repetitions are dropped.
 fn check_kinds(names: Vec<String>) -> Checked<Vec<String>> {
     let mut kinds: Vec<String> = Vec::new();
     for name in names {

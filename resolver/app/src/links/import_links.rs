@@ -84,10 +84,8 @@ pub struct LinkImport {
     store: Arc<dyn Store>,
     /// The position that an earlier run has reached; 0 for a new import.
     pub position: u64,
-    /// The position of the last item that was taken.
     place: u64,
     batch: ImportBatch,
-    /// The approximate size of the batch in bytes.
     bytes: usize,
     /// For each item of the batch: its position, its code, and whether it is stored disabled for
     /// lack of protection.

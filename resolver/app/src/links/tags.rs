@@ -10,7 +10,6 @@ use crate::{
     authorize::{require, visible},
 };
 
-/// Maximum number of tags in one answer.
 const TAGS_MAX: usize = 100_000;
 
 impl LinkService {

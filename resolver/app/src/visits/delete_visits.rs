@@ -38,7 +38,6 @@ impl DeletionPace {
     /// Time from the end of a deletion to the next one.
     const APART: Duration = Duration::from_millis(500);
 
-    /// Runs a deletion when its turn comes.
     async fn run<T>(&self, deletion: impl Future<Output = T>) -> T {
         let mut next = self.0.lock().await;
         if let Some(next) = *next {

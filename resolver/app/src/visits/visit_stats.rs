@@ -221,7 +221,6 @@ struct Counters<'a> {
 /// What was counted in all days of a range.
 #[derive(Default)]
 struct Sums {
-    /// The first day with visits.
     first: Option<Day>,
     dimensions: DimensionCounts,
     visitors: Uniques,
@@ -229,7 +228,6 @@ struct Sums {
 }
 
 impl Counters<'_> {
-    /// Adds up what is counted by day.
     async fn sums(&self, range: TimeRange, has_dimensions: bool) -> Result<Sums, VisitStoreError> {
         let columns =
             Columns { dimensions: has_dimensions, visitors: true, addresses: true, ..Columns::default() };

@@ -126,7 +126,6 @@ impl<Q: Hash + Eq + Clone + Send + Sync + 'static> Answers<Q> {
         is_current.then(|| answer.grant.clone())
     }
 
-    /// Caches the answer to a question that was sent at `asked`.
     pub(super) fn insert(&self, question: Q, asked: Instant, grant: Option<Grant>) {
         let answer = Arc::new(Answer { asked, grant });
         self.0.entry(question).and_compute_with(|known| match known {

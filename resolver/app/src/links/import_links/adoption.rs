@@ -37,10 +37,8 @@ pub enum Unprotected {
     Open,
 }
 
-/// The settings for the conversion of rows to links.
 pub(super) struct Adoption {
     pub(super) unprotected: Unprotected,
-    /// The ids of this deployment's API keys, by name.
     pub(super) keys: HashMap<String, ApiKeyId>,
     pub(super) schemes: Schemes,
     pub(super) targets: Targets,

@@ -25,7 +25,6 @@ const BYTES_MAX: usize = 1 << 20;
 /// Bytes that an entry takes beside its texts.
 const ENTRY: usize = 128;
 
-/// A link as far as its visits show it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct VisitedLink {
     name: Option<Box<str>>,
@@ -33,7 +32,6 @@ struct VisitedLink {
     edited_at: Option<Timestamp>,
 }
 
-/// A text, and what it is shown as.
 #[derive(Debug, Default)]
 struct Text {
     bytes: Vec<u8>,
@@ -75,7 +73,6 @@ impl Known {
         self.texts.insert(at, bytes.map(|bytes| Text { bytes, ..Text::default() }));
     }
 
-    /// Makes room for what is about to be read.
     fn make_room(&mut self) {
         if self.link_bytes > BYTES_MAX {
             (self.links, self.link_bytes) = Default::default();
@@ -94,7 +91,6 @@ impl Known {
         self.text(month, hash).map(|text| &text.bytes[..])
     }
 
-    /// Returns a text that is shown as it is.
     fn shown(&self, month: Month, hash: TextHash) -> Arc<str> {
         if hash == TextHash::OTHER {
             return OTHER.into();
@@ -103,7 +99,6 @@ impl Known {
         Arc::clone(text.shown.get_or_init(|| String::from_utf8_lossy(&text.bytes).into()))
     }
 
-    /// Returns the place that a text is of.
     fn place(&self, month: Month, hash: TextHash) -> Option<Arc<PlaceText>> {
         let text = self.text(month, hash)?;
         Some(Arc::clone(text.place.get_or_init(|| Arc::new(PlaceText::split(&text.bytes)))))

@@ -10,7 +10,6 @@ use visits::{QUARTER, Subject, TimeRange, VisitId};
 
 /// Number of rows of a quarter hour from which on a read looks at a part of it.
 const DENSE: u64 = 16_384;
-/// The shortest part of a quarter hour, in microseconds.
 const SHORTEST: i64 = 10_000;
 
 #[derive(Debug, Default)]
@@ -30,7 +29,6 @@ impl Windows {
         matches!(subject, Subject::All(_) | Subject::Tag(..)).then(Self::default)
     }
 
-    /// Notes that a quarter hour has so many visits.
     pub(super) fn add(&mut self, quarter: i64, listed: u64) {
         if listed > 0 {
             self.quarters.insert(quarter, listed);

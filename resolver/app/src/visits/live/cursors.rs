@@ -11,10 +11,8 @@ use std::collections::HashMap;
 
 use visits::{Slot, Thread, VisitId, VisitRow};
 
-/// How far reads reach back, in microseconds.
 const OVERLAP: i64 = 5_000_000;
 
-/// What was seen of each slot and thread.
 pub(super) struct Cursors {
     /// The last id that was seen. There are no more of them than slots and threads.
     by_thread: HashMap<(Slot, Thread), VisitId>,
@@ -25,7 +23,6 @@ pub(super) struct Cursors {
 }
 
 impl Cursors {
-    /// Begins after the rows that there are.
     pub(super) fn after_rows(rows: &[VisitRow], now: i64) -> Self {
         let mut cursors = Self { by_thread: HashMap::new(), latest: i64::MIN, given_up: VisitId::floor(0) };
         for row in rows {

@@ -78,7 +78,6 @@ pub(super) mod tests {
     };
     use crate::visits::visit_memory::grant;
 
-    /// A filter of all visits, with these limits of a key.
     pub(in super::super) fn filter(limits: KeyLimits) -> LiveFilter {
         LiveFilter { by: grant(limits), topics: Topics::all(), link: None, tag: None, domain: None }
     }

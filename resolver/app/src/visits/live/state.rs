@@ -12,7 +12,6 @@ use visits::VisitId;
 
 use super::{LiveEvent, LiveFilter, log::Log};
 
-/// Maximum number of events that a subscription takes at a time.
 const EVENTS_TAKEN: usize = 64;
 /// Maximum memory of the events that a subscription takes at a time, unless one event has more.
 const BYTES_TAKEN: usize = 16 << 10;
@@ -31,14 +30,12 @@ const ENDED_MAX: usize = 1_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Resumption(pub(super) u64);
 
-/// What the subscriptions of a process share.
 #[derive(Default)]
 pub(super) struct State {
     log: Log,
     /// By number, also those that have ended a moment ago and may continue.
     subscribers: HashMap<u64, Subscriber>,
     next_number: u64,
-    /// Whether the task that reads visits runs.
     pub(super) is_polled: bool,
     /// Whether that task knows which visits are new. Before that, subscriptions have no place in
     /// the log.
@@ -49,7 +46,6 @@ pub(super) struct State {
 struct Subscriber {
     filter: LiveFilter,
     start: Start,
-    /// When it was last sent something.
     fed_at: Option<Instant>,
     /// The number of the entry that it reads next.
     next: Option<u64>,
@@ -177,7 +173,6 @@ impl State {
 }
 
 impl Subscriber {
-    /// Gives it its place in the log.
     fn begin(&mut self, log: &Log) {
         let Some(since) = self.start.since else {
             self.next = Some(log.end());
@@ -199,7 +194,6 @@ impl Subscriber {
         self.lost = Some(self.lost.unwrap_or(0).saturating_add(count));
     }
 
-    /// Returns whether it was sent something a moment ago.
     fn is_just_fed(&self, now: Instant) -> bool {
         self.fed_at.is_some_and(|fed_at| now.duration_since(fed_at) < WITHIN)
     }
