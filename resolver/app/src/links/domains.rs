@@ -62,14 +62,12 @@ impl LinkService {
     }
 
     /// Finds a domain that a key may know of. As in Shlink, every key knows the default domain.
-    pub fn find_domain<'a>(&'a self, name: &'a str, by: &'a Grant) -> Answer<'a, DomainId> {
-        Box::pin(async move {
-            let found = self.domain_cache.find(name).await?;
-            match found {
-                Some(id) if id.is_default() || self.is_domain_shown_to(id, by).await? => Ok(id),
-                _ => Err(no_domain(name)),
-            }
-        })
+    pub async fn find_domain(&self, name: &str, by: &Grant) -> Result<DomainId, AppError> {
+        let found = self.domain_cache.find(name).await?;
+        match found {
+            Some(id) if id.is_default() || self.is_domain_shown_to(id, by).await? => Ok(id),
+            _ => Err(no_domain(name)),
+        }
     }
 
     async fn is_domain_shown_to(&self, id: DomainId, by: &Grant) -> Result<bool, AppError> {

@@ -27,15 +27,13 @@ impl LinkService {
     }
 
     /// Finds a link that the key sees and that is not deleted, whether or not it redirects now.
-    pub fn find_link<'a>(&'a self, name: &'a LinkName, by: &'a Grant) -> Answer<'a, Arc<Link>> {
-        Box::pin(async move {
-            let missing = || self.no_link(name);
-            let domain = self.domain_of(name).await?;
-            match self.domain_cache.find_named(domain, &name.code).await {
-                Ok(found) => found.filter(|link| !link.is_deleted() && by.sees(link)).ok_or_else(missing),
-                Err(_) => Err(AppError::Unavailable),
-            }
-        })
+    pub async fn find_link(&self, name: &LinkName, by: &Grant) -> Result<Arc<Link>, AppError> {
+        let missing = || self.no_link(name);
+        let domain = self.domain_of(name).await?;
+        match self.domain_cache.find_named(domain, &name.code).await {
+            Ok(found) => found.filter(|link| !link.is_deleted() && by.sees(link)).ok_or_else(missing),
+            Err(_) => Err(AppError::Unavailable),
+        }
     }
 
     /// Finds the most recently deleted link with this name, of those that the key may see.

@@ -52,6 +52,7 @@ pub struct LastVisits {
     links: mpsc::Sender<(LinkId, Timestamp)>,
     /// When each link was last reported, in seconds since 1970.
     told: HashMap<LinkId, i64, RandomState>,
+    /// In seconds.
     told_every: i64,
 }
 

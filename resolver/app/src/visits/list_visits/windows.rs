@@ -10,6 +10,7 @@ use visits::{QUARTER, Subject, TimeRange, VisitId};
 
 /// Number of rows of a quarter hour from which on a read looks at a part of it.
 const DENSE: u64 = 16_384;
+/// In microseconds.
 const SHORTEST: i64 = 10_000;
 
 #[derive(Debug, Default)]

@@ -11,6 +11,7 @@ use std::collections::HashMap;
 
 use visits::{Slot, Thread, VisitId, VisitRow};
 
+/// In microseconds.
 const OVERLAP: i64 = 5_000_000;
 
 pub(super) struct Cursors {
