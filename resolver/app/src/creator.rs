@@ -23,7 +23,7 @@ use std::{sync::Arc, time::Duration};
 pub(crate) use named::SALTS_MAX;
 
 use batch::{Outcome, Waiting, write_batches};
-use codes::{Code, KeyspaceIndex, Minted, is_reserved};
+use codes::{Code, KeyspaceIndex, Minted, is_reserved, random_code};
 use daemon::TaskSupervisor;
 use jiff::Timestamp;
 use links::{Draft, Idempotency, Link, NewLink, Record, Slug, Tag};
@@ -200,8 +200,18 @@ impl Creator {
                 let idempotency = idempotency.filter(|idempotency| idempotency.fingerprint.is_some());
                 self.create_named(slug.clone(), draft, tags, idempotency).await
             }
+            // Longer than minted codes, and therefore hardly ever taken.
             CodeChoice::Random { len } => {
-                self.create_at_random(*len, &draft, tags, idempotency, deadline).await
+                while Instant::now() < deadline {
+                    let code = random_code(*len).map_err(|_| CreateError::NoStore)?;
+                    // A reserved word of the URL paths cannot be a slug.
+                    let Ok(slug) = Slug::parse(&code).and_then(|slug| slug.kept()) else { continue };
+                    match self.create_named(slug, draft.clone(), tags, idempotency).await {
+                        Err(CreateError::Taken) => self.config.metrics.conflicts.increment(1),
+                        end => return end,
+                    }
+                }
+                Err(CreateError::NoStore)
             }
             CodeChoice::Digest { prefix, len } => {
                 self.create_by_digest((tenant, prefix, *len), &draft, tags, idempotency, deadline).await

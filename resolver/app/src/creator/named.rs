@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use codes::{LinkId, random_code};
+use codes::LinkId;
 use jiff::Timestamp;
 use links::{Details, Draft, Idempotency, Link, NewLink, Slug, Tag};
 use store::{FullLink, InsertError, InsertedLink, NamedLink};
@@ -142,28 +142,6 @@ impl Creator {
             }
         }
         Err(CreateError::Exhausted)
-    }
-
-    /// Creates a link with a random code that is longer than minted codes, and therefore hardly
-    /// ever taken.
-    pub(super) async fn create_at_random(
-        &self,
-        len: usize,
-        draft: &Draft,
-        tags: &[Tag],
-        idempotency: Option<&Idempotency>,
-        deadline: Instant,
-    ) -> Result<Link, CreateError> {
-        while Instant::now() < deadline {
-            let code = random_code(len).map_err(|_| CreateError::NoStore)?;
-            // A reserved word of the URL paths cannot be a slug.
-            let Ok(slug) = Slug::parse(&code).and_then(|slug| slug.kept()) else { continue };
-            match self.create_named(slug, draft.clone(), tags, idempotency).await {
-                Err(CreateError::Taken) => self.config.metrics.conflicts.increment(1),
-                end => return end,
-            }
-        }
-        Err(CreateError::NoStore)
     }
 
     async fn given_before(&self, id: LinkId) -> Result<Link, CreateError> {

@@ -4,18 +4,7 @@
 use codes::LinkId;
 use links::{Block, Edit, Link, Precondition, Record, api_key::Grant};
 
-use crate::{
-    AppError, FieldErrors, LinkService, authorize::require_operator, find_link::LinkName, values::Checked,
-};
-
-fn check_reason(text: Option<&str>) -> Checked<String> {
-    let text = text.map(str::trim).unwrap_or_default();
-    let fits = (1..=Block::REASON_BYTES).contains(&text.len()) && !text.chars().any(char::is_control);
-    if fits {
-        return Ok(text.to_owned());
-    }
-    Err(Block::expected_reason())
-}
+use crate::{AppError, FieldErrors, LinkService, authorize::require_operator, find_link::LinkName};
 
 impl LinkService {
     /// Blocks a link for a reason.
@@ -27,9 +16,13 @@ impl LinkService {
         by: &Grant,
     ) -> Result<Record, AppError> {
         require_operator(by)?;
-        let reason = wrong.note("reason", check_reason(reason));
+        let reason = reason.map(str::trim).unwrap_or_default();
+        let fits = (1..=Block::REASON_BYTES).contains(&reason.len()) && !reason.chars().any(char::is_control);
+        if !fits {
+            wrong.add("reason", Block::expected_reason());
+        }
         wrong.finish()?;
-        self.set_block(name, Some(reason.ok_or(AppError::Internal)?), by).await
+        self.set_block(name, Some(reason.to_owned()), by).await
     }
 
     /// Lifts the block of a link. Has no effect on a link without one.

@@ -40,10 +40,11 @@ impl LinkService {
     ) -> Answer<'a, Reserved> {
         Box::pin(async move {
             require(by, Scope::Reserve)?;
-            let count = count.filter(|count| (1..=COUNT_MAX).contains(count));
-            let count = wrong.note("count", count.ok_or_else(expected_count));
+            let count = count.unwrap_or_default();
+            if !(1..=COUNT_MAX).contains(&count) {
+                wrong.add("count", expected_count());
+            }
             wrong.finish()?;
-            let Some(count) = count else { return Err(AppError::Internal) };
             let minting = self.creator.keyspace(keyspace).ok_or_else(|| {
                 AppError::invalid("keyspace", "expected the name of a keyspace that this resolver mints from")
             })?;

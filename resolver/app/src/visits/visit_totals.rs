@@ -76,10 +76,7 @@ impl LinkService {
         }
         let read = self.read_totals(&[link.id]).await;
         // The error was logged when it was converted.
-        read.map_or_else(
-            |_| VisitTotals::default(),
-            |totals| totals.get(&link.id).copied().unwrap_or_default(),
-        )
+        read.ok().and_then(|totals| totals.get(&link.id).copied()).unwrap_or_default()
     }
 
     /// Returns how often the visible links of tags were visited. Tags without visits may be left
