@@ -19,7 +19,8 @@ impl LinkService {
             require(by, Scope::Delete)?;
             for _ in 0..LOOKUPS {
                 let link = self.find_link(&target.name, by).await?;
-                let precondition = target.precondition(&link);
+                let versions = target.versions.clone();
+                let precondition = Precondition { versions, ..Precondition::of(&link) };
                 let turn = self.turns.writes.take(by.id).await?;
                 let deleted = self.store.delete(link.id, &precondition, by.id).await?;
                 drop(turn);

@@ -20,13 +20,6 @@ pub struct Target {
     pub versions: Option<Vec<u64>>,
 }
 
-impl Target {
-    /// Returns the condition under which the link that was found is changed.
-    pub(crate) fn precondition(&self, link: &Link) -> Precondition {
-        Precondition { versions: self.versions.clone(), ..Precondition::of(link) }
-    }
-}
-
 impl LinkService {
     /// Edits a link. As in Shlink, all fields are checked before the link is looked up.
     pub fn edit_link<'a>(
@@ -62,7 +55,8 @@ impl LinkService {
     ) -> Result<Record, AppError> {
         for _ in 0..LOOKUPS {
             let link = self.find_link(&target.name, by).await?;
-            let edit = Edit { precondition: target.precondition(&link), ..edit_for(&link)? };
+            let precondition = Precondition { versions: target.versions.clone(), ..Precondition::of(&link) };
+            let edit = Edit { precondition, ..edit_for(&link)? };
             match self.store_edit(link.id, &edit, by).await? {
                 Ok(record) => return Ok(record),
                 Err(Refusal::Absent) => {}

@@ -45,7 +45,7 @@ use crate::{
 };
 
 pub use filter::{LiveFilter, Topics};
-use state::State;
+use state::{Begun, State};
 pub use state::{Resumption, Start};
 pub use visit_store::TokenSecret;
 
@@ -142,20 +142,14 @@ impl LiveVisits {
         let changed = self.changes.subscribe();
         let mut state = self.state();
         let begun = state.subscribe(Instant::now(), filter, start).ok_or(Refusal::Closing)?;
+        let Begun { number, is_complete } = begun;
         if !std::mem::replace(&mut state.is_polled, true) {
             let _entered = self.runtime.enter();
             self.supervisor.spawn("reader of live visits", poller::run(Arc::clone(self)));
         }
         drop(state);
         let live = Arc::clone(self);
-        let subscription = Subscription {
-            live,
-            number: begun.number,
-            is_complete: begun.is_complete,
-            changed,
-            _of_key: of_key,
-        };
-        Ok((subscription, held))
+        Ok((Subscription { live, number, is_complete, changed, _of_key: of_key }, held))
     }
 
     /// Returns what a client is known by that subscribes anew with this token and these topics.

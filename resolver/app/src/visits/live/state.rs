@@ -254,10 +254,6 @@ mod tests {
         state.subscribe(Instant::now(), filter, Start { since, resumption: None })
     }
 
-    fn take(state: &mut State, number: u64) -> Option<Vec<LiveEvent>> {
-        state.take(Instant::now(), number)
-    }
-
     fn primed() -> State {
         let mut state = State::default();
         state.prime();
@@ -271,6 +267,10 @@ mod tests {
             LiveEvent::Skipped(count) => count.map_or(i64::MIN, |count| -i64::try_from(count).unwrap()),
         };
         events.iter().map(told).collect()
+    }
+
+    fn read(state: &mut State, number: u64) -> Vec<i64> {
+        told(&state.take(Instant::now(), number).unwrap())
     }
 
     fn all() -> LiveFilter {
@@ -288,7 +288,7 @@ mod tests {
         }
         let mut seen = Vec::new();
         loop {
-            let events = take(&mut state, begun.number).unwrap();
+            let events = state.take(now, begun.number).unwrap();
             assert!(events.len() <= EVENTS_TAKEN);
             if events.is_empty() {
                 break;
@@ -312,14 +312,10 @@ mod tests {
         state.push(start, LiveEvent::Skipped(Some(40)));
         let later = start + KEPT_FOR;
         state.push(later, entry(9));
-        assert_eq!(told(&take(&mut state, slow).unwrap()), [-45, 9]);
-        assert_eq!(told(&take(&mut state, other).unwrap()), [-40]);
-        assert_eq!(
-            told(&take(&mut state, limited).unwrap()),
-            [i64::MIN],
-            "not its links, and not its counts"
-        );
-        assert!(told(&take(&mut state, slow).unwrap()).is_empty());
+        assert_eq!(read(&mut state, slow), [-45, 9]);
+        assert_eq!(read(&mut state, other), [-40]);
+        assert_eq!(read(&mut state, limited), [i64::MIN], "not its links, and not its counts");
+        assert!(read(&mut state, slow).is_empty());
     }
 
     #[test]
@@ -331,10 +327,10 @@ mod tests {
         let since = |number| Some(live_visit(number, None).id);
         let known = subscribe(&mut state, all(), since(20)).unwrap();
         assert!(known.is_complete);
-        assert_eq!(told(&take(&mut state, known.number).unwrap()), [30]);
+        assert_eq!(read(&mut state, known.number), [30]);
         let unknown = subscribe(&mut state, all(), since(5)).unwrap();
         assert!(!unknown.is_complete);
-        assert_eq!(told(&take(&mut state, unknown.number).unwrap()), [i64::MIN, 10, 20, 30]);
+        assert_eq!(read(&mut state, unknown.number), [i64::MIN, 10, 20, 30]);
     }
 
     #[test]
@@ -348,12 +344,12 @@ mod tests {
         for number in 1..3 {
             state.push(now, entry(number));
         }
-        assert!(told(&take(&mut state, fresh.number).unwrap()).is_empty());
+        assert!(read(&mut state, fresh.number).is_empty());
         state.prime();
-        assert!(told(&take(&mut state, fresh.number).unwrap()).is_empty());
-        assert_eq!(told(&take(&mut state, resumed.number).unwrap()), [2]);
+        assert!(read(&mut state, fresh.number).is_empty());
+        assert_eq!(read(&mut state, resumed.number), [2]);
         state.push(now, entry(3));
-        assert_eq!(told(&take(&mut state, fresh.number).unwrap()), [3]);
+        assert_eq!(read(&mut state, fresh.number), [3]);
     }
 
     #[test]
@@ -368,7 +364,7 @@ mod tests {
         assert_eq!(state.log.since(0).count(), 0);
         let number = subscribe(&mut state, all(), None).unwrap().number;
         state.close();
-        assert!(take(&mut state, number).is_none() && subscribe(&mut state, all(), None).is_none());
+        assert!(state.take(now, number).is_none() && subscribe(&mut state, all(), None).is_none());
     }
 
     /// A client that subscribes anew after each event, `times` times in all.
