@@ -284,15 +284,12 @@ mod tests {
 
     #[test]
     fn wrong_fields_of_parts_share_the_limit() {
-        let wrong = |fields: &mut FieldErrors, name: &str| {
-            fields.add(name, "expected nothing");
-        };
         let mut part = FieldErrors::default();
-        (0..2 * FIELDS_TOLD).for_each(|place| wrong(&mut part, &place.to_string()));
+        (0..2 * FIELDS_TOLD).for_each(|place| part.add(&place.to_string(), "expected nothing"));
         let mut all = FieldErrors::default();
-        wrong(&mut all, "first");
+        all.add("first", "expected nothing");
         all.note_below("part", part);
-        wrong(&mut all, "last");
+        all.add("last", "expected nothing");
         let Err(AppError::Invalid(fields)) = all.finish() else { panic!("expected wrong fields") };
         let names: Vec<&str> = fields.iter().map(|one| one.field.as_str()).collect();
         assert_eq!((names.len(), names[0], names[1]), (FIELDS_TOLD + 1, "first", "part.0"));

@@ -14,27 +14,25 @@ use crate::{
 impl LinkService {
     /// Deletes the link with the target's name, if it is at one of the target's versions. The link
     /// is looked up as for an edit.
-    pub fn delete_link<'a>(&'a self, target: &'a Target, by: &'a Grant) -> Answer<'a, ()> {
-        Box::pin(async move {
-            require(by, Scope::Delete)?;
-            for _ in 0..LOOKUPS {
-                let link = self.find_link(&target.name, by).await?;
-                let versions = target.versions.clone();
-                let precondition = Precondition { versions, ..Precondition::of(&link) };
-                let turn = self.turns.writes.take(by.id).await?;
-                let deleted = self.store.delete(link.id, &precondition, by.id).await?;
-                drop(turn);
-                self.lookup.changed(link.id);
-                match deleted {
-                    Ok(()) => return Ok(()),
-                    // A deletion needs no name, so none is taken.
-                    Err(Refusal::Absent | Refusal::Taken) => {}
-                    Err(Refusal::Superseded) => return Err(AppError::Superseded),
-                    Err(Refusal::Blocked) => return Err(AppError::Blocked),
-                }
+    pub async fn delete_link(&self, target: &Target, by: &Grant) -> Result<(), AppError> {
+        require(by, Scope::Delete)?;
+        for _ in 0..LOOKUPS {
+            let link = self.find_link(&target.name, by).await?;
+            let versions = target.versions.clone();
+            let precondition = Precondition { versions, ..Precondition::of(&link) };
+            let turn = self.turns.writes.take(by.id).await?;
+            let deleted = self.store.delete(link.id, &precondition, by.id).await?;
+            drop(turn);
+            self.lookup.changed(link.id);
+            match deleted {
+                Ok(()) => return Ok(()),
+                // A deletion needs no name, so none is taken.
+                Err(Refusal::Absent | Refusal::Taken) => {}
+                Err(Refusal::Superseded) => return Err(AppError::Superseded),
+                Err(Refusal::Blocked) => return Err(AppError::Blocked),
             }
-            Err(self.no_link(&target.name))
-        })
+        }
+        Err(self.no_link(&target.name))
     }
 
     /// Restores the most recently deleted link with a code or slug, with its tags and limits, at a

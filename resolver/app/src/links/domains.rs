@@ -105,56 +105,51 @@ impl LinkService {
     }
 
     /// Edits the other settings of a domain.
-    pub fn edit_domain<'a>(
-        &'a self,
-        name: &'a str,
-        edit: &'a DomainEdit,
-        by: &'a Grant,
-    ) -> Answer<'a, NamedDomain> {
-        Box::pin(async move {
-            may_change_domains(by)?;
-            let id = self.find_to_change(name, by).await?;
-            // An operator may have disabled the domain; its owner must not enable it again.
-            let is_off =
-                self.domain_cache.entries().domain(id).is_some_and(|domain| domain.settings.disabled);
-            let enables = is_off && edit.disabled == Some(false);
-            if by.limits.hides_links() && (edit.authority.is_some() || enables) {
-                return Err(AppError::LimitedKey);
-            }
-            if id.is_default() && (edit.authority.is_some() || edit.protocol.is_some()) {
-                let expected = "cannot be changed here: --public-url names the default domain";
-                let field = if edit.authority.is_some() { Field::Domain.name() } else { "protocol" };
-                return Err(AppError::invalid(field, expected));
-            }
-            let served_by = if id.is_default() { self.domain_cache.default_name() } else { name };
-            self.check_fallback_hosts(edit.authority.as_ref().map_or(served_by, Authority::as_str), edit)?;
-            let domain = self.change_domain(id, edit, by).await?;
-            self.named(&domain).ok_or_else(|| no_domain(name))
-        })
+    pub async fn edit_domain(
+        &self,
+        name: &str,
+        edit: &DomainEdit,
+        by: &Grant,
+    ) -> Result<NamedDomain, AppError> {
+        may_change_domains(by)?;
+        let id = self.find_to_change(name, by).await?;
+        // An operator may have disabled the domain; its owner must not enable it again.
+        let is_off = self.domain_cache.entries().domain(id).is_some_and(|domain| domain.settings.disabled);
+        let enables = is_off && edit.disabled == Some(false);
+        if by.limits.hides_links() && (edit.authority.is_some() || enables) {
+            return Err(AppError::LimitedKey);
+        }
+        if id.is_default() && (edit.authority.is_some() || edit.protocol.is_some()) {
+            let expected = "cannot be changed here: --public-url names the default domain";
+            let field = if edit.authority.is_some() { Field::Domain.name() } else { "protocol" };
+            return Err(AppError::invalid(field, expected));
+        }
+        let served_by = if id.is_default() { self.domain_cache.default_name() } else { name };
+        self.check_fallback_hosts(edit.authority.as_ref().map_or(served_by, Authority::as_str), edit)?;
+        let domain = self.change_domain(id, edit, by).await?;
+        self.named(&domain).ok_or_else(|| no_domain(name))
     }
 
     /// Removes a domain that has neither links nor keys limited to it.
-    pub fn remove_domain<'a>(&'a self, name: &'a str, by: &'a Grant) -> Answer<'a, ()> {
-        Box::pin(async move {
-            require_operator(by)?;
-            let in_use = |reason| AppError::DomainInUse { name: name.to_owned(), reason };
-            let id = self.domain_cache.find(name).await?.ok_or_else(|| no_domain(name))?;
-            if id.is_default() {
-                return Err(in_use("it is the one that --public-url names."));
+    pub async fn remove_domain(&self, name: &str, by: &Grant) -> Result<(), AppError> {
+        require_operator(by)?;
+        let in_use = |reason| AppError::DomainInUse { name: name.to_owned(), reason };
+        let id = self.domain_cache.find(name).await?.ok_or_else(|| no_domain(name))?;
+        if id.is_default() {
+            return Err(in_use("it is the one that --public-url names."));
+        }
+        let _turn = self.turns.writes.take(by.id).await?;
+        match self.store.remove_domain(id, by.id).await? {
+            DomainRemoved::Done => {
+                self.domain_cache.show().await;
+                Ok(())
             }
-            let _turn = self.turns.writes.take(by.id).await?;
-            match self.store.remove_domain(id, by.id).await? {
-                DomainRemoved::Done => {
-                    self.domain_cache.show().await;
-                    Ok(())
-                }
-                DomainRemoved::Absent => Err(no_domain(name)),
-                DomainRemoved::HasLinks => {
-                    Err(in_use("it has links. Delete them first; blocked ones have to be unblocked before."))
-                }
-                DomainRemoved::HasKeys => Err(in_use("API keys are limited to it. Revoke them first.")),
+            DomainRemoved::Absent => Err(no_domain(name)),
+            DomainRemoved::HasLinks => {
+                Err(in_use("it has links. Delete them first; blocked ones have to be unblocked before."))
             }
-        })
+            DomainRemoved::HasKeys => Err(in_use("API keys are limited to it. Revoke them first.")),
+        }
     }
 
     /// Finds a domain that a key may change. For a key of another domain, it is as if the domain

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use links::{DomainId, Link, Record, Slug, api_key::Grant, scope::Scope, slug_spellings};
 
-use crate::{Answer, AppError, LinkService, authorize::require, key_names::Names};
+use crate::{AppError, LinkService, authorize::require, key_names::Names};
 
 /// The name of a link: a code or a slug, on a domain.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,13 +17,11 @@ pub struct LinkName {
 
 impl LinkService {
     /// Returns a link with its tags.
-    pub fn get_link<'a>(&'a self, name: &'a LinkName, by: &'a Grant) -> Answer<'a, Record> {
-        Box::pin(async move {
-            require(by, Scope::Read)?;
-            let link = self.find_link(name, by).await?;
-            let _turn = self.turns.writes.take(by.id).await?;
-            Ok(Record { tags: self.store.tags_of(link.id).await?, link: Link::clone(&link) })
-        })
+    pub async fn get_link(&self, name: &LinkName, by: &Grant) -> Result<Record, AppError> {
+        require(by, Scope::Read)?;
+        let link = self.find_link(name, by).await?;
+        let _turn = self.turns.writes.take(by.id).await?;
+        Ok(Record { tags: self.store.tags_of(link.id).await?, link: Link::clone(&link) })
     }
 
     /// Finds a link that the key sees and that is not deleted, whether or not it redirects now.

@@ -57,31 +57,29 @@ impl LinkService {
     }
 
     /// Renames a tag on all links.
-    pub fn rename_tag<'a>(
-        &'a self,
-        old: Option<&'a str>,
-        new: Option<&'a str>,
+    pub async fn rename_tag(
+        &self,
+        old: Option<&str>,
+        new: Option<&str>,
         mut wrong: FieldErrors,
-        by: &'a Grant,
-    ) -> Answer<'a, ()> {
-        Box::pin(async move {
-            require(by, Scope::Edit)?;
-            may_change_tags(by, "rename")?;
-            let mut tag = |field, name: Option<&str>| {
-                let name = name.ok_or_else(|| "expected a string".to_owned());
-                let read = name.and_then(|name| Tag::exactly(name).map_err(|error| error.to_string()));
-                wrong.note(field, read)
-            };
-            let (old, new) = (tag("oldName", old), tag("newName", new));
-            wrong.finish()?;
-            let (Some(old), Some(new)) = (old, new) else { return Err(AppError::Internal) };
-            let _turn = self.turns.writes.take(by.id).await?;
-            match self.store.rename_tag(&old, &new, by.id).await? {
-                Renamed::Done => Ok(()),
-                Renamed::Absent => Err(AppError::NoTag(old.to_string())),
-                Renamed::Taken => Err(AppError::TagConflict { old: old.to_string(), new: new.to_string() }),
-            }
-        })
+        by: &Grant,
+    ) -> Result<(), AppError> {
+        require(by, Scope::Edit)?;
+        may_change_tags(by, "rename")?;
+        let mut tag = |field, name: Option<&str>| {
+            let name = name.ok_or_else(|| "expected a string".to_owned());
+            let read = name.and_then(|name| Tag::exactly(name).map_err(|error| error.to_string()));
+            wrong.note(field, read)
+        };
+        let (old, new) = (tag("oldName", old), tag("newName", new));
+        wrong.finish()?;
+        let (Some(old), Some(new)) = (old, new) else { return Err(AppError::Internal) };
+        let _turn = self.turns.writes.take(by.id).await?;
+        match self.store.rename_tag(&old, &new, by.id).await? {
+            Renamed::Done => Ok(()),
+            Renamed::Absent => Err(AppError::NoTag(old.to_string())),
+            Renamed::Taken => Err(AppError::TagConflict { old: old.to_string(), new: new.to_string() }),
+        }
     }
 
     /// Removes tags from all links. Unknown tags are not an error.

@@ -95,29 +95,6 @@ impl MemoryStore {
         rows.sort_by_key(|row| std::cmp::Reverse(row.id));
         rows
     }
-
-    fn tallies(&self, subject: Subject, days: Days) -> BTreeMap<Day, Tally> {
-        let mut tallies: BTreeMap<Day, Tally> = BTreeMap::new();
-        for row in self.state().rows.iter().filter(|row| is_of(row, subject)) {
-            let at = row.id.micros();
-            if (days.first..days.end).contains(&Day::of(at)) {
-                tallies.entry(Day::of(at)).or_default().add(&Counted {
-                    quarter: Quarter::of(at),
-                    is_bot: row.flags.is_bot(),
-                    is_listed: true,
-                    is_redirected: true,
-                    visitor: Some(row.id.get().unsigned_abs()),
-                    address: Some(7),
-                    values: Values::of(|dimension| match dimension {
-                        Dimension::Country => "DE",
-                        Dimension::Outcome => row.flags.outcome().as_str(),
-                        _ => "",
-                    }),
-                });
-            }
-        }
-        tallies
-    }
 }
 
 fn is_of(row: &VisitRow, subject: Subject) -> bool {
@@ -150,7 +127,26 @@ impl VisitReader for MemoryStore {
             days: day.get()..day.get() + 1,
             counters: tally.delta(),
         };
-        Ok(self.tallies(subject, days).into_iter().map(of_day).collect())
+        let mut tallies: BTreeMap<Day, Tally> = BTreeMap::new();
+        for row in self.state().rows.iter().filter(|row| is_of(row, subject)) {
+            let at = row.id.micros();
+            if (days.first..days.end).contains(&Day::of(at)) {
+                tallies.entry(Day::of(at)).or_default().add(&Counted {
+                    quarter: Quarter::of(at),
+                    is_bot: row.flags.is_bot(),
+                    is_listed: true,
+                    is_redirected: true,
+                    visitor: Some(row.id.get().unsigned_abs()),
+                    address: Some(7),
+                    values: Values::of(|dimension| match dimension {
+                        Dimension::Country => "DE",
+                        Dimension::Outcome => row.flags.outcome().as_str(),
+                        _ => "",
+                    }),
+                });
+            }
+        }
+        Ok(tallies.into_iter().map(of_day).collect())
     }
 
     async fn spans(

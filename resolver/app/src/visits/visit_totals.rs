@@ -14,7 +14,7 @@ use store::{BATCH_MAX, VisitTotals};
 use visit_store::{Columns, DayCounters};
 
 use crate::{
-    Answer, AppError, LinkService,
+    AppError, LinkService,
     authorize::{require, visible},
     list_links::VisitDays,
     list_visits::range_of,
@@ -81,20 +81,18 @@ impl LinkService {
 
     /// Returns how often the visible links of tags were visited. Tags without visits may be left
     /// out.
-    pub fn tag_visit_totals<'a>(
-        &'a self,
-        tags: &'a [Tag],
-        by: &'a Grant,
-    ) -> Answer<'a, HashMap<Tag, VisitTotals>> {
-        Box::pin(async move {
-            require(by, Scope::Read)?;
-            let _turn = self.turns.queries.take(by.id).await?;
-            let mut totals = HashMap::new();
-            for tags in tags.chunks(BATCH_MAX) {
-                totals.extend(self.store.tag_visit_totals(tags, &visible(by)).await?);
-            }
-            Ok(totals)
-        })
+    pub async fn tag_visit_totals(
+        &self,
+        tags: &[Tag],
+        by: &Grant,
+    ) -> Result<HashMap<Tag, VisitTotals>, AppError> {
+        require(by, Scope::Read)?;
+        let _turn = self.turns.queries.take(by.id).await?;
+        let mut totals = HashMap::new();
+        for tags in tags.chunks(BATCH_MAX) {
+            totals.extend(self.store.tag_visit_totals(tags, &visible(by)).await?);
+        }
+        Ok(totals)
     }
 
     /// Counts all visits that a key sees.

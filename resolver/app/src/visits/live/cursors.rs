@@ -25,12 +25,10 @@ pub(super) struct Cursors {
 
 impl Cursors {
     pub(super) fn after_rows(rows: &[VisitRow], now: i64) -> Self {
-        let mut cursors = Self { by_thread: HashMap::new(), latest: i64::MIN, given_up: VisitId::floor(0) };
+        let latest = if rows.is_empty() { now } else { i64::MIN };
+        let mut cursors = Self { by_thread: HashMap::new(), latest, given_up: VisitId::floor(0) };
         for row in rows {
             cursors.advance(row.id);
-        }
-        if rows.is_empty() {
-            cursors.latest = now;
         }
         cursors
     }
