@@ -283,7 +283,12 @@ impl Creator {
     ) -> Result<Created, CreateError> {
         while Instant::now() < deadline {
             let (claim, minted) = self.claim(minting, deadline).await?;
-            let outcome = self.insert(&claim, &minted, &draft, deadline).await;
+            let (outcome, answered) = oneshot::channel();
+            let link = NewLink { id: minted.id, draft: draft.clone() };
+            let history = Arc::clone(&claim.history);
+            let is_queued = self.batch.send(Waiting { link, history, deadline, outcome }).await.is_ok();
+            let outcome =
+                if is_queued { answered.await.unwrap_or(Outcome::Unknown) } else { Outcome::Failed };
             match self.conclude(minting, claim, &minted, &draft, outcome, deadline).await {
                 Some(Ok(created_at)) => return Ok(self.created(minted, draft, created_at)),
                 Some(Err(error)) => return Err(error),
@@ -371,16 +376,6 @@ impl Creator {
             });
         }
         results
-    }
-
-    async fn insert(&self, claim: &Claim, minted: &Minted, draft: &Draft, deadline: Instant) -> Outcome {
-        let (outcome, answered) = oneshot::channel();
-        let link = NewLink { id: minted.id, draft: draft.clone() };
-        let history = Arc::clone(&claim.history);
-        if self.batch.send(Waiting { link, history, deadline, outcome }).await.is_err() {
-            return Outcome::Failed;
-        }
-        answered.await.unwrap_or(Outcome::Unknown)
     }
 
     fn settle(&self, minting: &Minting, claim: Claim, fate: Fate) {

@@ -145,14 +145,11 @@ impl Creator {
     }
 
     async fn given_before(&self, id: LinkId) -> Result<Link, CreateError> {
-        match self.config.lookup.read_fresh(id).await.map_err(|_| CreateError::NoStore)? {
-            Some(link) => {
-                self.config.lookup.wait_until_shown(link.id).await;
-                Ok(Link::clone(&link))
-            }
-            // Rows are never removed, so the database has failed over in the meantime.
-            None => Err(CreateError::NoStore),
-        }
+        let found = self.config.lookup.read_fresh(id).await.map_err(|_| CreateError::NoStore)?;
+        // Rows are never removed, so without one the database has failed over in the meantime.
+        let link = found.ok_or(CreateError::NoStore)?;
+        self.config.lookup.wait_until_shown(link.id).await;
+        Ok(Link::clone(&link))
     }
 
     /// Looks for the row of an insert in doubt, and returns its id, creation time and version.

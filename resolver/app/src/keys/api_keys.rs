@@ -114,10 +114,7 @@ impl ApiKeys {
         let keys = self.bounding_keys().await?;
         let (expires_at, limits) = self.within_own(&keys, expires_at, limits);
         let new = NewKey { name, hash: key.hash(), scopes, expires_at, limits };
-        match self.store.add_api_key(&new, self.by).await? {
-            Some(_) => Ok(key),
-            None => Err(KeyError::NameTaken),
-        }
+        self.store.add_api_key(&new, self.by).await?.map(|_| key).ok_or(KeyError::NameTaken)
     }
 
     /// Returns all API keys, or none for the operator, whom no key bounds.
@@ -180,10 +177,8 @@ impl ApiKeys {
             }
         }
         let key = ApiKey::draw().map_err(KeyError::Random)?;
-        match self.store.rotate_api_key(name, &key.hash(), keep_old_for, self.by).await? {
-            true => Ok(key),
-            false => Err(KeyError::NoKey),
-        }
+        let is_rotated = self.store.rotate_api_key(name, &key.hash(), keep_old_for, self.by).await?;
+        if is_rotated { Ok(key) } else { Err(KeyError::NoKey) }
     }
 
     /// Revokes an API key. The operator of the database may revoke the last one that could make
@@ -192,10 +187,7 @@ impl ApiKeys {
         if self.by != OPERATOR && self.is_last_operator(name).await? {
             return Err(KeyError::LastOperator);
         }
-        match self.store.revoke_api_key(name, self.by).await? {
-            true => Ok(()),
-            false => Err(KeyError::NoKey),
-        }
+        if self.store.revoke_api_key(name, self.by).await? { Ok(()) } else { Err(KeyError::NoKey) }
     }
 
     /// Returns whether no key but the one of this name is an administrator's without limits.

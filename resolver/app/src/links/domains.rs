@@ -30,35 +30,32 @@ impl LinkService {
     /// Returns the domains that a key may know of, the default one first: those with links or with
     /// settings. With `all`, an operator sees the other domains too, which count towards
     /// `--limit domains`.
-    pub fn domains<'a>(&'a self, all: bool, by: &'a Grant) -> Answer<'a, Vec<NamedDomain>> {
-        Box::pin(async move {
-            require(by, Scope::Read)?;
-            let shows_all = all && require_operator(by).is_ok();
-            let of = by.limits.own_links_only.then_some(by.id);
-            let _turn = self.turns.queries.take(by.id).await?;
-            let used = if shows_all { Vec::new() } else { self.store.domains_with_links(of).await? };
-            let entries = self.domain_cache.entries();
-            let is_shown = |domain: &Domain| match (by.limits.domain, of) {
-                _ if shows_all => true,
-                (Some(own), _) if own != domain.id => false,
-                (_, Some(_)) => used.contains(&domain.id),
-                (Some(_), None) => true,
-                (None, None) => used.contains(&domain.id) || domain.settings != DomainSettings::default(),
-            };
-            let shows_default = by.limits.domain.is_none_or(|own| own.is_default());
-            let default = || self.named(&entries.default);
-            let mut domains: Vec<NamedDomain> = shows_default.then(default).flatten().into_iter().collect();
-            // The default domain shadows a row with its name.
-            let is_default = |domain: &Domain| self.domain_cache.settled(domain.id).is_default();
-            let others =
-                entries.others().into_iter().filter(|domain| is_shown(domain) && !is_default(domain));
-            domains.extend(others.filter_map(|domain| self.named(domain)));
-            if of.is_some() {
-                // They are the other tenants', or the operator's.
-                domains.iter_mut().for_each(|domain| domain.settings.redirects = Redirects::default());
-            }
-            Ok(domains)
-        })
+    pub async fn domains(&self, all: bool, by: &Grant) -> Result<Vec<NamedDomain>, AppError> {
+        require(by, Scope::Read)?;
+        let shows_all = all && require_operator(by).is_ok();
+        let of = by.limits.own_links_only.then_some(by.id);
+        let _turn = self.turns.queries.take(by.id).await?;
+        let used = if shows_all { Vec::new() } else { self.store.domains_with_links(of).await? };
+        let entries = self.domain_cache.entries();
+        let is_shown = |domain: &Domain| match (by.limits.domain, of) {
+            _ if shows_all => true,
+            (Some(own), _) if own != domain.id => false,
+            (_, Some(_)) => used.contains(&domain.id),
+            (Some(_), None) => true,
+            (None, None) => used.contains(&domain.id) || domain.settings != DomainSettings::default(),
+        };
+        let shows_default = by.limits.domain.is_none_or(|own| own.is_default());
+        let default = || self.named(&entries.default);
+        let mut domains: Vec<NamedDomain> = shows_default.then(default).flatten().into_iter().collect();
+        // The default domain shadows a row with its name.
+        let is_default = |domain: &Domain| self.domain_cache.settled(domain.id).is_default();
+        let others = entries.others().into_iter().filter(|domain| is_shown(domain) && !is_default(domain));
+        domains.extend(others.filter_map(|domain| self.named(domain)));
+        if of.is_some() {
+            // They are the other tenants', or the operator's.
+            domains.iter_mut().for_each(|domain| domain.settings.redirects = Redirects::default());
+        }
+        Ok(domains)
     }
 
     /// Finds a domain that a key may know of. As in Shlink, every key knows the default domain.

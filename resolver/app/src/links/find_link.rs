@@ -26,12 +26,10 @@ impl LinkService {
 
     /// Finds a link that the key sees and that is not deleted, whether or not it redirects now.
     pub async fn find_link(&self, name: &LinkName, by: &Grant) -> Result<Arc<Link>, AppError> {
-        let missing = || self.no_link(name);
         let domain = self.domain_of(name).await?;
-        match self.domain_cache.find_named(domain, &name.code).await {
-            Ok(found) => found.filter(|link| !link.is_deleted() && by.sees(link)).ok_or_else(missing),
-            Err(_) => Err(AppError::Unavailable),
-        }
+        let found = self.domain_cache.find_named(domain, &name.code).await;
+        let found = found.map_err(|_| AppError::Unavailable)?;
+        found.filter(|link| !link.is_deleted() && by.sees(link)).ok_or_else(|| self.no_link(name))
     }
 
     /// Finds the most recently deleted link with this name, of those that the key may see.

@@ -46,7 +46,7 @@ pub(super) async fn run(live: Arc<LiveVisits>) {
 
 /// Learns which visits are there already. They are told to clients that continue after one of them.
 async fn prime(live: &LiveVisits) -> Result<Cursors, AppError> {
-    let now = now(&*live.source);
+    let now = live.source.now().as_microsecond();
     let back = i64::try_from(KEPT_FOR.as_micros()).unwrap_or(i64::MAX);
     let mut rows = live.source.latest(VisitId::floor(now.saturating_sub(back)), ROWS_MAX).await?;
     let cursors = Cursors::after_rows(&rows, now);
@@ -62,17 +62,13 @@ async fn prime(live: &LiveVisits) -> Result<Cursors, AppError> {
 }
 
 async fn read_new(live: &LiveVisits, cursors: &mut Cursors) -> Result<(), AppError> {
-    let read = live.source.latest(cursors.next(now(&*live.source)), ROWS_MAX).await?;
+    let read = live.source.latest(cursors.next(live.source.now().as_microsecond()), ROWS_MAX).await?;
     let new = cursors.new_rows(read, ROWS_MAX);
     let latest = &new[new.len().saturating_sub(VISITS_MAX)..];
     let told = tell(&*live.source, latest).await;
     let visits = told.as_deref().unwrap_or_default();
     add(live, visits, new.len() - visits.len());
     told.map(drop)
-}
-
-fn now(source: &dyn LiveSource) -> i64 {
-    source.now().as_microsecond()
 }
 
 /// Adds visits to the log, and the number of those that are not told before them.
