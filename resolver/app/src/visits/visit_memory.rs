@@ -64,9 +64,7 @@ pub(crate) fn bot(row: VisitRow) -> VisitRow {
 
 impl MemoryStore {
     pub(crate) fn new(rows: Vec<VisitRow>) -> Self {
-        let store = Self::default();
-        store.state().rows = rows;
-        store
+        Self(Arc::new(Mutex::new(State { rows, rows_from: None })))
     }
 
     pub(crate) fn add(&self, row: VisitRow) {

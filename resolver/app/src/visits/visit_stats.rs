@@ -313,25 +313,17 @@ mod tests {
     #[tokio::test]
     async fn visits_of_several_links_are_added_up_by_day_and_by_quarter_hour() {
         let stats = computed(&request()).await;
-        assert_eq!(
-            (stats.current.visits, totals(&stats.current)),
-            (VisitCount { total: 7, bots: 1 }, vec![4, 3])
-        );
+        let count = |total, bots| VisitCount { total, bots };
+        assert_eq!((stats.current.visits, totals(&stats.current)), (count(7, 1), vec![4, 3]));
         assert_eq!(stats.current.range, TimeRange { from: START, before: START + 2 * DAY });
         assert_eq!(stats.visitors, Estimate { count: 6, is_exact: true }, "without the bot");
         assert_eq!(stats.addresses.count, 1);
-        assert_eq!(
-            stats.dimensions,
-            [(Dimension::Country, vec![("DE".to_owned(), VisitCount { total: 7, bots: 1 })])]
-        );
+        assert_eq!(stats.dimensions, [(Dimension::Country, vec![("DE".to_owned(), count(7, 1))])]);
         let zone = TimeZone::get("Asia/Kolkata").unwrap();
         let stats = computed(&StatsRequest { zone, ..request() }).await;
         assert_eq!(totals(&stats.current), [4, 2, 1], "days begin at 18:30 of UTC");
         let people = computed(&StatsRequest { people_only: true, ..request() }).await;
-        assert_eq!(
-            (people.current.visits, totals(&people.current)),
-            (VisitCount { total: 6, bots: 0 }, vec![3, 3])
-        );
+        assert_eq!((people.current.visits, totals(&people.current)), (count(6, 0), vec![3, 3]));
     }
 
     #[tokio::test]
@@ -395,9 +387,7 @@ mod tests {
         assert_eq!(wrong(&late), ["endDate", "top"]);
         let open = StatsRequest { start: None, compares: true, top: TOP_MAX + 1, ..request() };
         assert_eq!(wrong(&open), ["top"]);
-        assert_eq!(
-            wrong(&StatsRequest { start: Some(at(START + 1)), end: None, ..request() }),
-            ["startDate"]
-        );
+        let early = StatsRequest { start: Some(at(START + 1)), end: None, ..request() };
+        assert_eq!(wrong(&early), ["startDate"]);
     }
 }

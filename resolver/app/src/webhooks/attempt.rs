@@ -173,11 +173,8 @@ mod tests {
             (Some(DAY * 5), 2, None),
             (None, 10, None),
         ] {
-            assert_eq!(
-                end(&webhook(failing_for), attempts, Failure::again("late").into()).disable,
-                disable,
-                "{attempts}"
-            );
+            let end = end(&webhook(failing_for), attempts, Failure::again("late").into());
+            assert_eq!(end.disable, disable, "{attempts}");
         }
     }
 

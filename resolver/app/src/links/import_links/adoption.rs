@@ -279,10 +279,8 @@ mod tests {
     #[test]
     fn target_rules_apply_to_links_that_redirect_at_once() {
         let error = adopt_to("https://DENIED.test./x", Unprotected::Open, Row::default()).err();
-        assert_eq!(
-            error.as_deref(),
-            Some("long URL \"https://DENIED.test./x\": a target rule denies its host")
-        );
+        let expected = "long URL \"https://DENIED.test./x\": a target rule denies its host";
+        assert_eq!(error.as_deref(), Some(expected));
         let rules = r#"[{"longUrl":"https://denied.test/","conditions":[]}]"#;
         let row = Row { redirect_rules: Some(rules.to_owned()), ..Row::default() };
         let error = adopt(Unprotected::Open, row).err().unwrap();
@@ -312,10 +310,8 @@ mod tests {
     #[test]
     fn a_field_that_cannot_be_kept_is_named_and_no_secret_is_told() {
         let hush = Secret("$hush$".to_owned());
-        let many = format!(
-            "[{}]",
-            vec![r#"{"longUrl":"https://e.test/","conditions":[]}"#; RULES_MAX + 1].join(",")
-        );
+        let rule = r#"{"longUrl":"https://e.test/","conditions":[]}"#;
+        let many = format!("[{}]", vec![rule; RULES_MAX + 1].join(","));
         let rules = |text: &str| Row { redirect_rules: Some(text.to_owned()), ..Row::default() };
         for (row, part) in [
             (Row { password_hash: Some(hush), ..Row::default() }, "passwordHash: expected an Argon2 hash"),

@@ -144,10 +144,8 @@ mod tests {
             assert_eq!(window.end, end);
             window.end.micros() - window.start.micros()
         };
-        assert_eq!(
-            [length(end), length(end), length(end)],
-            [1, 2, 4].map(|times| times * 2 * QUARTER / 1_000)
-        );
+        let first = [length(end), length(end), length(end)];
+        assert_eq!(first, [1, 2, 4].map(|times| times * 2 * QUARTER / 1_000));
         let lengths: Vec<i64> = (0..20).map(|_| length(end)).collect();
         assert_eq!(lengths.last(), Some(&QUARTER), "at most the whole one");
     }
