@@ -212,12 +212,15 @@ impl LinkService {
             (Some(index), _) => self.next_of(index),
             // A code of a length that no keyspace has is not minted but comes from a digest (D2).
             // Codes longer than any keyspace's are so many that a random one is free; a digest
-            // would try the codes of all links to the same URL.
-            (None, Some(len)) => match self.keyspace_of_len(len) {
-                Some(index) => self.next_of(index),
-                None if len > Code::MAX_LEN => CodeChoice::Random { len },
-                None => CodeChoice::Digest { prefix: String::new(), len },
-            },
+            // would try the codes of all links to the same URL. The default keyspace comes first.
+            (None, Some(len)) => {
+                let mut indexes = self.creator.config.mintings.iter().map(|minting| minting.index);
+                match indexes.find(|index| self.lookup.mint.len_of(*index) == Some(len)) {
+                    Some(index) => self.next_of(index),
+                    None if len > Code::MAX_LEN => CodeChoice::Random { len },
+                    None => CodeChoice::Digest { prefix: String::new(), len },
+                }
+            }
             (None, None) => CodeChoice::Next,
         }
     }
@@ -227,13 +230,6 @@ impl LinkService {
     fn next_of(&self, index: KeyspaceIndex) -> CodeChoice {
         let is_default = self.creator.keyspace(None).is_some_and(|minting| minting.index == index);
         if is_default { CodeChoice::Next } else { CodeChoice::In(index) }
-    }
-
-    /// Returns the keyspace whose codes have `len` characters. If several do, the default keyspace
-    /// takes precedence.
-    fn keyspace_of_len(&self, len: usize) -> Option<KeyspaceIndex> {
-        let mut indexes = self.creator.config.mintings.iter().map(|minting| minting.index);
-        indexes.find(|index| self.lookup.mint.len_of(*index) == Some(len))
     }
 
     /// Performs the lookups and computations that take time. The only thing that it stores is a new

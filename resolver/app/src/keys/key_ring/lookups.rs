@@ -96,13 +96,6 @@ impl<H: Hash + Eq + Clone + Send + Sync + 'static> Lookups<H> {
     }
 }
 
-/// An answer; the inner `None` means that there is no grant.
-#[derive(Clone, Debug)]
-struct Answer {
-    asked: Instant,
-    grant: Option<Grant>,
-}
-
 /// Cached answers of the database, each with the instant at which its question was sent.
 ///
 /// 1. An answer tells what was so when its question was sent, or later. So it counts for
@@ -110,7 +103,7 @@ struct Answer {
 /// 2. A caller may also use any answer whose question was sent after its call arrived, as if it had
 ///    asked itself. So a database that takes longer than [`BELIEVED`] still answers every caller.
 /// 3. An answer never replaces that to a later question.
-pub(super) struct Answers<Q>(Cache<Q, Arc<Answer>, RandomState>);
+pub(super) struct Answers<Q>(Cache<Q, Arc<(Instant, Option<Grant>)>, RandomState>);
 
 impl<Q: Hash + Eq + Clone + Send + Sync + 'static> Answers<Q> {
     pub(super) fn new() -> Self {
@@ -122,14 +115,15 @@ impl<Q: Hash + Eq + Clone + Send + Sync + 'static> Answers<Q> {
     /// Returns the answer that a call which arrived at `arrived` may use.
     pub(super) fn get(&self, question: &Q, arrived: Instant) -> Option<Option<Grant>> {
         let answer = self.0.get(question)?;
-        let is_current = answer.asked >= arrived || answer.asked.elapsed() < BELIEVED;
-        is_current.then(|| answer.grant.clone())
+        let (asked, grant) = &*answer;
+        let is_current = *asked >= arrived || asked.elapsed() < BELIEVED;
+        is_current.then(|| grant.clone())
     }
 
     pub(super) fn insert(&self, question: Q, asked: Instant, grant: Option<Grant>) {
-        let answer = Arc::new(Answer { asked, grant });
+        let answer = Arc::new((asked, grant));
         self.0.entry(question).and_compute_with(|known| match known {
-            Some(known) if known.value().asked > asked => Op::Nop,
+            Some(known) if known.value().0 > asked => Op::Nop,
             _ => Op::Put(answer),
         });
     }
