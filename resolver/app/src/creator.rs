@@ -133,8 +133,8 @@ pub struct CreatorConfig {
     pub supply_metrics: Arc<SupplyMetrics>,
 }
 
-/// Creates links: claims a number, inserts the row in a batch, and answers after COMMIT. Also makes,
-/// fills and gives up reservations (`links/reservation.rs`).
+/// Creates links: claims a number, inserts the row in a batch, and answers after COMMIT. Also
+/// makes, fills and gives up reservations (`links/reservation.rs`).
 pub struct Creator {
     /// The parts that it works with.
     pub config: CreatorConfig,

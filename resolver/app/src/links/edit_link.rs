@@ -85,10 +85,10 @@ impl LinkService {
         Ok(edited)
     }
 
-    /// Returns an edit that fits the link. Rejects one with times that contradict those of the link,
-    /// one that would make it redirect to itself, or one that would enable it although its long URLs
-    /// are denied. Two concurrent edits may each agree with the earlier times. Then the link does
-    /// not redirect, which is shown, until one of them is undone.
+    /// Returns an edit that fits the link. Rejects one with times that contradict those of the
+    /// link, one that would make it redirect to itself, or one that would enable it although its
+    /// long URLs are denied. Two concurrent edits may each agree with the earlier times. Then the
+    /// link does not redirect, which is shown, until one of them is undone.
     pub(crate) fn check_against(&self, link: &Link, edit: &Edit) -> Result<Edit, AppError> {
         let DetailsEdit { valid_since, valid_until, .. } = &edit.details;
         if valid_since.is_some() || valid_until.is_some() {

@@ -126,8 +126,8 @@ async fn note(catalog: Arc<dyn Catalog>, mut waiting: mpsc::Receiver<(LinkId, Ti
     }
 }
 
-/// Removes links that have not been visited for `unvisited_for`, whenever it is this process's turn.
-/// No other process has the name `holder`.
+/// Removes links that have not been visited for `unvisited_for`, whenever it is this process's
+/// turn. No other process has the name `holder`.
 pub async fn remove_unvisited(
     catalog: Arc<dyn Catalog>,
     lookup: Arc<Lookup>,

@@ -1,5 +1,5 @@
-//! Checks of long URLs, domains, slugs, prefixes and times. Each check returns the typed value, or a
-//! phrase that says what is wrong. `link_fields.rs` has the checks of a link's other fields.
+//! Checks of long URLs, domains, slugs, prefixes and times. Each check returns the typed value, or
+//! a phrase that says what is wrong. `link_fields.rs` has the checks of a link's other fields.
 
 use jiff::{Timestamp, tz::TimeZone};
 use links::{

@@ -39,8 +39,8 @@ struct Text {
     place: OnceLock<Arc<PlaceText>>,
 }
 
-/// Links and texts of visits that were read lately; `None` for those that do not exist. Visits share
-/// them, and both are forgotten when they have grown to a megabyte.
+/// Links and texts of visits that were read lately; `None` for those that do not exist. Visits
+/// share them, and both are forgotten when they have grown to a megabyte.
 #[derive(Default)]
 pub(crate) struct Known {
     links: HashMap<LinkId, Option<VisitedLink>>,
