@@ -88,7 +88,10 @@ fn add(live: &LiveVisits, visits: &[Arc<LiveVisit>], skipped: usize) {
 /// Returns the visits of rows with their links, in the order of the rows. Those of too many links,
 /// and those whose link is not known, are left out.
 async fn tell(source: &dyn LiveSource, rows: &[VisitRow]) -> Result<Vec<Arc<LiveVisit>>, AppError> {
-    let ids = latest_links(rows);
+    // The links of the latest visits, each once.
+    let mut seen = HashSet::new();
+    let ids = rows.iter().rev().filter_map(|row| row.link).filter(|id| seen.insert(*id));
+    let ids: Vec<LinkId> = ids.take(LINKS_MAX).collect();
     let links = if ids.is_empty() { Vec::new() } else { source.links(&ids).await? };
     // The rows ascend.
     let with_last_visit = |mut link: LiveLink| {
@@ -109,12 +112,6 @@ async fn tell(source: &dyn LiveSource, rows: &[VisitRow]) -> Result<Vec<Arc<Live
         }));
     }
     Ok(visits)
-}
-
-fn latest_links(rows: &[VisitRow]) -> Vec<LinkId> {
-    let mut seen = HashSet::new();
-    let links = rows.iter().rev().filter_map(|row| row.link).filter(|id| seen.insert(*id));
-    links.take(LINKS_MAX).collect()
 }
 
 #[cfg(test)]
