@@ -144,7 +144,7 @@ async fn a_new_start_waits_though_numbers_of_its_keyspace_are_registered() {
     let create = async |node: &Node, code| {
         let code = CodeChoice::Picked(Slug::parse(code).unwrap());
         let options = CreateOptions { code, ..CreateOptions::default() };
-        node.ends.creator.create_full(draft_of("https://example.org/"), options).await.unwrap()
+        node.ends.creator.create(draft_of("https://example.org/"), options).await.unwrap()
     };
     let began = Instant::now();
     let node = start(&common, &["a=3:0-9"]).await;
@@ -252,7 +252,7 @@ async fn a_name_that_is_picked_again_is_another_link_in_every_process_and_no_vis
         let (by, other) = (&nodes[round % 2].ends, &nodes[(round + 1) % 2].ends);
         let options = CreateOptions { code: CodeChoice::Picked(slug.clone()), ..CreateOptions::default() };
         let url = format!("https://example.org/{round}");
-        let link = by.creator.create_full(draft_of(&url), options).await.unwrap().link;
+        let link = by.creator.create(draft_of(&url), options).await.unwrap().link;
         for ends in [by, other] {
             let wanted = ends.lookup.key_of_path("/042").unwrap();
             let found = ends.lookup.find_on(DomainId::DEFAULT, &wanted).await.unwrap().unwrap();
@@ -275,14 +275,14 @@ async fn a_name_that_is_picked_again_is_another_link_in_every_process_and_no_vis
 async fn a_new_start_stores_no_reservation_before_all_know_its_keyspace() {
     let common = common().await;
     let node = start(&common, &["a=3:0-9"]).await;
-    let reserver = &node.ends.reserver;
+    let creator = &node.ends.creator;
     let count = || -> i64 {
         let connection = common.database.connection.lock().unwrap();
         connection.query_row("SELECT count(*) FROM reservation", [], |row| row.get(0)).unwrap()
     };
     for (time, stored) in [(SHOWN / 2, 0), (SHOWN, 1)] {
         // There is no issuer, so no call comes to its end.
-        let reserved = timeout(time, reserver.reserve(BY, &reserver.mintings[0], 1)).await;
+        let reserved = timeout(time, creator.reserve(BY, &creator.config.mintings[0], 1)).await;
         assert!(reserved.is_err(), "{reserved:?}");
         assert_eq!(count(), stored, "another call could fill it after {time:?}");
     }
@@ -296,11 +296,11 @@ async fn a_reservation_that_failed_and_cannot_be_given_up_is_logged() {
     let refuse = "CREATE TRIGGER refuse BEFORE UPDATE ON reservation
                   BEGIN SELECT RAISE(ABORT, 'refused'); END";
     common.database.connection.lock().unwrap().execute_batch(refuse).unwrap();
-    let (reserver, log) = (&node.ends.reserver, Log::default());
-    let minting = &reserver.mintings[0];
+    let (creator, log) = (&node.ends.creator, Log::default());
+    let minting = &creator.config.mintings[0];
     let reserved = {
         let _logging = tracing::subscriber::set_default(log.clone());
-        reserver.reserve(BY, minting, minting.capacity + 1).await
+        creator.reserve(BY, minting, minting.capacity + 1).await
     };
     assert!(matches!(reserved, Err(AppError::Exhausted)));
     assert!(log.has("a reservation that failed could not be given up"));

@@ -52,7 +52,7 @@ impl Shared {
             CreateError::Unavailable
             | CreateError::KeyReused
             | CreateError::Taken
-            | CreateError::PermitTimeout(_) => {}
+            | CreateError::PermitTimeout => {}
         }
         matches!(error, CreateError::Exhausted)
     }
@@ -68,13 +68,7 @@ impl Shared {
                 false
             }
             2 => self.create_full(ends, draft, rng).await,
-            _ => match ends.creator.create(draft).await {
-                Ok(created) => {
-                    self.acknowledge(created.code.to_string(), &created.link, How::Minted).await;
-                    true
-                }
-                Err(error) => self.refused(&error),
-            },
+            _ => self.create_minted(ends, draft, CreateOptions::default()).await,
         }
     }
 
@@ -99,7 +93,11 @@ impl Shared {
         if let Some(domain) = self.domain_for_link(ends, rng).await {
             draft.details = Some(Box::new(Details { domain: Some(domain), ..Details::default() }));
         }
-        match ends.creator.create_full(draft, CreateOptions { tags, ..CreateOptions::default() }).await {
+        self.create_minted(ends, draft, CreateOptions { tags, ..CreateOptions::default() }).await
+    }
+
+    async fn create_minted(&self, ends: &Ends, draft: Draft, options: CreateOptions) -> bool {
+        match ends.creator.create(draft, options).await {
             Ok(record) => {
                 let text = ends.lookup.name_of(&record.link).unwrap_or_default();
                 self.acknowledge(text, &record.link, How::Minted).await;
@@ -142,7 +140,7 @@ impl Shared {
         }
         draft.details = Some(Box::new(Details { domain, ..Details::default() }));
         let options = CreateOptions { code: CodeChoice::Picked(slug), ..CreateOptions::default() };
-        match ends.creator.create_full(draft, options).await {
+        match ends.creator.create(draft, options).await {
             Ok(record) => {
                 self.count(|outcome| outcome.slugs += 1);
                 self.acknowledge(text, &record.link, How::Picked).await;

@@ -12,7 +12,6 @@ use std::{
 use app::{
     creator::{Creator, CreatorConfig},
     key_permits::KeyPermits,
-    reservation::Reserver,
 };
 use codes::{CodeKey, Keyspace, KeyspaceIndex, Mint};
 use daemon::{Recorder, TaskSupervisor};
@@ -81,7 +80,6 @@ pub(super) struct Ends {
     pub(super) creator: Arc<Creator>,
     pub(super) lookup: Arc<Lookup>,
     pub(super) domain_cache: Arc<DomainCache>,
-    pub(super) reserver: Arc<Reserver>,
     pub(super) mint: Arc<Mint>,
     pub(super) store: Arc<dyn Store>,
     pub(super) trouble: Arc<Trouble>,
@@ -155,15 +153,6 @@ impl Parts<'_> {
         let lookup =
             Lookup::start(&supervisor, sizes, Arc::clone(&mint), store.clone(), Arc::clone(&metrics));
         let lookup = Arc::new(lookup);
-        let config = CreatorConfig {
-            mintings: mintings.clone(),
-            store: store.clone(),
-            owner,
-            lookup: Arc::clone(&lookup),
-            turns: Arc::new(KeyPermits::new(TURNS)),
-            metrics: Arc::clone(&metrics),
-        };
-        let creator = Arc::new(Creator::start(&supervisor, config));
         let public_url = PublicUrl { protocol: Protocol::Http, authority: DEFAULT_HOST.to_owned() };
         let policy = Policy { domains_max: common.domains_max, checks_redirects: false };
         let config = DirectoryConfig {
@@ -174,17 +163,19 @@ impl Parts<'_> {
             closing,
         };
         let domain_cache = DomainCache::start(&supervisor, config, shared);
-        let reserver = Reserver {
-            lookup: Arc::clone(&lookup),
-            client,
-            store: store.clone(),
-            mint: Arc::clone(&mint),
+        let config = CreatorConfig {
             mintings,
+            store: store.clone(),
+            owner,
+            lookup: Arc::clone(&lookup),
             domain_cache: Arc::clone(&domain_cache),
+            client,
+            turns: Arc::new(KeyPermits::new(TURNS)),
             metrics,
             supply_metrics,
         };
-        Ends { creator, lookup, domain_cache, reserver: Arc::new(reserver), mint, store, trouble }
+        let creator = Creator::start(&supervisor, config);
+        Ends { creator, lookup, domain_cache, mint, store, trouble }
     }
 }
 

@@ -40,12 +40,12 @@ impl Shared {
     }
 
     async fn reserve(&self, ends: &Ends, rng: &mut Rng) {
-        let mintings = &ends.reserver.mintings;
+        let mintings = &ends.creator.config.mintings;
         let among = if rng.permille(600) { 1 } else { mintings.len() };
         let minting = &mintings[usize::try_from(rng.next()).unwrap_or(0) % among];
-        let made = ends.reserver.reserve(BY, minting, rng.between(1, COUNT_MAX)).await;
+        let made = ends.creator.reserve(BY, minting, rng.between(1, COUNT_MAX)).await;
         let Ok(reservation) = made else { return };
-        let Ok(codes) = ends.reserver.codes(&reservation).await else { return };
+        let Ok(codes) = ends.creator.codes(&reservation).await else { return };
         tracing::info!(id = %reservation.id, ?codes, "reserved");
         self.count(|outcome| outcome.reserved += 1);
         for code in &codes {
@@ -71,7 +71,7 @@ impl Shared {
         }
         let items = self.items(id, rng);
         let told: Vec<(Code, Draft)> = items.clone();
-        let Ok(filled) = ends.reserver.fill(&reservation, items).await else { return };
+        let Ok(filled) = ends.creator.fill(&reservation, items).await else { return };
         for ((code, draft), filled) in told.into_iter().zip(filled) {
             self.note_filled(id, &code, draft, filled).await;
         }
@@ -139,7 +139,7 @@ impl Shared {
         self.with_reservations(|all| {
             all.iter_mut().filter(|one| one.id == *id).for_each(|one| one.is_given_up = true);
         });
-        if ends.reserver.give_up(&reservation).await.is_ok() {
+        if ends.creator.give_up(&reservation).await.is_ok() {
             self.count(|outcome| outcome.given_up += 1);
         }
     }
@@ -153,7 +153,7 @@ impl Shared {
         });
         for (id, codes) in open {
             let Some(reservation) = self.reservation(ends, &id).await else { return false };
-            let Ok(told) = ends.reserver.codes(&reservation).await else { return false };
+            let Ok(told) = ends.creator.codes(&reservation).await else { return false };
             if let Some(missing) = codes.iter().find(|code| !told.contains(code)) {
                 self.book().fail(Violation::NotReserved { name: default_name(missing) });
             }

@@ -6,7 +6,7 @@ use links::{
 };
 
 use super::{
-    Answer, AppError, LinkService, authorize::require_operator, find_link::LinkName, list_links::whole_second,
+    AppError, LinkService, authorize::require_operator, find_link::LinkName, list_links::whole_second,
 };
 
 /// Number of entries on a page.
@@ -27,32 +27,30 @@ impl LinkService {
         }
         // Entries have fractions of a second.
         let filter = EntryFilter { until: filter.until.map(whole_second), ..filter.clone() };
-        let _turn = self.turns.query(by.id).await?;
+        let _turn = self.turns.queries.take(by.id).await?;
         Ok(self.store.audit_entries(&filter, PER_PAGE).await?)
     }
 
     /// Returns the object of a name: links on the default domain that have the name or had it,
     /// those on another domain if the name is `domain/name`, and anything else of that name.
-    pub fn audit_object<'a>(&'a self, name: String, by: &'a Grant) -> Answer<'a, Object> {
-        Box::pin(async move {
-            require_operator(by)?;
-            let mut links: Vec<_> = self.lookup.id_of(&name).into_iter().collect();
-            let on_default = LinkName { code: name.clone(), domain: None };
-            let elsewhere = name
-                .split_once('/')
-                .map(|(domain, code)| LinkName { code: code.to_owned(), domain: Some(domain.to_owned()) });
-            for link in [on_default].into_iter().chain(elsewhere) {
-                let found = self.find_link(&link, by).await.map(|link| link.id);
-                let deleted = self.find_deleted(&link, by).await.map(|link| link.id);
-                for id in [found, deleted] {
-                    match id {
-                        Ok(id) => links.push(id),
-                        Err(AppError::NoLink { .. }) => {}
-                        Err(error) => return Err(error),
-                    }
+    pub async fn audit_object(&self, name: String, by: &Grant) -> Result<Object, AppError> {
+        require_operator(by)?;
+        let mut links: Vec<_> = self.lookup.id_of(&name).into_iter().collect();
+        let on_default = LinkName { code: name.clone(), domain: None };
+        let elsewhere = name
+            .split_once('/')
+            .map(|(domain, code)| LinkName { code: code.to_owned(), domain: Some(domain.to_owned()) });
+        for link in [on_default].into_iter().chain(elsewhere) {
+            let found = self.find_link(&link, by).await.map(|link| link.id);
+            let deleted = self.find_deleted(&link, by).await.map(|link| link.id);
+            for id in [found, deleted] {
+                match id {
+                    Ok(id) => links.push(id),
+                    Err(AppError::NoLink { .. }) => {}
+                    Err(error) => return Err(error),
                 }
             }
-            Ok(Object { name, links })
-        })
+        }
+        Ok(Object { name, links })
     }
 }

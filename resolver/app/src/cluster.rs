@@ -8,7 +8,7 @@ use numbers::Namespace;
 use supply::{IssuerStatus, NamespaceStatus, Stock};
 use tokio::time::timeout;
 
-use super::{Answer, LinkService, authorize::require_operator};
+use super::{AppError, LinkService, authorize::require_operator};
 
 /// How long the issuer and the database may take to answer. The state is shown without them then.
 const ANSWER_WITHIN: Duration = Duration::from_secs(3);
@@ -54,22 +54,20 @@ pub fn balances(account: &NamespaceStatus) -> bool {
 impl LinkService {
     /// Returns the state of the platform, for an administrator's key without limits. What does not
     /// answer is part of the state.
-    pub fn cluster_status<'a>(&'a self, by: &'a Grant) -> Answer<'a, ClusterStatus> {
-        Box::pin(async move {
-            require_operator(by)?;
-            let asked = timeout(ANSWER_WITHIN, self.reserver.client.status());
-            let checked = timeout(ANSWER_WITHIN, self.store.poll_settings(None));
-            let visits = timeout(ANSWER_WITHIN, self.visits.ping());
-            let (asked, checked, visits) = tokio::join!(asked, checked, visits);
-            let mintings = self.reserver.mintings.iter();
-            let supplies = mintings.map(|minting| (minting.namespace.clone(), minting.stock()));
-            Ok(ClusterStatus {
-                issuer: asked.ok().and_then(Result::ok),
-                supplies: supplies.collect(),
-                database: matches!(checked, Ok(Ok(_))),
-                visits: matches!(visits, Ok(Ok(_))),
-                spool: self.backlog.as_ref().map(|backlog| backlog()),
-            })
+    pub async fn cluster_status(&self, by: &Grant) -> Result<ClusterStatus, AppError> {
+        require_operator(by)?;
+        let asked = timeout(ANSWER_WITHIN, self.creator.config.client.status());
+        let checked = timeout(ANSWER_WITHIN, self.store.poll_settings(None));
+        let visits = timeout(ANSWER_WITHIN, self.visits.ping());
+        let (asked, checked, visits) = tokio::join!(asked, checked, visits);
+        let mintings = self.creator.config.mintings.iter();
+        let supplies = mintings.map(|minting| (minting.namespace.clone(), minting.stock()));
+        Ok(ClusterStatus {
+            issuer: asked.ok().and_then(Result::ok),
+            supplies: supplies.collect(),
+            database: matches!(checked, Ok(Ok(_))),
+            visits: matches!(visits, Ok(Ok(_))),
+            spool: self.backlog.as_ref().map(|backlog| backlog()),
         })
     }
 }

@@ -23,13 +23,12 @@ use std::{sync::Arc, time::Duration};
 pub(crate) use named::SALTS_MAX;
 
 use batch::{Outcome, Waiting, write_batches};
-use codes::{Code, KeyspaceIndex, Minted, is_reserved};
+use codes::{Code, KeyspaceIndex, Minted, is_reserved, random_code};
 use daemon::TaskSupervisor;
 use jiff::Timestamp;
-use limits::PermitTimeout;
 use links::{Draft, Idempotency, Link, NewLink, Record, Slug, Tag};
 use store::Store;
-use supply::{Claim, ClaimError, Fate, Minting, Owner, safety_rule::SafetyRule};
+use supply::{Claim, ClaimError, Fate, IssuerClient, Minting, Owner, SupplyMetrics, safety_rule::SafetyRule};
 use tokio::{
     runtime,
     sync::{Semaphore, mpsc, oneshot},
@@ -38,12 +37,13 @@ use tokio::{
 use tokio_util::task::TaskTracker;
 
 use crate::key_permits::KeyPermits;
-use lookup::{Lookup, metrics::Metrics};
+use lookup::{Lookup, domain_cache::DomainCache, metrics::Metrics};
 
 /// Deadline of a create, from start to answer.
 const DEADLINE: Duration = Duration::from_secs(10);
 /// Maximum number of concurrent creates. Further creates are rejected before a queue builds up.
 const CREATES_MAX: usize = 8_192;
+
 /// A created link with its code.
 #[derive(Clone, Debug)]
 pub struct Created {
@@ -92,36 +92,22 @@ pub struct CreateOptions {
 }
 
 /// The reason why no link was created.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug)]
 pub enum CreateError {
     /// No number came before the deadline, too many creates are in progress, or the domain was
     /// removed meanwhile. Nothing is stored.
-    #[error("no link can be created at the moment")]
     Unavailable,
     /// The idempotency key was used before with a different request.
-    #[error("the idempotency key was used with another request")]
     KeyReused,
     /// Another link has the custom slug.
-    #[error("the slug is in use")]
     Taken,
     /// The keyspace has no codes left.
-    #[error("every code of the keyspace is taken")]
     Exhausted,
     /// The database did not store the link, or the outcome is unknown. The caller got no code, so a
     /// link that was stored after all does no harm.
-    #[error("the database does not answer at the moment")]
     NoStore,
     /// The API key has too many creates in progress.
-    #[error(transparent)]
-    PermitTimeout(#[from] PermitTimeout),
-}
-
-/// Creates links: claims a number, inserts the row in a batch, and answers after COMMIT.
-pub struct Creator {
-    parts: Arc<Parts>,
-    slots: Arc<Semaphore>,
-    runtime: runtime::Handle,
-    tasks: TaskTracker,
+    PermitTimeout,
 }
 
 /// The parts that a [`Creator`] works with.
@@ -132,103 +118,118 @@ pub struct CreatorConfig {
     pub store: Arc<dyn Store>,
     /// This process, as the register names the owner of its blocks.
     pub owner: Owner,
-    /// Has the mint, and reads rows whose insert is in doubt.
+    /// Has the mint, reads rows whose insert is in doubt, and tells when codes may be returned and
+    /// which safety rules are in force.
     pub lookup: Arc<Lookup>,
+    /// The copy of the settings, which has the keyspaces of all resolvers.
+    pub domain_cache: Arc<DomainCache>,
+    /// The client of the issuer, which sets numbers aside for reservations.
+    pub client: Arc<IssuerClient>,
     /// Per-key permits for creates that are transactions of their own.
     pub turns: Arc<KeyPermits>,
     /// Counters and histograms.
     pub metrics: Arc<Metrics>,
+    /// Counters of blocks.
+    pub supply_metrics: Arc<SupplyMetrics>,
 }
 
-struct Parts {
-    config: CreatorConfig,
+/// Creates links: claims a number, inserts the row in a batch, and answers after COMMIT. Also
+/// makes, fills and gives up reservations (`links/reservation.rs`).
+pub struct Creator {
+    /// The parts that it works with.
+    pub config: CreatorConfig,
     batch: mpsc::Sender<Waiting>,
+    slots: Arc<Semaphore>,
+    runtime: runtime::Handle,
+    tasks: TaskTracker,
 }
 
 impl Creator {
     /// Starts a creator and its batch task on the current runtime.
-    pub fn start(supervisor: &TaskSupervisor, config: CreatorConfig) -> Self {
+    pub fn start(supervisor: &TaskSupervisor, config: CreatorConfig) -> Arc<Self> {
         let (batch, waiting) = mpsc::channel(CREATES_MAX);
         let (store, metrics) = (Arc::clone(&config.store), Arc::clone(&config.metrics));
         supervisor.spawn("writer of links", write_batches(store, waiting, metrics));
-        Self {
-            parts: Arc::new(Parts { config, batch }),
+        Arc::new(Self {
+            config,
+            batch,
             slots: Arc::new(Semaphore::new(CREATES_MAX)),
             runtime: runtime::Handle::current(),
             tasks: TaskTracker::new(),
-        }
+        })
     }
 
-    /// Creates a link with the next code of the default keyspace.
+    /// Creates a link.
     ///
     /// Await the call to its end: the number of a dropped create stays claimed until the next
     /// start. A client that disconnects does not drop its call (`web/src/run_to_end.rs`).
-    pub async fn create(&self, draft: Draft) -> Result<Created, CreateError> {
+    pub async fn create(&self, draft: Draft, options: CreateOptions) -> Result<Record, CreateError> {
         let _slot = self.slots.try_acquire().map_err(|_| CreateError::Unavailable)?;
         let _under_way = self.tasks.token();
         let started = Instant::now();
-        let created = self.parts.create(self.parts.default(), draft, started + DEADLINE).await;
-        self.parts.config.metrics.create_seconds.record(started.elapsed());
-        created
+        let deadline = started + DEADLINE;
+        // The batch carries links without tags and deduplication, on the default domain.
+        let CreateOptions { code, tags, idempotency, .. } = &options;
+        let is_plain = tags.is_empty() && idempotency.is_none() && draft.domain().is_default();
+        let created = match self.minting_for(code).filter(|_| is_plain) {
+            Some(minting) => self.create_plain(minting, draft, deadline).await.map(|created| created.link),
+            // Boxed, because few creates need the room that this future takes.
+            None => Box::pin(self.create_wished(draft, &options, deadline)).await,
+        };
+        self.config.metrics.create_seconds.record(started.elapsed());
+        Ok(Record { link: created?, tags: options.tags })
     }
 
-    /// Creates a link with a chosen kind of code, with tags, a domain or deduplication.
-    pub async fn create_full(&self, draft: Draft, options: CreateOptions) -> Result<Record, CreateError> {
-        if options.code == CodeChoice::Next && is_plain(&draft, &options) {
-            return Ok(Record { link: self.create(draft).await?.link, tags: options.tags });
-        }
-        // Boxed, because few creates need the room that this future takes.
-        Box::pin(self.create_wished(draft, options)).await
-    }
-
-    async fn create_wished(&self, draft: Draft, options: CreateOptions) -> Result<Record, CreateError> {
-        let is_plain = is_plain(&draft, &options);
+    /// Creates a link with a code that is not minted, or with tags, a domain or deduplication.
+    async fn create_wished(
+        &self,
+        draft: Draft,
+        options: &CreateOptions,
+        deadline: Instant,
+    ) -> Result<Link, CreateError> {
         let CreateOptions { code, tags, idempotency, tenant } = options;
-        let _slot = self.slots.try_acquire().map_err(|_| CreateError::Unavailable)?;
-        let _under_way = self.tasks.token();
-        let started = Instant::now();
-        let (parts, idempotency, deadline) = (&self.parts, idempotency.as_ref(), started + DEADLINE);
-        let created = match code {
-            CodeChoice::Next => {
-                parts.create_unless(parts.default(), draft, &tags, idempotency, deadline).await
-            }
-            CodeChoice::In(index) => {
-                let minting = parts.config.mintings.iter().find(|minting| minting.index == index);
-                let minting = minting.ok_or(CreateError::Exhausted)?;
-                if is_plain {
-                    parts.create(minting, draft, deadline).await.map(|created| created.link)
-                } else {
-                    parts.create_unless(minting, draft, &tags, idempotency, deadline).await
-                }
+        let idempotency = idempotency.as_ref();
+        match code {
+            CodeChoice::Next | CodeChoice::In(_) => {
+                let minting = self.minting_for(code).ok_or(CreateError::Exhausted)?;
+                self.create_unless(minting, draft, tags, idempotency, deadline).await
             }
             CodeChoice::Picked(slug) => {
                 // `findIfExists` has looked for a link with this slug already; a retry by
                 // idempotency key has not.
                 let idempotency = idempotency.filter(|idempotency| idempotency.fingerprint.is_some());
-                parts.create_named(slug, draft, &tags, idempotency).await
+                self.create_named(slug.clone(), draft, tags, idempotency).await
             }
+            // Longer than minted codes, and therefore hardly ever taken.
             CodeChoice::Random { len } => {
-                parts.create_at_random(len, &draft, &tags, idempotency, deadline).await
+                while Instant::now() < deadline {
+                    let code = random_code(*len).map_err(|_| CreateError::NoStore)?;
+                    // A reserved word of the URL paths cannot be a slug.
+                    let Ok(slug) = Slug::parse(&code).and_then(|slug| slug.kept()) else { continue };
+                    match self.create_named(slug, draft.clone(), tags, idempotency).await {
+                        Err(CreateError::Taken) => self.config.metrics.conflicts.increment(1),
+                        end => return end,
+                    }
+                }
+                Err(CreateError::NoStore)
             }
             CodeChoice::Digest { prefix, len } => {
-                parts.create_by_digest((&tenant, &prefix, len), &draft, &tags, idempotency, deadline).await
+                self.create_by_digest((tenant, prefix, *len), &draft, tags, idempotency, deadline).await
             }
-        };
-        self.parts.config.metrics.create_seconds.record(started.elapsed());
-        Ok(Record { link: created?, tags })
+        }
     }
 
     /// Creates at most [`store::BATCH_MAX`] links in one batch, and returns the outcome of each in
     /// the order of `drafts`.
-    pub async fn create_many(&self, drafts: Vec<Draft>) -> Vec<Result<Created, CreateError>> {
+    pub async fn create_many(self: &Arc<Self>, drafts: Vec<Draft>) -> Vec<Result<Created, CreateError>> {
         let count = drafts.len();
         let Ok(slot) = Arc::clone(&self.slots).try_acquire_owned() else {
             return drafts.iter().map(|_| Err(CreateError::Unavailable)).collect();
         };
-        let parts = Arc::clone(&self.parts);
+        let this = Arc::clone(self);
         let task = self.tasks.spawn_on(
             async move {
-                let created = parts.create_many(drafts, Instant::now() + DEADLINE).await;
+                let created = this.create_batch(drafts, Instant::now() + DEADLINE).await;
                 drop(slot);
                 created
             },
@@ -242,17 +243,20 @@ impl Creator {
         self.tasks.close();
         self.tasks.wait().await;
     }
-}
 
-/// Returns whether the batch can carry a link: one without tags and deduplication, on the default
-/// domain.
-fn is_plain(draft: &Draft, options: &CreateOptions) -> bool {
-    options.tags.is_empty() && options.idempotency.is_none() && draft.domain().is_default()
-}
+    /// Returns the supply of a keyspace, if this process mints from it.
+    pub fn minting(&self, index: KeyspaceIndex) -> Option<&Arc<Minting>> {
+        self.config.mintings.iter().find(|minting| minting.index == index)
+    }
 
-impl Parts {
-    fn default(&self) -> &Minting {
-        self.config.mintings.first().expect("a configuration has at least one keyspace")
+    /// Returns the supply of the keyspace that a code is minted from, if it is minted.
+    fn minting_for(&self, code: &CodeChoice) -> Option<&Minting> {
+        let minting = match code {
+            CodeChoice::Next => self.config.mintings.first(),
+            CodeChoice::In(index) => self.minting(*index),
+            CodeChoice::Picked(_) | CodeChoice::Random { .. } | CodeChoice::Digest { .. } => None,
+        };
+        minting.map(|minting| &**minting)
     }
 
     /// Claims the next number and mints its code. Numbers whose codes are reserved words of the URL
@@ -271,7 +275,7 @@ impl Parts {
         }
     }
 
-    async fn create(
+    async fn create_plain(
         &self,
         minting: &Minting,
         draft: Draft,
@@ -279,7 +283,12 @@ impl Parts {
     ) -> Result<Created, CreateError> {
         while Instant::now() < deadline {
             let (claim, minted) = self.claim(minting, deadline).await?;
-            let outcome = self.insert(&claim, &minted, &draft, deadline).await;
+            let (outcome, answered) = oneshot::channel();
+            let link = NewLink { id: minted.id, draft: draft.clone() };
+            let history = Arc::clone(&claim.history);
+            let is_queued = self.batch.send(Waiting { link, history, deadline, outcome }).await.is_ok();
+            let outcome =
+                if is_queued { answered.await.unwrap_or(Outcome::Unknown) } else { Outcome::Failed };
             match self.conclude(minting, claim, &minted, &draft, outcome, deadline).await {
                 Some(Ok(created_at)) => return Ok(self.created(minted, draft, created_at)),
                 Some(Err(error)) => return Err(error),
@@ -330,8 +339,8 @@ impl Parts {
     /// Creates several links in one batch, and returns their outcomes in the order of `drafts`.
     /// Links that get no number at first, or whose first number turns out to be unusable, are
     /// retried one by one.
-    async fn create_many(&self, drafts: Vec<Draft>, deadline: Instant) -> Vec<Result<Created, CreateError>> {
-        let minting = self.default();
+    async fn create_batch(&self, drafts: Vec<Draft>, deadline: Instant) -> Vec<Result<Created, CreateError>> {
+        let minting = self.config.mintings.first().expect("a configuration has at least one keyspace");
         let (mut claims, mut links) = (Vec::new(), Vec::new());
         while links.len() < drafts.len() {
             let Ok((claim, minted)) = self.claim(minting, deadline).await else { break };
@@ -363,20 +372,10 @@ impl Parts {
             results.push(match end {
                 Some((minted, Ok(created_at))) => Ok(self.created(minted, draft, created_at)),
                 Some((_, Err(error))) => Err(error),
-                None => self.create(minting, draft, deadline).await,
+                None => self.create_plain(minting, draft, deadline).await,
             });
         }
         results
-    }
-
-    async fn insert(&self, claim: &Claim, minted: &Minted, draft: &Draft, deadline: Instant) -> Outcome {
-        let (outcome, answered) = oneshot::channel();
-        let link = NewLink { id: minted.id, draft: draft.clone() };
-        let history = Arc::clone(&claim.history);
-        if self.batch.send(Waiting { link, history, deadline, outcome }).await.is_err() {
-            return Outcome::Failed;
-        }
-        answered.await.unwrap_or(Outcome::Unknown)
     }
 
     fn settle(&self, minting: &Minting, claim: Claim, fate: Fate) {

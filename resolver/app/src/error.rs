@@ -8,6 +8,7 @@ use store::StoreError;
 use supply::Refused;
 use visit_store::VisitStoreError;
 
+use crate::find_link::LinkName;
 use limits::{ExceededShare, PermitTimeout};
 
 /// Maximum number of wrong fields that one answer names. One more entry stands for the rest.
@@ -42,21 +43,11 @@ pub enum AppError {
     #[error("This API key is limited to a domain other than the default one. Create its links one by one.")]
     OneDomainOnly,
     /// No link has this name, or the API key does not see it.
-    #[error("No URL found with short code \"{code}\"{}", on_domain(.domain))]
-    NoLink {
-        /// The short code or slug.
-        code: String,
-        /// The domain, unless it is the default one.
-        domain: Option<String>,
-    },
+    #[error("No URL found with short code \"{}\"{}", .0.code, on_domain(.0))]
+    NoLink(LinkName),
     /// Another link has the slug.
-    #[error("Provided slug \"{slug}\" is already in use{}.", on_domain(.domain))]
-    SlugTaken {
-        /// The slug.
-        slug: String,
-        /// The domain, unless it is the default one.
-        domain: Option<String>,
-    },
+    #[error("Provided slug \"{}\" is already in use{}.", .0.code, on_domain(.0))]
+    SlugTaken(LinkName),
     /// The idempotency key was used before with a different request.
     #[error("This Idempotency-Key was used with another request. Use a new key, or repeat that request.")]
     IdempotencyKeyReused,
@@ -244,14 +235,14 @@ impl FieldErrors {
 
     /// Adds an error. A request may have thousands of wrong fields, so the last entry stands for
     /// the rest.
-    fn add(&mut self, field: &str, expected: String) {
+    pub fn add(&mut self, field: &str, expected: impl Into<String>) {
         if self.0.iter().any(|known| known.field == field) {
             return;
         }
         let (field, expected) = match FIELDS_TOLD.checked_sub(self.0.len()) {
             None => return,
             Some(0) => ("(the others)", "more fields are wrong".to_owned()),
-            Some(_) => (field, expected),
+            Some(_) => (field, expected.into()),
         };
         self.0.push(InvalidField { field: field.to_owned(), expected });
     }
@@ -273,9 +264,9 @@ fn joined(invalid: &[InvalidField]) -> String {
     lines.join("; ")
 }
 
-/// Returns a domain as it follows a name; nothing for the default domain.
-fn on_domain(domain: &Option<String>) -> String {
-    domain.as_ref().map_or_else(String::new, |domain| format!(" for domain \"{domain}\""))
+/// Returns the domain of a name as it follows the code; nothing for the default domain.
+fn on_domain(name: &LinkName) -> String {
+    name.domain.as_ref().map_or_else(String::new, |domain| format!(" for domain \"{domain}\""))
 }
 
 fn share(share: &ExceededShare) -> &'static str {
@@ -293,15 +284,12 @@ mod tests {
 
     #[test]
     fn wrong_fields_of_parts_share_the_limit() {
-        let wrong = |fields: &mut FieldErrors, name: &str| {
-            fields.note::<()>(name, Err("expected nothing".to_owned()));
-        };
         let mut part = FieldErrors::default();
-        (0..2 * FIELDS_TOLD).for_each(|place| wrong(&mut part, &place.to_string()));
+        (0..2 * FIELDS_TOLD).for_each(|place| part.add(&place.to_string(), "expected nothing"));
         let mut all = FieldErrors::default();
-        wrong(&mut all, "first");
+        all.add("first", "expected nothing");
         all.note_below("part", part);
-        wrong(&mut all, "last");
+        all.add("last", "expected nothing");
         let Err(AppError::Invalid(fields)) = all.finish() else { panic!("expected wrong fields") };
         let names: Vec<&str> = fields.iter().map(|one| one.field.as_str()).collect();
         assert_eq!((names.len(), names[0], names[1]), (FIELDS_TOLD + 1, "first", "part.0"));

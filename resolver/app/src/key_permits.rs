@@ -3,10 +3,8 @@
 
 use std::sync::Arc;
 
-use limits::PermitTimeout;
 use links::api_key::ApiKeyId;
 use store::postgres::ConnectionBudget;
-use tokio::sync::OwnedSemaphorePermit;
 
 /// A fixed number of permits for each API key.
 pub type KeyPermits = limits::KeyPermits<ApiKeyId>;
@@ -14,8 +12,11 @@ pub type KeyPermits = limits::KeyPermits<ApiKeyId>;
 /// The permits of each key, by kind of database call.
 #[derive(Debug)]
 pub struct DatabasePermits {
-    queries: KeyPermits,
-    /// The permits that creates and changes share.
+    /// For queries that may take the database long.
+    pub queries: KeyPermits,
+    /// For brief statements: changes of a link, tag, domain or rule, reads of a link's data outside
+    /// its row, and creates that are transactions of their own. Plain creates have their own
+    /// connections.
     pub writes: Arc<KeyPermits>,
 }
 
@@ -26,17 +27,5 @@ impl DatabasePermits {
         let half = |connections: u32| usize::try_from(connections / 2).unwrap_or(usize::MAX).max(1);
         let writes = Arc::new(KeyPermits::new(half(budget.general)));
         Self { queries: KeyPermits::new(half(budget.lists)), writes }
-    }
-
-    /// Waits for a permit for a query that may take the database long.
-    pub async fn query(&self, key: ApiKeyId) -> Result<OwnedSemaphorePermit, PermitTimeout> {
-        self.queries.take(key).await
-    }
-
-    /// Waits for a permit for a brief statement: a change of a link, tag, domain or rule, or a read
-    /// of a link's data outside its row. Creates that are transactions of their own need these
-    /// permits too; plain creates have their own connections.
-    pub async fn write(&self, key: ApiKeyId) -> Result<OwnedSemaphorePermit, PermitTimeout> {
-        self.writes.take(key).await
     }
 }

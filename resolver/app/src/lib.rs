@@ -39,7 +39,6 @@ use cluster::SpoolGauge;
 use creator::Creator;
 use key_names::KeyNames;
 use key_permits::DatabasePermits;
-use reservation::Reserver;
 
 pub use self::{
     error::{AppError, FieldErrors, InvalidField},
@@ -51,25 +50,24 @@ pub use self::{
         link_fields::{Change, Field, LinkFields},
         list_links, redirect_rules, reservation, reserve_codes,
         reserve_codes::Reserved,
-        time, unvisited_cleanup, url_indexer, values,
+        unvisited_cleanup, url_indexer, values,
     },
     visits::{delete_visits, list_visits, live, visit_stats, visit_subjects, visit_totals},
 };
 
 /// The answer of a use case.
 ///
-/// Use cases that call the stores several times return their future in a box. It is compiled here
-/// once; that of an `async fn` would be compiled again in each crate that awaits it.
+/// Use cases that call the stores several times, and that more than one crate calls, return their
+/// future in a box. It is compiled here once; that of an `async fn` would be compiled again in each
+/// crate that awaits it.
 pub type Answer<'a, T> = BoxFuture<'a, Result<T, AppError>>;
 
 /// The use cases of links and of what belongs to them.
 pub struct LinkService {
     /// Lookup of links by code or slug, cached.
     pub lookup: Arc<Lookup>,
-    /// Creation of links: claims numbers and inserts rows.
-    pub creator: Creator,
-    /// Reservation of codes before their links exist.
-    pub reserver: Reserver,
+    /// Creation of links, and reservation of codes before their links exist.
+    pub creator: Arc<Creator>,
     /// Domains and target rules, cached.
     pub domain_cache: Arc<DomainCache>,
     /// Links and all that is stored with them, but for visits.

@@ -3,14 +3,11 @@
 
 mod block_link;
 pub mod create_link;
-mod create_many;
 mod delete_link;
-mod domain_of_link;
 pub(crate) mod domains;
 pub mod edit_link;
 mod find_existing;
 pub mod find_link;
-mod import_codes;
 pub mod import_links;
 pub mod link_fields;
 pub mod list_links;
@@ -18,10 +15,8 @@ mod move_link;
 pub mod redirect_rules;
 pub mod reservation;
 pub mod reserve_codes;
-mod restore_link;
 mod tags;
 mod target_rules;
-pub mod time;
 pub mod unvisited_cleanup;
 pub mod url_indexer;
 pub mod values;

@@ -10,9 +10,11 @@ mod attempt;
 mod dispatcher;
 mod fan_out;
 pub mod metrics;
-mod schedule;
 
-use std::{collections::HashMap, time::Duration};
+use std::{
+    collections::{BTreeSet, HashMap},
+    time::Duration,
+};
 
 use codes::LinkId;
 use links::{
@@ -23,11 +25,11 @@ use links::{
         Subscription, WEBHOOKS_MAX, Webhook, WebhookEdit, WebhookEvent, WebhookId, body,
     },
 };
-use store::{Source, StoreError};
+use lookup::Lookup;
+use store::{Source, Store, StoreError};
 
 use crate::{
-    Answer, AppError, FieldErrors, LinkService, authorize::require_operator, find_link::LinkName,
-    values::Checked,
+    AppError, FieldErrors, LinkService, authorize::require_operator, find_link::LinkName, values::Checked,
 };
 use ::webhooks::{WebhookUrl, generate_secret};
 
@@ -70,166 +72,150 @@ pub struct ShownWebhook {
 
 impl LinkService {
     /// Returns all webhooks in the order of their creation.
-    pub fn webhooks<'a>(&'a self, by: &'a Grant) -> Answer<'a, Vec<ShownWebhook>> {
-        Box::pin(async move {
-            require_operator(by)?;
-            let _turn = self.turns.query(by.id).await?;
-            Ok(self.shown_webhooks(self.store.webhooks().await?).await?)
-        })
+    pub async fn webhooks(&self, by: &Grant) -> Result<Vec<ShownWebhook>, AppError> {
+        require_operator(by)?;
+        let _turn = self.turns.queries.take(by.id).await?;
+        Ok(self.shown_webhooks(self.store.webhooks().await?).await?)
     }
 
     /// Returns a webhook.
-    pub fn webhook<'a>(&'a self, id: &'a str, by: &'a Grant) -> Answer<'a, ShownWebhook> {
-        Box::pin(async move {
-            require_operator(by)?;
-            let _turn = self.turns.query(by.id).await?;
-            let found = self.store.webhook(webhook_id(id)?).await?;
-            self.shown_webhook(found.ok_or_else(|| no_webhook(id))?).await
-        })
+    pub async fn webhook(&self, id: &str, by: &Grant) -> Result<ShownWebhook, AppError> {
+        require_operator(by)?;
+        let _turn = self.turns.queries.take(by.id).await?;
+        let found = self.store.webhook(webhook_id(id)?).await?;
+        self.shown_webhook(found.ok_or_else(|| no_webhook(id))?).await
     }
 
     /// Creates a webhook with a new secret. `wrong` holds the fields that the adapter could not
     /// read.
-    pub fn create_webhook<'a>(
-        &'a self,
+    pub async fn create_webhook(
+        &self,
         fields: WebhookFields,
         mut wrong: FieldErrors,
-        by: &'a Grant,
-    ) -> Answer<'a, ShownWebhook> {
-        Box::pin(async move {
-            require_operator(by)?;
-            let url = fields.url.ok_or_else(|| "expected a URL".to_owned());
-            let url = wrong.note("url", url.and_then(|url| self.check_webhook_url(&url)));
-            let kinds = wrong.note("events", check_kinds(fields.events.unwrap_or_default()));
-            let tag = fields.tag.map(|tag| Tag::parse(&tag).map_err(|error| error.to_string())).transpose();
-            let tag = wrong.note("tag", tag).flatten();
-            let description = wrong.note("description", check_description(fields.description)).flatten();
-            wrong.finish()?;
-            let mut subscription =
-                Subscription { kinds: kinds.unwrap_or_default(), domain: None, tag: None, link: None };
-            if let Some(name) = &fields.domain {
-                let found = self.domain_cache.find(name).await?;
-                subscription.domain = Some(found.ok_or_else(|| AppError::NoDomain(name.clone()))?);
-            }
-            if let Some(code) = fields.short_code {
-                let name = LinkName { code, domain: fields.domain };
-                subscription.link = Some(self.find_link(&name, by).await?.id);
-            }
-            let url = url.ok_or(AppError::Internal)?;
-            let new = NewWebhook { url, secret: draw_secret()?, subscription, tag, description };
-            let _turn = self.turns.write(by.id).await?;
-            let added = self.store.add_webhook(&new, WEBHOOKS_MAX, by.id).await?;
-            let added = added.ok_or(AppError::TooManyWebhooks(WEBHOOKS_MAX))?;
-            self.domain_cache.show().await;
-            self.shown_webhook(added).await
-        })
+        by: &Grant,
+    ) -> Result<ShownWebhook, AppError> {
+        require_operator(by)?;
+        let url = fields.url.ok_or_else(|| "expected a URL".to_owned());
+        let url = wrong.note("url", url.and_then(|url| self.check_webhook_url(&url)));
+        let kinds = wrong.note("events", check_kinds(fields.events.unwrap_or_default()));
+        let tag = fields.tag.map(|tag| Tag::parse(&tag).map_err(|error| error.to_string())).transpose();
+        let tag = wrong.note("tag", tag).flatten();
+        let description = wrong.note("description", check_description(fields.description)).flatten();
+        wrong.finish()?;
+        let mut subscription =
+            Subscription { kinds: kinds.unwrap_or_default(), domain: None, tag: None, link: None };
+        if let Some(name) = &fields.domain {
+            let found = self.domain_cache.find(name).await?;
+            subscription.domain = Some(found.ok_or_else(|| AppError::NoDomain(name.clone()))?);
+        }
+        if let Some(code) = fields.short_code {
+            let name = LinkName { code, domain: fields.domain };
+            subscription.link = Some(self.find_link(&name, by).await?.id);
+        }
+        let url = url.ok_or(AppError::Internal)?;
+        let new = NewWebhook { url, secret: draw_secret()?, subscription, tag, description };
+        let _turn = self.turns.writes.take(by.id).await?;
+        let added = self.store.add_webhook(&new, WEBHOOKS_MAX, by.id).await?;
+        let added = added.ok_or(AppError::TooManyWebhooks(WEBHOOKS_MAX))?;
+        self.domain_cache.show().await;
+        self.shown_webhook(added).await
     }
 
     /// Edits a webhook. The values of `changes` are as the caller wrote them.
-    pub fn edit_webhook<'a>(
-        &'a self,
-        id: &'a str,
+    pub async fn edit_webhook(
+        &self,
+        id: &str,
         changes: WebhookEdit,
         mut wrong: FieldErrors,
-        by: &'a Grant,
-    ) -> Answer<'a, ShownWebhook> {
-        Box::pin(async move {
-            require_operator(by)?;
-            let url = changes.url.map(|url| self.check_webhook_url(&url)).transpose();
-            let description = changes.description.map(check_description).transpose();
-            let edit = WebhookEdit {
-                url: wrong.note("url", url).flatten(),
-                kinds: wrong.note("events", changes.kinds.map(check_kinds).transpose()).flatten(),
-                description: wrong.note("description", description).flatten(),
-                enabled: changes.enabled,
-            };
-            wrong.finish()?;
-            let _turn = self.turns.write(by.id).await?;
-            let edited = self.store.edit_webhook(webhook_id(id)?, &edit, by.id).await?;
-            let edited = edited.ok_or_else(|| no_webhook(id))?;
-            self.domain_cache.show().await;
-            self.shown_webhook(edited).await
-        })
+        by: &Grant,
+    ) -> Result<ShownWebhook, AppError> {
+        require_operator(by)?;
+        let url = changes.url.map(|url| self.check_webhook_url(&url)).transpose();
+        let description = changes.description.map(check_description).transpose();
+        let edit = WebhookEdit {
+            url: wrong.note("url", url).flatten(),
+            kinds: wrong.note("events", changes.kinds.map(check_kinds).transpose()).flatten(),
+            description: wrong.note("description", description).flatten(),
+            enabled: changes.enabled,
+        };
+        wrong.finish()?;
+        let _turn = self.turns.writes.take(by.id).await?;
+        let edited = self.store.edit_webhook(webhook_id(id)?, &edit, by.id).await?;
+        let edited = edited.ok_or_else(|| no_webhook(id))?;
+        self.domain_cache.show().await;
+        self.shown_webhook(edited).await
     }
 
     /// Removes a webhook with its deliveries.
     pub async fn remove_webhook(&self, id: &str, by: &Grant) -> Result<(), AppError> {
         require_operator(by)?;
-        let _turn = self.turns.write(by.id).await?;
+        let _turn = self.turns.writes.take(by.id).await?;
         let is_gone = self.store.remove_webhook(webhook_id(id)?, by.id).await?;
         if is_gone { Ok(()) } else { Err(no_webhook(id)) }
     }
 
     /// Replaces the secret of a webhook. The former one signs too for [`FORMER_FOR`].
-    pub fn rotate_webhook<'a>(&'a self, id: &'a str, by: &'a Grant) -> Answer<'a, ShownWebhook> {
-        Box::pin(async move {
-            require_operator(by)?;
-            let _turn = self.turns.write(by.id).await?;
-            let secret = draw_secret()?;
-            let store = &self.store;
-            let rotated = store.rotate_webhook(webhook_id(id)?, &secret, FORMER_FOR, by.id).await?;
-            self.shown_webhook(rotated.ok_or_else(|| no_webhook(id))?).await
-        })
+    pub async fn rotate_webhook(&self, id: &str, by: &Grant) -> Result<ShownWebhook, AppError> {
+        require_operator(by)?;
+        let _turn = self.turns.writes.take(by.id).await?;
+        let secret = draw_secret()?;
+        let store = &self.store;
+        let rotated = store.rotate_webhook(webhook_id(id)?, &secret, FORMER_FOR, by.id).await?;
+        self.shown_webhook(rotated.ok_or_else(|| no_webhook(id))?).await
     }
 
     /// Queues a test event for a webhook.
-    pub fn test_webhook<'a>(&'a self, id: &'a str, by: &'a Grant) -> Answer<'a, Delivery> {
-        Box::pin(async move {
-            require_operator(by)?;
-            let _turn = self.turns.write(by.id).await?;
-            let (id_found, store) = (webhook_id(id)?, &self.store);
-            let event = WebhookEvent {
-                id: EventId::from_stored(0),
-                kind: PING.to_owned(),
-                domain: None,
-                link: None,
-                tags: Vec::new(),
-                data: String::new(),
-                at: self.domain_cache.now(),
-            };
-            let message = fan_out::draw_message_id()?;
-            let body = body(&event, &Shown::default());
-            if let Some(queued) = store.add_test_delivery(id_found, &message, &body).await? {
-                return Ok(queued);
-            }
-            let is_there = store.webhook(id_found).await?.is_some();
-            Err(if is_there { AppError::WebhookDisabled(id.to_owned()) } else { no_webhook(id) })
-        })
+    pub async fn test_webhook(&self, id: &str, by: &Grant) -> Result<Delivery, AppError> {
+        require_operator(by)?;
+        let _turn = self.turns.writes.take(by.id).await?;
+        let (id_found, store) = (webhook_id(id)?, &self.store);
+        let event = WebhookEvent {
+            id: EventId::from_stored(0),
+            kind: PING.to_owned(),
+            domain: None,
+            link: None,
+            tags: Vec::new(),
+            data: String::new(),
+            at: self.domain_cache.now(),
+        };
+        let message = fan_out::draw_message_id()?;
+        let body = body(&event, &Shown::default());
+        if let Some(queued) = store.add_test_delivery(id_found, &message, &body).await? {
+            return Ok(queued);
+        }
+        let is_there = store.webhook(id_found).await?.is_some();
+        Err(if is_there { AppError::WebhookDisabled(id.to_owned()) } else { no_webhook(id) })
     }
 
     /// Returns a page of the deliveries of a webhook that precede `before`, the latest first.
-    pub fn webhook_deliveries<'a>(
-        &'a self,
-        id: &'a str,
+    pub async fn webhook_deliveries(
+        &self,
+        id: &str,
         before: Option<i64>,
-        by: &'a Grant,
-    ) -> Answer<'a, Vec<Delivery>> {
-        Box::pin(async move {
-            require_operator(by)?;
-            let _turn = self.turns.query(by.id).await?;
-            let (found, store) = (webhook_id(id)?, &self.store);
-            let before = before.map(DeliveryId::from_stored);
-            let deliveries = store.deliveries(found, before, PER_PAGE).await?;
-            if deliveries.is_empty() && store.webhook(found).await?.is_none() {
-                return Err(no_webhook(id));
-            }
-            Ok(deliveries)
-        })
+        by: &Grant,
+    ) -> Result<Vec<Delivery>, AppError> {
+        require_operator(by)?;
+        let _turn = self.turns.queries.take(by.id).await?;
+        let (found, store) = (webhook_id(id)?, &self.store);
+        let before = before.map(DeliveryId::from_stored);
+        let deliveries = store.deliveries(found, before, PER_PAGE).await?;
+        if deliveries.is_empty() && store.webhook(found).await?.is_none() {
+            return Err(no_webhook(id));
+        }
+        Ok(deliveries)
     }
 
     /// Makes a delivery due again, with the same message id.
-    pub fn redeliver<'a>(&'a self, id: &'a str, delivery: &'a str, by: &'a Grant) -> Answer<'a, Delivery> {
-        Box::pin(async move {
-            require_operator(by)?;
-            let _turn = self.turns.write(by.id).await?;
-            let (webhook, store) = (webhook_id(id)?, &self.store);
-            if store.webhook(webhook).await?.is_none() {
-                return Err(no_webhook(id));
-            }
-            let missing = || AppError::NoDelivery(delivery.to_owned());
-            let number = number(delivery).map(DeliveryId::from_stored).ok_or_else(missing)?;
-            store.redeliver(webhook, number).await?.ok_or_else(missing)
-        })
+    pub async fn redeliver(&self, id: &str, delivery: &str, by: &Grant) -> Result<Delivery, AppError> {
+        require_operator(by)?;
+        let _turn = self.turns.writes.take(by.id).await?;
+        let (webhook, store) = (webhook_id(id)?, &self.store);
+        if store.webhook(webhook).await?.is_none() {
+            return Err(no_webhook(id));
+        }
+        let missing = || AppError::NoDelivery(delivery.to_owned());
+        let number = number(delivery).map(DeliveryId::from_stored).ok_or_else(missing)?;
+        store.redeliver(webhook, number).await?.ok_or_else(missing)
     }
 
     fn check_webhook_url(&self, text: &str) -> Checked<String> {
@@ -242,24 +228,30 @@ impl LinkService {
     }
 
     async fn shown_webhooks(&self, webhooks: Vec<Webhook>) -> Result<Vec<ShownWebhook>, StoreError> {
-        let mut ids: Vec<LinkId> = webhooks.iter().filter_map(|one| one.subscription.link).collect();
-        ids.sort_unstable();
-        ids.dedup();
-        let mut codes = HashMap::new();
-        if !ids.is_empty() {
-            for link in self.store.read(&ids, Source::Primary).await?.into_links() {
-                codes.insert(link.id, self.lookup.name_of(&link));
-            }
-        }
+        let links = webhooks.iter().filter_map(|one| one.subscription.link).collect();
+        let codes = codes_of(&*self.store, &self.lookup, links).await?;
         let default = || self.domain_cache.default_name().to_owned();
         let shown = |webhook: Webhook| {
             let Subscription { domain, link, .. } = webhook.subscription;
             let domain = domain.map(|id| self.domain_cache.shown_name(id).unwrap_or_else(default));
-            let short_code = link.and_then(|id| codes.get(&id).cloned().flatten());
+            let short_code = link.and_then(|id| codes.get(&id).cloned());
             ShownWebhook { webhook, domain, short_code }
         };
         Ok(webhooks.into_iter().map(shown).collect())
     }
+}
+
+async fn codes_of(
+    store: &dyn Store,
+    lookup: &Lookup,
+    links: BTreeSet<LinkId>,
+) -> Result<HashMap<LinkId, String>, StoreError> {
+    if links.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let ids: Vec<LinkId> = links.into_iter().collect();
+    let links = store.read(&ids, Source::Primary).await?.into_links();
+    Ok(links.iter().filter_map(|link| Some((link.id, lookup.name_of(link)?))).collect())
 }
 
 fn draw_secret() -> Result<StoredSecret, AppError> {
@@ -270,7 +262,6 @@ fn draw_secret() -> Result<StoredSecret, AppError> {
     Ok(StoredSecret::new(&secret))
 }
 
-/// Checks names of kinds. Repetitions are dropped.
 fn check_kinds(names: Vec<String>) -> Checked<Vec<String>> {
     let mut kinds: Vec<String> = Vec::new();
     for name in names {

@@ -18,7 +18,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use app::import_links::{ImportError, ImportLinks, LinkImport, Piece, Unprotected};
+use app::import_links::{ImportError, LinkImport, Piece, Unprotected};
 use clap::{
     Args,
     builder::{PossibleValue, PossibleValuesParser, TypedValueParser as _},
@@ -118,14 +118,9 @@ pub(super) async fn run(args: ImportArgs) -> Result<Output, Error> {
     let store = ready(&args.database).await?;
     let mint = open_mint(&*store, &args.database, args.code_key_file.as_deref()).await?;
     let begun = Instant::now();
-    let wish = ImportLinks {
-        name,
-        default_domains: args.default_domain.clone(),
-        unprotected: args.unprotected,
-        schemes,
-    };
-    let import = LinkImport::begin(store, mint, wish).await?;
-    let mut report = Report::new(rejects(args.rejects.as_deref(), import.position())?);
+    let beginning = LinkImport::begin(store, mint, name, &args.default_domain, args.unprotected, schemes);
+    let import = beginning.await?;
+    let mut report = Report::new(rejects(args.rejects.as_deref(), import.position)?);
     import_file(&args, (file, zone), import, &mut report).await?;
     if report.read() == 0 && args.from != Source::Shortmint {
         // An own export has a last line that says how many links it has.

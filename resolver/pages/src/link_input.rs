@@ -1,7 +1,7 @@
 //! Values of links as people write them in forms.
 
 use api::Api;
-use app::{Field, FieldErrors, LinkFields, LinkService, create_link::CreateLink, time::read_time};
+use app::{Field, FieldErrors, LinkFields, LinkService, create_link::CreateLink, values::read_time};
 
 use crate::hex;
 

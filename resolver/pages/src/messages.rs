@@ -27,8 +27,8 @@ pub(crate) fn message(error: &AppError, t: &Locale) -> String {
         }
         AppError::Forbidden(scope) => t.with("error-forbidden", scope.as_str()),
         AppError::LimitedKey => t.text("error-limited-key"),
-        AppError::NoLink { code, .. } => t.with("error-no-link", code),
-        AppError::SlugTaken { slug, .. } => t.with("error-slug-taken", slug),
+        AppError::NoLink(name) => t.with("error-no-link", &name.code),
+        AppError::SlugTaken(name) => t.with("error-slug-taken", &name.code),
         AppError::IdempotencyKeyReused => t.text("error-form-reused"),
         AppError::Superseded => t.text("error-superseded"),
         AppError::Blocked => t.text("error-blocked"),

@@ -12,9 +12,8 @@ use app::{
     key_permits::DatabasePermits,
     key_ring::{KeyRing, note_used},
     live::LiveVisits,
-    reservation::Reserver,
-    unvisited_cleanup::{LastVisits, UnvisitedCleanup},
-    url_indexer::UrlIndexer,
+    unvisited_cleanup::{LastVisits, remove_unvisited},
+    url_indexer::index_long_urls,
     webhooks::{Dispatcher, metrics::WebhookMetrics},
 };
 use codes::Mint;
@@ -229,22 +228,21 @@ impl Assembly<'_> {
             store: store.clone(),
             owner: issuing.owner.clone(),
             lookup: Arc::clone(&self.lookup),
+            domain_cache: Arc::clone(&self.domain_cache),
+            client: Arc::clone(&issuing.client),
             turns: Arc::clone(&turns.writes),
             metrics: Arc::clone(metrics),
+            supply_metrics: Arc::clone(&self.parts.supply_metrics),
         };
         let creator = Creator::start(supervisor, creator);
         if let Some(unvisited_for) = self.settings.flags.remove_unvisited_after {
-            let cleanup = UnvisitedCleanup {
-                catalog: store.clone(),
-                lookup: Arc::clone(&self.lookup),
-                metrics: Arc::clone(metrics),
-                holder: issuing.owner.instance.clone(),
-                unvisited_for,
-            };
-            supervisor.spawn("remover of unvisited links", cleanup.run());
+            let (lookup, metrics) = (Arc::clone(&self.lookup), Arc::clone(metrics));
+            let holder = issuing.owner.instance.clone();
+            let cleanup = remove_unvisited(store.clone(), lookup, metrics, holder, unvisited_for);
+            supervisor.spawn("remover of unvisited links", cleanup);
         }
-        let indexer = UrlIndexer { catalog: store.clone(), holder: issuing.owner.instance.clone() };
-        supervisor.spawn("indexer of long URLs", indexer.run());
+        let indexer = index_long_urls(store.clone(), issuing.owner.instance.clone());
+        supervisor.spawn("indexer of long URLs", indexer);
         let dispatcher = Dispatcher {
             store: store.clone(),
             lookup: Arc::clone(&self.lookup),
@@ -253,30 +251,15 @@ impl Assembly<'_> {
             metrics: Arc::clone(&self.parts.webhook_metrics),
         };
         let webhooks = Stoppable::spawn(supervisor, "sender of webhooks", |stop| dispatcher.run(stop));
-        let links = Arc::new(self.link_service(creator, self.reserver(issuing), turns));
+        let links = Arc::new(self.link_service(creator, turns));
         Some((Arc::new(self.api(links)), webhooks))
     }
 
-    fn reserver(&self, issuing: &Issuing) -> Reserver {
-        let parts = &self.parts;
-        Reserver {
-            client: Arc::clone(&issuing.client),
-            store: parts.store.clone(),
-            mint: Arc::clone(&parts.mint),
-            mintings: issuing.mintings.clone(),
-            domain_cache: Arc::clone(&self.domain_cache),
-            metrics: Arc::clone(&parts.metrics),
-            supply_metrics: Arc::clone(&parts.supply_metrics),
-            lookup: Arc::clone(&self.lookup),
-        }
-    }
-
-    fn link_service(&self, creator: Creator, reserver: Reserver, turns: DatabasePermits) -> LinkService {
+    fn link_service(&self, creator: Arc<Creator>, turns: DatabasePermits) -> LinkService {
         let store = &self.parts.store;
         LinkService {
             lookup: Arc::clone(&self.lookup),
             creator,
-            reserver,
             domain_cache: Arc::clone(&self.domain_cache),
             store: store.clone(),
             visits: Arc::clone(&self.parts.visits),
@@ -292,7 +275,7 @@ impl Assembly<'_> {
 
     fn api(&self, links: Arc<LinkService>) -> Api {
         let (settings, parts) = (self.settings, &self.parts);
-        let keys = Arc::new(KeyRing::new());
+        let keys = Arc::new(KeyRing::default());
         parts.supervisor.spawn("noter of used API keys", note_used(Arc::clone(&keys), parts.store.clone()));
         // Live visits need single visits.
         let has_rows = settings.visits.is_on && settings.visits.keep.is_some();

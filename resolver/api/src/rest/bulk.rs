@@ -362,7 +362,7 @@ fn result_of(api: &Api, created: Result<Created, CreateError>) -> BatchResult {
         Err(CreateError::Exhausted) => BatchWord::Exhausted,
         // No item picks its code or has an idempotency key.
         Err(CreateError::Taken | CreateError::KeyReused) => BatchWord::Taken,
-        Err(CreateError::Unavailable | CreateError::NoStore | CreateError::PermitTimeout(_)) => {
+        Err(CreateError::Unavailable | CreateError::NoStore | CreateError::PermitTimeout) => {
             BatchWord::Unavailable
         }
     };

@@ -1,7 +1,7 @@
 //! The fields of a link between JSON and the application: how the fields of a request become a
 //! command, and how a link becomes an answer.
 
-use app::{Field, FieldErrors, LinkFields, create_link::CreateLink, key_names::Names, time::read_time};
+use app::{Field, FieldErrors, LinkFields, create_link::CreateLink, key_names::Names, values::read_time};
 use dto::{Flag, Number, Patch, Time};
 use hyper::header::{ETAG, HeaderValue};
 use links::{Record, Tag, api_key::Grant};
@@ -49,7 +49,7 @@ pub(super) fn read_edit(api: &Api, body: &[u8]) -> Result<(LinkFields, FieldErro
     refused.retain(|name| fields.shift_remove(*name).is_some());
     let (fields, mut wrong) = read_object(fields);
     for name in refused {
-        wrong.note::<()>(name, Err(UNKNOWN.to_owned()));
+        wrong.add(name, UNKNOWN);
     }
     let edit = link_fields(api, fields, &mut wrong);
     Ok((edit, wrong))

@@ -12,7 +12,6 @@ use app::{
 };
 use dto::{Flag, LiveVisitsQuery};
 use hyper::{HeaderMap, header::HeaderName};
-use links::Tag;
 use schemars::SchemaGenerator;
 use visits::VisitId;
 
@@ -74,8 +73,7 @@ async fn filter(call: &Call, query: LiveVisitsQuery, by: &Grant) -> Result<LiveF
     };
     let mut filter = LiveFilter { by: by.clone(), topics, link: None, tag: None, domain: None };
     if let Some(tag) = tag {
-        links.find_tag(&tag, by).await?;
-        filter.tag = Tag::exactly(&tag).ok();
+        filter.tag = Some(links.find_tag(&tag, by).await?);
     }
     match (short_code, domain) {
         (Some(code), domain) => filter.link = Some(links.find_link(&LinkName { code, domain }, by).await?.id),

@@ -9,7 +9,7 @@
 //!    refusals are held back.
 //! 4. Shlink's web client subscribes anew after each message. What comes meanwhile is kept for it,
 //!    as far as it reaches the same process, and each page has a token of its own
-//!    (`app/src/visits/live/resume.rs`).
+//!    (`app/src/visits/live/state.rs`).
 //! 5. The token is part of the URL, which this server does not log.
 //!
 //! Rejected: the specification's draft 8, which Shlink's clients do not speak.
@@ -76,13 +76,13 @@ async fn mercure_info(call: &Call, by: &Grant) -> Result<Answer, Problem> {
     require(by, Scope::Visits)?;
     let now = call.api.domain_cache.now();
     let expires_at = now.checked_add(TOKEN_LIFE).unwrap_or(Timestamp::MAX);
-    let token = token::sign(secret(live).await?, by, now, expires_at);
+    let token = token::sign(secret(&call.api, live).await?, by, now, expires_at);
     let mercure_hub_url = format!("{}{HUB}", call.api.public_url);
     Ok(json(&dto::MercureInfo { mercure_hub_url, token, jwt_expiration: atom(expires_at) }))
 }
 
-async fn secret(live: &LiveVisits) -> Result<&app::live::TokenSecret, Problem> {
-    live.token_secret().await.map_err(|error| {
+async fn secret<'a>(api: &Api, live: &'a LiveVisits) -> Result<&'a app::live::TokenSecret, Problem> {
+    live.secret.get_or_try_init(|| api.links.visits.token_secret()).await.map_err(|error| {
         tracing::warn!(error = &error as &dyn std::error::Error, "read the secret of tokens");
         Problem::App(AppError::Unavailable)
     })
@@ -173,7 +173,7 @@ async fn authorize(call: &Call, live: &LiveVisits) -> Result<(Grant, Duration, S
     let token = token_of(&call.headers, call.uri.query());
     let token = token.ok_or_else(|| HubError::unauthorized(NO_TOKEN))?;
     let now = api.domain_cache.now();
-    let claims = token::verify(secret(live).await?, &token, now).map_err(HubError::unauthorized)?;
+    let claims = token::verify(secret(&call.api, live).await?, &token, now).map_err(HubError::unauthorized)?;
     let (key, number) = claims.key();
     let found = find_grant(api, key, number).await.map_err(Problem::from)?;
     let by = found.ok_or_else(|| HubError::unauthorized(NO_KEY))?;

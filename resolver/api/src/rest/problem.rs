@@ -8,7 +8,7 @@ use hyper::{
 use serde_json::{Map, Value, json};
 use store::StoreError;
 
-use app::{AppError, Field};
+use app::{AppError, Field, find_link::LinkName};
 use limits::ExceededShare;
 
 use crate::{authenticate::AuthError, calls::Refused, kind::Kind};
@@ -141,9 +141,9 @@ pub fn status_of(error: &AppError) -> StatusCode {
 
 /// Returns the members of Shlink's problems beside the common ones.
 fn members_of(error: &AppError) -> Value {
-    let named = |name: &str, value: &str, domain: &Option<String>| match domain {
-        Some(domain) => json!({ name: value, "domain": domain }),
-        None => json!({ name: value }),
+    let named = |field: &str, LinkName { code, domain }: &LinkName| match domain {
+        Some(domain) => json!({ field: code, "domain": domain }),
+        None => json!({ field: code }),
     };
     match error {
         AppError::Invalid(invalid) => {
@@ -152,8 +152,8 @@ fn members_of(error: &AppError) -> Value {
                 invalid.iter().map(|one| (one.field.clone(), json!(one.expected))).collect();
             json!({ "invalidElements": names, "expected": expected })
         }
-        AppError::SlugTaken { slug, domain } => named(Field::CustomSlug.name(), slug, domain),
-        AppError::NoLink { code, domain } => named("shortCode", code, domain),
+        AppError::SlugTaken(name) => named(Field::CustomSlug.name(), name),
+        AppError::NoLink(name) => named("shortCode", name),
         AppError::NoDomain(name) => json!({ "authority": name }),
         AppError::NoTag(tag) => json!({ "tag": tag }),
         AppError::TagConflict { old, new } => json!({ "oldName": old, "newName": new }),

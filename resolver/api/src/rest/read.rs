@@ -7,7 +7,7 @@
 
 use std::collections::HashMap;
 
-use app::{AppError, FieldErrors, InvalidField, time::read_time};
+use app::{AppError, FieldErrors, InvalidField, values::read_time};
 use jiff::{Timestamp, tz::TimeZone};
 use schemars::{JsonSchema, SchemaGenerator};
 use serde::de::DeserializeOwned;
@@ -94,17 +94,17 @@ pub(super) fn read_object<T: Fields>(mut fields: Map<String, Value>) -> (T, Fiel
             break;
         }
         if !T::has(&name) {
-            wrong.note::<()>(&name, Err(T::refused(&name)));
+            wrong.add(&name, T::refused(&name));
         } else if read(Map::from_iter([(name.clone(), value.clone())])).is_ok() {
             right.insert(name, value);
         } else {
-            wrong.note::<()>(&name, Err(T::expected(&name)));
+            wrong.add(&name, T::expected(&name));
         }
     }
     // Fields that are valid one by one are valid together. Should they not be, the request is
     // refused, because an edit without its fields would seem to have been made.
     let read = read(right).unwrap_or_else(|error| {
-        wrong.note::<()>("(the fields)", Err(error.to_string()));
+        wrong.add("(the fields)", error.to_string());
         T::default()
     });
     (read, wrong)

@@ -96,7 +96,7 @@ fn subject(
     let kind = wrong.note("orphan", kind).flatten();
     let mut alone = |name: &str, is_alone: bool| {
         if !is_alone {
-            wrong.note::<()>(name, Err("expected only one of shortCode, tag and orphan".to_owned()));
+            wrong.add(name, "expected only one of shortCode, tag and orphan");
         }
     };
     alone("tag", code.is_none() || tag.is_none());

@@ -7,13 +7,12 @@ use jiff::Timestamp;
 use links::Draft;
 use tokio::time::{Instant, sleep, timeout_at};
 
-use super::{CreateError, Parts};
+use super::{CreateError, Creator};
 use supply::{Claim, Fate, Row, Verdict};
 
-/// Pause before the row of an insert in doubt is read again.
 const RESOLVE_PAUSE: Duration = Duration::from_millis(100);
 
-impl Parts {
+impl Creator {
     /// Reads the row of an insert in doubt until the store answers or the deadline passes.
     ///
     /// If the row is this insert's, the create is acknowledged. If it is absent or another's,

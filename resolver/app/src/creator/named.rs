@@ -3,20 +3,20 @@
 
 use std::collections::HashSet;
 
-use codes::{LinkId, random_code};
+use codes::LinkId;
 use jiff::Timestamp;
 use links::{Details, Draft, Idempotency, Link, NewLink, Slug, Tag};
 use store::{FullLink, InsertError, InsertedLink, NamedLink};
 use tokio::time::Instant;
 
-use super::{CreateError, Parts, batch::Outcome};
+use super::{CreateError, Creator, batch::Outcome};
 use supply::{Fate, Minting};
 
 /// Maximum number of digests that are tried for one URL: a thousand candidates. One of them is free
 /// unless hardly any code of that length is.
 pub(crate) const SALTS_MAX: u32 = 250;
 
-impl Parts {
+impl Creator {
     /// Creates a link with a minted code and tags, or returns the earlier link of the same request.
     pub(super) async fn create_unless(
         &self,
@@ -30,12 +30,9 @@ impl Parts {
             let (claim, minted) = self.claim(minting, deadline).await?;
             let new = NewLink { id: minted.id, draft: draft.clone() };
             let link = FullLink { new, code: minted.code.to_string() };
-            let turn = match self.config.turns.take(draft.created_by).await {
-                Ok(turn) => turn,
-                Err(none) => {
-                    self.settle(minting, claim, Fate::Unused);
-                    return Err(none.into());
-                }
+            let Ok(turn) = self.config.turns.take(draft.created_by).await else {
+                self.settle(minting, claim, Fate::Unused);
+                return Err(CreateError::PermitTimeout);
             };
             let inserted = self.config.store.insert_full(&claim.history, &link, tags, idempotency).await;
             drop(turn);
@@ -86,7 +83,8 @@ impl Parts {
         let details = draft.details.get_or_insert_with(Box::<Details>::default);
         (details.slug, details.mark) = (Some(slug.clone()), Some(mark));
         let mut link = NamedLink { slug, mintable, keyspaces, draft };
-        let turn = self.config.turns.take(link.draft.created_by).await?;
+        let turn = self.config.turns.take(link.draft.created_by).await;
+        let turn = turn.map_err(|_| CreateError::PermitTimeout)?;
         let inserted = self.config.store.insert_named(&link, tags, idempotency).await;
         drop(turn);
         let stored = match inserted {
@@ -95,12 +93,11 @@ impl Parts {
             Ok(InsertedLink::NoDomain) => return Err(CreateError::Unavailable),
             Ok(InsertedLink::KeyReused) => return Err(CreateError::KeyReused),
             Ok(InsertedLink::Existing(id)) => return self.given_before(id).await,
-            Err(InsertError::Failed(error)) => {
+            Err(error) => {
                 tracing::warn!(error = &error as &dyn std::error::Error, "insert a link with a slug");
-                return Err(CreateError::NoStore);
-            }
-            Err(InsertError::Unknown(error)) => {
-                tracing::warn!(error = &error as &dyn std::error::Error, "insert a link with a slug");
+                if matches!(error, InsertError::Failed(_)) {
+                    return Err(CreateError::NoStore);
+                }
                 self.config.metrics.inserts_unknown.increment(1);
                 self.find_own(&link, mark).await?
             }
@@ -147,37 +144,12 @@ impl Parts {
         Err(CreateError::Exhausted)
     }
 
-    /// Creates a link with a random code that is longer than minted codes, and therefore hardly
-    /// ever taken.
-    pub(super) async fn create_at_random(
-        &self,
-        len: usize,
-        draft: &Draft,
-        tags: &[Tag],
-        idempotency: Option<&Idempotency>,
-        deadline: Instant,
-    ) -> Result<Link, CreateError> {
-        while Instant::now() < deadline {
-            let code = random_code(len).map_err(|_| CreateError::NoStore)?;
-            // A reserved word of the URL paths cannot be a slug.
-            let Ok(slug) = Slug::parse(&code).and_then(|slug| slug.kept()) else { continue };
-            match self.create_named(slug, draft.clone(), tags, idempotency).await {
-                Err(CreateError::Taken) => self.config.metrics.conflicts.increment(1),
-                end => return end,
-            }
-        }
-        Err(CreateError::NoStore)
-    }
-
     async fn given_before(&self, id: LinkId) -> Result<Link, CreateError> {
-        match self.config.lookup.read_fresh(id).await.map_err(|_| CreateError::NoStore)? {
-            Some(link) => {
-                self.config.lookup.wait_until_shown(link.id).await;
-                Ok(Link::clone(&link))
-            }
-            // Rows are never removed, so the database has failed over in the meantime.
-            None => Err(CreateError::NoStore),
-        }
+        let found = self.config.lookup.read_fresh(id).await.map_err(|_| CreateError::NoStore)?;
+        // Rows are never removed, so without one the database has failed over in the meantime.
+        let link = found.ok_or(CreateError::NoStore)?;
+        self.config.lookup.wait_until_shown(link.id).await;
+        Ok(Link::clone(&link))
     }
 
     /// Looks for the row of an insert in doubt, and returns its id, creation time and version.

@@ -114,10 +114,7 @@ impl ApiKeys {
         let keys = self.bounding_keys().await?;
         let (expires_at, limits) = self.within_own(&keys, expires_at, limits);
         let new = NewKey { name, hash: key.hash(), scopes, expires_at, limits };
-        match self.store.add_api_key(&new, self.by).await? {
-            Some(_) => Ok(key),
-            None => Err(KeyError::NameTaken),
-        }
+        self.store.add_api_key(&new, self.by).await?.map(|_| key).ok_or(KeyError::NameTaken)
     }
 
     /// Returns all API keys, or none for the operator, whom no key bounds.
@@ -180,10 +177,8 @@ impl ApiKeys {
             }
         }
         let key = ApiKey::draw().map_err(KeyError::Random)?;
-        match self.store.rotate_api_key(name, &key.hash(), keep_old_for, self.by).await? {
-            true => Ok(key),
-            false => Err(KeyError::NoKey),
-        }
+        let is_rotated = self.store.rotate_api_key(name, &key.hash(), keep_old_for, self.by).await?;
+        if is_rotated { Ok(key) } else { Err(KeyError::NoKey) }
     }
 
     /// Revokes an API key. The operator of the database may revoke the last one that could make
@@ -192,10 +187,7 @@ impl ApiKeys {
         if self.by != OPERATOR && self.is_last_operator(name).await? {
             return Err(KeyError::LastOperator);
         }
-        match self.store.revoke_api_key(name, self.by).await? {
-            true => Ok(()),
-            false => Err(KeyError::NoKey),
-        }
+        if self.store.revoke_api_key(name, self.by).await? { Ok(()) } else { Err(KeyError::NoKey) }
     }
 
     /// Returns whether no key but the one of this name is an administrator's without limits.
@@ -256,11 +248,12 @@ mod tests {
             ..wish(name)
         };
         let own = operator.create(bounded("own", 10, Some(60))).await.unwrap();
-        operator.create(bounded("weaker", 5, Some(30))).await.unwrap();
         operator.create(wish("endless")).await.unwrap();
-        operator.create(bounded("longer", 11, Some(30))).await.unwrap();
-        operator.create(bounded("faster", 5, Some(61))).await.unwrap();
-        operator.create(bounded("unlimited", 5, Some(0))).await.unwrap();
+        for (name, days, calls) in
+            [("weaker", 5, 30), ("longer", 11, 30), ("faster", 5, 61), ("unlimited", 5, 0)]
+        {
+            operator.create(bounded(name, days, Some(calls))).await.unwrap();
+        }
 
         let by = store.find_api_key(&own.hash()).await.unwrap().unwrap().id;
         let within = ApiKeys { by, ..ApiKeys::new(store.clone()) };

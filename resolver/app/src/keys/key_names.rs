@@ -4,7 +4,10 @@
 //!    valid. It is cached until there is no more room for it.
 //! 2. A page of links sends one query for all names that are not cached yet.
 
-use std::sync::Arc;
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::Arc,
+};
 
 use links::{
     Link,
@@ -19,9 +22,9 @@ const KEPT: u64 = 20_000;
 /// A cache of the names of API keys.
 pub struct KeyNames(Cache<ApiKeyId, Arc<str>>);
 
-/// The names that one answer needs, sorted by key id. Usually there is one.
+/// The names that one answer needs. Usually there is one.
 #[derive(Clone, Debug, Default)]
-pub struct Names(Vec<(ApiKeyId, Arc<str>)>);
+pub struct Names(HashMap<ApiKeyId, Arc<str>>);
 
 impl Default for KeyNames {
     fn default() -> Self {
@@ -39,13 +42,10 @@ impl KeyNames {
         let editor = |link: &Link| link.details.as_ref().and_then(|details| details.edited_by);
         let both = |link: &Link| [Some(link.created_by), editor(link)];
         let wanted = links.into_iter().flat_map(both).flatten().filter(|id| *id != OPERATOR);
-        let mut wanted: Vec<ApiKeyId> = wanted.collect();
-        wanted.sort_unstable();
-        wanted.dedup();
-        let (mut names, mut missing) = (Vec::with_capacity(wanted.len()), Vec::new());
-        for id in wanted {
+        let (mut names, mut missing) = (HashMap::new(), Vec::new());
+        for id in wanted.collect::<BTreeSet<ApiKeyId>>() {
             match self.0.get(&id) {
-                Some(name) => names.push((id, name)),
+                Some(name) => _ = names.insert(id, name),
                 None => missing.push(id),
             }
         }
@@ -53,9 +53,8 @@ impl KeyNames {
             for (id, name) in keys.key_names(&missing).await? {
                 let name: Arc<str> = name.into();
                 self.0.insert(id, Arc::clone(&name));
-                names.push((id, name));
+                names.insert(id, name);
             }
-            names.sort_unstable_by_key(|(id, _)| *id);
         }
         Ok(Names(names))
     }
@@ -64,12 +63,11 @@ impl KeyNames {
 impl Names {
     /// Creates a set with one name.
     pub fn only(id: ApiKeyId, name: &Arc<str>) -> Self {
-        Self(vec![(id, Arc::clone(name))])
+        Self(HashMap::from([(id, Arc::clone(name))]))
     }
 
     fn get(&self, id: ApiKeyId) -> Option<&str> {
-        let index = self.0.binary_search_by_key(&id, |(known, _)| *known).ok()?;
-        Some(&self.0[index].1)
+        self.0.get(&id).map(|name| &**name)
     }
 
     /// Returns the name of the key that created a link. Returns `None` for a link that the operator

@@ -1,6 +1,5 @@
 //! API keys and browser sessions: looked up in the store, with the answers cached for a moment.
 
-mod answers;
 mod lookups;
 
 use std::{
@@ -19,13 +18,12 @@ use tokio::{
     time::{Instant, sleep},
 };
 
-use answers::Answers;
+use lookups::Answers;
 pub use lookups::Lookups;
 
 /// How long an answer of the database counts after its question was sent. A revoked key and its
 /// sessions stop working within it, everywhere, however slow the database is.
 const BELIEVED: Duration = Duration::from_secs(1);
-/// Interval at which the used keys are recorded in the store.
 const USE_NOTED_EVERY: Duration = Duration::from_secs(10);
 /// Maximum number of cached keys, known and unknown ones together, and of sessions. A flood of
 /// wrong ones cannot fill the memory.
@@ -49,27 +47,16 @@ pub struct KeyRing {
 
 impl Default for KeyRing {
     fn default() -> Self {
-        Self::new()
+        let strangers = Arc::new(Semaphore::new(STRANGERS));
+        let (secrets, sessions) = (Lookups::new(Arc::clone(&strangers)), Lookups::new(strangers));
+        Self { secrets, sessions, grants: Answers::new(), used: Mutex::default() }
     }
 }
 
 impl KeyRing {
-    /// Creates an empty cache.
-    pub fn new() -> Self {
-        let strangers = Arc::new(Semaphore::new(STRANGERS));
-        let grants = Answers::new();
-        let (secrets, sessions) = (Lookups::new(Arc::clone(&strangers)), Lookups::new(strangers));
-        Self { secrets, sessions, grants, used: Mutex::default() }
-    }
-
     /// Returns the grant of a key; `None` if the key is unknown or revoked.
     pub async fn find(&self, store: &dyn Keys, hash: KeyHash) -> Result<Option<Grant>, StoreError> {
-        if let Some(answer) = self.secrets.answered(&hash) {
-            return Ok(answer);
-        }
-        let answer = self.secrets.in_turn(&hash, store.find_api_key(&hash)).await?;
-        self.note_use(answer.as_ref());
-        Ok(answer)
+        self.secrets.find(&hash, store.find_api_key(&hash)).await.inspect(|grant| self.note_use(grant))
     }
 
     /// Returns the grant of the key with an id; `None` if the key was revoked or has expired, or
@@ -87,7 +74,7 @@ impl KeyRing {
         }
         let answer = store.find_grant(id, secret).await?;
         self.grants.insert((id, secret), asked, answer.clone());
-        self.note_use(answer.as_ref());
+        self.note_use(&answer);
         Ok(answer)
     }
 
@@ -98,17 +85,10 @@ impl KeyRing {
         store: &dyn Keys,
         hash: SessionHash,
     ) -> Result<Option<Grant>, StoreError> {
-        if let Some(answer) = self.sessions.answered(&hash) {
-            return Ok(answer);
-        }
-        let answer = self.sessions.in_turn(&hash, store.find_session(&hash)).await?;
-        self.note_use(answer.as_ref());
-        Ok(answer)
+        self.sessions.find(&hash, store.find_session(&hash)).await.inspect(|grant| self.note_use(grant))
     }
 
-    /// Marks the key of a grant as used. The cached answer of a key in use expires every second, so
-    /// its use is marked that often.
-    fn note_use(&self, grant: Option<&Grant>) {
+    fn note_use(&self, grant: &Option<Grant>) {
         if let Some(grant) = grant {
             self.used().insert(grant.id);
         }
@@ -163,7 +143,7 @@ mod tests {
             limits: KeyLimits::default(),
         };
         let id = store.add_api_key(&new, OPERATOR).await.unwrap().unwrap();
-        let (keys, hash) = (KeyRing::new(), SessionHash::of(b"token"));
+        let (keys, hash) = (KeyRing::default(), SessionHash::of(b"token"));
         let find = async || keys.find_session(&store, hash.clone()).await.unwrap().map(|grant| grant.id);
 
         assert_eq!((find().await, keys.sessions.remembers(&hash)), (None, false));

@@ -4,43 +4,31 @@
 use codes::LinkId;
 use links::{Block, Edit, Link, Precondition, Record, api_key::Grant};
 
-use crate::{
-    Answer, AppError, FieldErrors, LinkService, authorize::require_operator, find_link::LinkName,
-    values::Checked,
-};
-
-fn check_reason(text: Option<&str>) -> Checked<String> {
-    let text = text.map(str::trim).unwrap_or_default();
-    let fits = (1..=Block::REASON_BYTES).contains(&text.len()) && !text.chars().any(char::is_control);
-    if fits {
-        return Ok(text.to_owned());
-    }
-    Err(Block::expected_reason())
-}
+use crate::{AppError, FieldErrors, LinkService, authorize::require_operator, find_link::LinkName};
 
 impl LinkService {
     /// Blocks a link for a reason.
-    pub fn block_link<'a>(
-        &'a self,
-        name: &'a LinkName,
-        reason: Option<&'a str>,
+    pub async fn block_link(
+        &self,
+        name: &LinkName,
+        reason: Option<&str>,
         mut wrong: FieldErrors,
-        by: &'a Grant,
-    ) -> Answer<'a, Record> {
-        Box::pin(async move {
-            require_operator(by)?;
-            let reason = wrong.note("reason", check_reason(reason));
-            wrong.finish()?;
-            self.set_block(name, Some(reason.ok_or(AppError::Internal)?), by).await
-        })
+        by: &Grant,
+    ) -> Result<Record, AppError> {
+        require_operator(by)?;
+        let reason = reason.map(str::trim).unwrap_or_default();
+        let fits = (1..=Block::REASON_BYTES).contains(&reason.len()) && !reason.chars().any(char::is_control);
+        if !fits {
+            wrong.add("reason", Block::expected_reason());
+        }
+        wrong.finish()?;
+        self.set_block(name, Some(reason.to_owned()), by).await
     }
 
     /// Lifts the block of a link. Has no effect on a link without one.
-    pub fn unblock_link<'a>(&'a self, name: &'a LinkName, by: &'a Grant) -> Answer<'a, Record> {
-        Box::pin(async move {
-            require_operator(by)?;
-            self.set_block(name, None, by).await
-        })
+    pub async fn unblock_link(&self, name: &LinkName, by: &Grant) -> Result<Record, AppError> {
+        require_operator(by)?;
+        self.set_block(name, None, by).await
     }
 
     /// Changes the link that has the name or had it last, since a deleted link may be about to be
@@ -59,7 +47,7 @@ impl LinkService {
         let edit = Edit { block: Some(reason), precondition: Precondition::of(&link), ..Edit::default() };
         let record = self.blocked(link.id, &edit, name, by).await?;
         let Some(slug) = record.link.slug().filter(|_| record.link.is_deleted()) else { return Ok(record) };
-        let turn = self.turns.write(by.id).await?;
+        let turn = self.turns.writes.take(by.id).await?;
         let holder = self.store.find_slug(record.link.domain(), slug).await?;
         drop(turn);
         if let Some(other) = holder.filter(|id| *id != link.id) {

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use codes::{Code, KeyspaceIndex};
 use jiff::Timestamp;
+use limits::ExceededShare;
 use links::{
     Authority, Details, DetailsEdit, DomainId, Draft, Idempotency, PasswordHash, Record, Slug, Tag,
     api_key::{ApiKeyId, Grant},
@@ -75,13 +76,13 @@ impl IdempotencyKey {
     }
 }
 
-pub(crate) struct Request {
+struct Request {
     /// The link, without its domain and password.
-    pub(crate) draft: Draft,
-    pub(crate) options: CreateOptions,
-    pub(crate) domain: Option<Authority>,
-    pub(crate) password: Option<String>,
-    pub(crate) finds: bool,
+    draft: Draft,
+    options: CreateOptions,
+    domain: Option<Authority>,
+    password: Option<String>,
+    finds: bool,
 }
 
 impl LinkService {
@@ -101,6 +102,37 @@ impl LinkService {
         })
     }
 
+    /// Checks a link of a call for many. Such links have their own path into the database, which
+    /// supports no custom slugs, tags, domains, passwords or deduplication.
+    pub fn check_plain_create(
+        &self,
+        request: CreateLink,
+        wrong: FieldErrors,
+        by: ApiKeyId,
+    ) -> Result<Draft, AppError> {
+        let of_code = [
+            (Field::CustomSlug, request.custom_slug.is_some()),
+            (Field::PathPrefix, request.path_prefix.is_some()),
+            (Field::ShortCodeLength, request.short_code_length.is_some()),
+            (Field::Keyspace, request.keyspace.is_some()),
+            (Field::Strategy, request.strategy.is_some()),
+        ];
+        let Request { draft, options, domain, password, finds } = self.check_create(request, wrong, by)?;
+        // Fields that ask for the next code of the default keyspace, in whichever way, are fine.
+        let of_code = of_code.map(|(field, is_set)| (field, is_set && options.code != CodeChoice::Next));
+        let others = [
+            (Field::Tags, !options.tags.is_empty()),
+            (Field::FindIfExists, finds),
+            (Field::Domain, domain.is_some()),
+            (Field::Password, password.is_some()),
+        ];
+        let mut wrong = FieldErrors::default();
+        for (field, _) in of_code.into_iter().chain(others).filter(|(_, is_set)| *is_set) {
+            wrong.add(field.name(), "cannot be set in a call for many links");
+        }
+        wrong.finish().map(|()| draft)
+    }
+
     /// Hashes the password of a link. Few creates need it, so their futures have a pointer to this
     /// one.
     pub(crate) fn hash_password<'a>(&'a self, password: String, by: &'a Grant) -> Answer<'a, PasswordHash> {
@@ -110,14 +142,14 @@ impl LinkService {
         })
     }
 
-    pub(crate) fn check_create(
+    fn check_create(
         &self,
         mut request: CreateLink,
         mut wrong: FieldErrors,
         by: ApiKeyId,
     ) -> Result<Request, AppError> {
         if request.fields.long_url.as_ref().is_none_or(Option::is_none) {
-            wrong.check::<()>(Field::LongUrl, Err(Field::LongUrl.expected()));
+            wrong.add(Field::LongUrl.name(), Field::LongUrl.expected());
         }
         let code = self.check_code(&request, &mut wrong);
         let password = request.fields.password.take().flatten();
@@ -151,7 +183,7 @@ impl LinkService {
         let len = wrong.check(Field::ShortCodeLength, len).flatten();
         let named = request.keyspace.as_deref();
         let named = named.map(|name| {
-            let minting = self.reserver.keyspace(Some(name)).ok_or_else(|| Field::Keyspace.expected());
+            let minting = self.creator.keyspace(Some(name)).ok_or_else(|| Field::Keyspace.expected());
             minting.map(|minting| minting.index)
         });
         let named = wrong.check(Field::Keyspace, named.transpose()).flatten();
@@ -160,13 +192,13 @@ impl LinkService {
         }
         if hashes || prefix.is_some() {
             if named.is_some() {
-                let expected = "cannot be set together with the strategy hash or a prefix".to_owned();
-                wrong.check::<()>(Field::Keyspace, Err(expected));
+                let expected = "cannot be set together with the strategy hash or a prefix";
+                wrong.add(Field::Keyspace.name(), expected);
             }
             let (prefix, len) = (prefix.unwrap_or_default(), len.unwrap_or(DIGEST_LEN));
             if prefix.len() + len > Slug::MAX_LEN {
                 let expected = format!("expected at most {} with this prefix", Slug::MAX_LEN - prefix.len());
-                wrong.check::<()>(Field::ShortCodeLength, Err(expected));
+                wrong.add(Field::ShortCodeLength.name(), expected);
             }
             return CodeChoice::Digest { prefix, len };
         }
@@ -174,18 +206,21 @@ impl LinkService {
             (Some(index), Some(len)) if self.lookup.mint.len_of(index) != Some(len) => {
                 let has = self.lookup.mint.len_of(index).unwrap_or_default();
                 let expected = format!("expected {has}, the length of this keyspace's codes, or no value");
-                wrong.check::<()>(Field::ShortCodeLength, Err(expected));
+                wrong.add(Field::ShortCodeLength.name(), expected);
                 CodeChoice::Next
             }
             (Some(index), _) => self.next_of(index),
             // A code of a length that no keyspace has is not minted but comes from a digest (D2).
             // Codes longer than any keyspace's are so many that a random one is free; a digest
-            // would try the codes of all links to the same URL.
-            (None, Some(len)) => match self.keyspace_of_len(len) {
-                Some(index) => self.next_of(index),
-                None if len > Code::MAX_LEN => CodeChoice::Random { len },
-                None => CodeChoice::Digest { prefix: String::new(), len },
-            },
+            // would try the codes of all links to the same URL. The default keyspace comes first.
+            (None, Some(len)) => {
+                let mut indexes = self.creator.config.mintings.iter().map(|minting| minting.index);
+                match indexes.find(|index| self.lookup.mint.len_of(*index) == Some(len)) {
+                    Some(index) => self.next_of(index),
+                    None if len > Code::MAX_LEN => CodeChoice::Random { len },
+                    None => CodeChoice::Digest { prefix: String::new(), len },
+                }
+            }
             (None, None) => CodeChoice::Next,
         }
     }
@@ -193,15 +228,8 @@ impl LinkService {
     /// Returns the request for the next code of a keyspace, in its canonical form for the default
     /// keyspace.
     fn next_of(&self, index: KeyspaceIndex) -> CodeChoice {
-        let is_default = self.reserver.keyspace(None).is_some_and(|minting| minting.index == index);
+        let is_default = self.creator.keyspace(None).is_some_and(|minting| minting.index == index);
         if is_default { CodeChoice::Next } else { CodeChoice::In(index) }
-    }
-
-    /// Returns the keyspace whose codes have `len` characters. If several do, the default keyspace
-    /// takes precedence.
-    fn keyspace_of_len(&self, len: usize) -> Option<KeyspaceIndex> {
-        let mut indexes = self.reserver.mintings.iter().map(|minting| minting.index);
-        indexes.find(|index| self.lookup.mint.len_of(*index) == Some(len))
     }
 
     /// Performs the lookups and computations that take time. The only thing that it stores is a new
@@ -242,14 +270,14 @@ impl LinkService {
                 fingerprint: Some(fingerprint),
             });
         }
-        Ok((with_details(draft, details), options))
+        draft.details = (!details.is_empty()).then(|| Box::new(details));
+        Ok((draft, options))
     }
 
     async fn create(&self, draft: Draft, options: CreateOptions, by: &Grant) -> Result<Record, AppError> {
         if finds_existing(&options)
             && let Some(found) = self.find_existing(&draft, &options, by).await?
         {
-            self.lookup.wait_until_shown(found.link.id).await;
             return Ok(found);
         }
         let retry = finds_existing(&options).then(|| (draft.clone(), options.clone()));
@@ -258,7 +286,7 @@ impl LinkService {
             _ => String::new(),
         };
         let (domain, has_key) = (draft.domain(), options.idempotency.is_some());
-        match self.creator.create_full(draft, options).await {
+        match self.creator.create(draft, options).await {
             Ok(created) if has_key => self.given(created, by).await,
             Ok(created) => Ok(created),
             Err(CreateError::Taken) => {
@@ -267,9 +295,6 @@ impl LinkService {
                     Some((draft, options)) => self.find_existing(&draft, &options, by).await?,
                     None => None,
                 };
-                if let Some(found) = &found {
-                    self.lookup.wait_until_shown(found.link.id).await;
-                }
                 found.ok_or_else(|| self.slug_taken(&slug, domain))
             }
             Err(error) => Err(error.into()),
@@ -285,7 +310,7 @@ impl LinkService {
                 return Err(self.no_link(&LinkName { code, domain: None }));
             }
             if record.link.version() > 0 {
-                let _turn = self.turns.write(by.id).await?;
+                let _turn = self.turns.writes.take(by.id).await?;
                 record.tags = self.store.tags_of(record.link.id).await?;
             }
             Ok(record)
@@ -298,8 +323,8 @@ impl From<CreateError> for AppError {
         match error {
             CreateError::Exhausted => Self::Exhausted,
             CreateError::KeyReused => Self::IdempotencyKeyReused,
-            CreateError::PermitTimeout(none) => none.into(),
-            CreateError::Taken => Self::SlugTaken { slug: String::new(), domain: None },
+            CreateError::PermitTimeout => Self::TooMuchAtOnce(ExceededShare::Own),
+            CreateError::Taken => Self::SlugTaken(LinkName { code: String::new(), domain: None }),
             // If the domain was removed, a retry finds that out.
             CreateError::Unavailable | CreateError::NoStore => Self::Unavailable,
         }
@@ -309,10 +334,6 @@ impl From<CreateError> for AppError {
 /// Returns whether an existing link may answer the request.
 fn finds_existing(options: &CreateOptions) -> bool {
     options.idempotency.as_ref().is_some_and(|idempotency| idempotency.fingerprint.is_none())
-}
-
-fn with_details(draft: Draft, details: Details) -> Draft {
-    Draft { details: (!details.is_empty()).then(|| Box::new(details)), ..draft }
 }
 
 /// Returns a digest of the fields by which two requests are the same, as in Shlink: the long URL

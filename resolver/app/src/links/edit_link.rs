@@ -20,13 +20,6 @@ pub struct Target {
     pub versions: Option<Vec<u64>>,
 }
 
-impl Target {
-    /// Returns the condition under which the link that was found is changed.
-    pub(crate) fn precondition(&self, link: &Link) -> Precondition {
-        Precondition { versions: self.versions.clone(), ..Precondition::of(link) }
-    }
-}
-
 impl LinkService {
     /// Edits a link. As in Shlink, all fields are checked before the link is looked up.
     pub fn edit_link<'a>(
@@ -47,19 +40,8 @@ impl LinkService {
                     None => None,
                 });
             }
-            self.change_link(target, edit, by).await
+            self.change_found(target, |link| self.check_against(link, &edit), by).await
         })
-    }
-
-    /// Checks an edit against the target link, and changes the link.
-    pub(crate) async fn change_link(
-        &self,
-        target: &Target,
-        edit: Edit,
-        by: &Grant,
-    ) -> Result<Record, AppError> {
-        let checked = |link: &Link| self.check_against(link, &edit).map(|()| edit.clone());
-        self.change_found(target, checked, by).await
     }
 
     /// Changes the target link by the edit that is made for the link found. It is looked up up to
@@ -73,7 +55,8 @@ impl LinkService {
     ) -> Result<Record, AppError> {
         for _ in 0..LOOKUPS {
             let link = self.find_link(&target.name, by).await?;
-            let edit = Edit { precondition: target.precondition(&link), ..edit_for(&link)? };
+            let precondition = Precondition { versions: target.versions.clone(), ..Precondition::of(&link) };
+            let edit = Edit { precondition, ..edit_for(&link)? };
             match self.store_edit(link.id, &edit, by).await? {
                 Ok(record) => return Ok(record),
                 Err(Refusal::Absent) => {}
@@ -95,24 +78,23 @@ impl LinkService {
         edit: &Edit,
         by: &Grant,
     ) -> Result<Result<Record, Refusal>, AppError> {
-        let turn = self.turns.write(by.id).await?;
+        let turn = self.turns.writes.take(by.id).await?;
         let edited = self.store.edit(link, edit, by.id).await?;
         drop(turn);
         self.lookup.changed(link);
         Ok(edited)
     }
 
-    /// Rejects an edit with times that contradict those of the link, one that would make it
-    /// redirect to itself, or one that would enable it although its long URLs are denied. Two
-    /// concurrent edits may each agree with the earlier times. Then the link does not redirect,
-    /// which is shown, until one of them is undone.
-    fn check_against(&self, link: &Link, edit: &Edit) -> Result<(), AppError> {
+    /// Returns an edit that fits the link. Rejects one with times that contradict those of the
+    /// link, one that would make it redirect to itself, or one that would enable it although its
+    /// long URLs are denied. Two concurrent edits may each agree with the earlier times. Then the
+    /// link does not redirect, which is shown, until one of them is undone.
+    pub(crate) fn check_against(&self, link: &Link, edit: &Edit) -> Result<Edit, AppError> {
         let DetailsEdit { valid_since, valid_until, .. } = &edit.details;
         if valid_since.is_some() || valid_until.is_some() {
-            let details = link.details.as_deref();
-            let has = details.map(|details| (details.valid_since, details.valid_until)).unwrap_or_default();
-            let mut wrong = FieldErrors::default();
-            link_fields::check_window(valid_since.unwrap_or(has.0), valid_until.unwrap_or(has.1), &mut wrong);
+            let (has, mut wrong) = (link.details(), FieldErrors::default());
+            let since = valid_since.unwrap_or(has.valid_since);
+            link_fields::check_window(since, valid_until.unwrap_or(has.valid_until), &mut wrong);
             wrong.finish()?;
         }
         let rules = edit.details.rules.iter().flatten().map(|rule| &rule.long_url);
@@ -124,9 +106,9 @@ impl LinkService {
             let kept = long_url.into_iter().chain(kept_rules.iter().map(|rule| &rule.long_url));
             self.check_targets(Field::Enabled.name(), kept)?;
         }
-        match self.lookup.name_of(link) {
-            Some(own) => self.refuse_circle(edit.long_url.iter().chain(rules), link.domain(), &own),
-            None => Ok(()),
+        if let Some(own) = self.lookup.name_of(link) {
+            self.refuse_circle(edit.long_url.iter().chain(rules), link.domain(), &own)?;
         }
+        Ok(edit.clone())
     }
 }

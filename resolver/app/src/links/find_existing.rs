@@ -11,7 +11,7 @@
 
 use std::sync::Arc;
 
-use links::{Details, Draft, Link, Record, Tag, api_key::Grant, scope::Scope};
+use links::{Draft, Link, Record, Tag, api_key::Grant, scope::Scope};
 
 use crate::{
     Answer, AppError, LinkService,
@@ -32,12 +32,16 @@ impl LinkService {
         by: &'a Grant,
     ) -> Answer<'a, Option<Record>> {
         Box::pin(async move {
-            match &options.code {
+            let found = match &options.code {
                 CodeChoice::Picked(slug) => {
-                    self.find_under_slug(slug.as_str(), draft, &options.tags, by).await
+                    self.find_under_slug(slug.as_str(), draft, &options.tags, by).await?
                 }
-                _ => self.find_for_url(draft, options, by).await,
+                _ => self.find_for_url(draft, options, by).await?,
+            };
+            if let Some(found) = &found {
+                self.lookup.wait_until_shown(found.link.id).await;
             }
+            Ok(found)
         })
     }
 
@@ -51,14 +55,11 @@ impl LinkService {
         if !by.scopes.allow(Scope::Read) {
             of.created_by = Some(by.id);
         }
-        let _turn = self.turns.query(by.id).await?;
+        let _turn = self.turns.queries.take(by.id).await?;
         let found = self.store.links_of_url(&draft.long_url, &of, COMPARED_MAX).await?;
         let answers = |Record { link, tags }: &Record| {
-            by.may_be_given(link)
-                && !link.is_blocked()
-                && has_limits(draft, link)
-                && has_domain(draft, link)
-                && has_state(draft, link)
+            is_wanted(draft, link, by)
+                && draft.details().domain.is_none_or(|domain| link.domain() == domain)
                 && has_tags(&options.tags, tags)
                 && self.has_code(&options.code, link)
         };
@@ -74,22 +75,18 @@ impl LinkService {
     ) -> Result<Option<Record>, AppError> {
         let found = self.lookup.find_named(draft.domain(), slug).await;
         let answers = |link: &Arc<Link>| {
-            !link.is_deleted()
-                && !link.is_blocked()
-                && by.may_be_given(link)
+            is_wanted(draft, link, by)
+                && !link.is_deleted()
                 && link.long_url == draft.long_url
-                // The cached copy may be from before the link was moved.
                 && link.domain() == draft.domain()
-                && has_state(draft, link)
         };
-        let Some(link) = found.map_err(|_| AppError::Unavailable)?.filter(answers) else { return Ok(None) };
-        // The cached copy may not reflect a recent edit or deletion yet.
+        let Some(link) = found.map_err(|_| AppError::Unavailable)? else { return Ok(None) };
+        // The cached copy may not reflect a recent edit, move or deletion yet.
         let fresh = self.lookup.read_fresh(link.id).await.map_err(|_| AppError::Unavailable)?;
         let Some(link) = fresh.filter(answers) else { return Ok(None) };
-        let _turn = self.turns.write(by.id).await?;
+        let _turn = self.turns.writes.take(by.id).await?;
         let has = self.store.tags_of(link.id).await?;
-        let is_same = has_limits(draft, &link) && has_tags(tags, &has);
-        Ok(is_same.then(|| Record { link: Link::clone(&link), tags: has }))
+        Ok(has_tags(tags, &has).then(|| Record { link: Link::clone(&link), tags: has }))
     }
 
     /// Returns whether a link's code is of the requested kind: its keyspace and prefix are
@@ -105,25 +102,17 @@ impl LinkService {
     }
 }
 
-fn has_limits(draft: &Draft, link: &Link) -> bool {
-    let none = Details::default();
-    let (wanted, has) = (draft.details.as_deref().unwrap_or(&none), link.details.as_deref().unwrap_or(&none));
-    wanted.valid_since.is_none_or(|time| has.valid_since == Some(time))
+/// Returns whether the key may be given a link, which has the requested limits and redirects in the
+/// requested way: enabled or not, with the requested status if there is one, and without password
+/// and rules.
+fn is_wanted(draft: &Draft, link: &Link, by: &Grant) -> bool {
+    let (wanted, has) = (draft.details(), link.details());
+    by.may_be_given(link)
+        && !link.is_blocked()
+        && wanted.valid_since.is_none_or(|time| has.valid_since == Some(time))
         && wanted.valid_until.is_none_or(|time| has.valid_until == Some(time))
         && wanted.max_visits.is_none_or(|count| has.max_visits == Some(count))
-}
-
-fn has_domain(draft: &Draft, link: &Link) -> bool {
-    let wanted = draft.details.as_deref().and_then(|details| details.domain);
-    wanted.is_none_or(|domain| link.details.as_deref().and_then(|has| has.domain) == Some(domain))
-}
-
-/// Returns whether a link redirects to its URL in the requested way: enabled or not, with the
-/// requested status if there is one, and without password and rules.
-fn has_state(draft: &Draft, link: &Link) -> bool {
-    let none = Details::default();
-    let (wanted, has) = (draft.details.as_deref().unwrap_or(&none), link.details.as_deref().unwrap_or(&none));
-    wanted.disabled == has.disabled
+        && wanted.disabled == has.disabled
         && wanted.status.is_none_or(|_| has.status == wanted.status)
         && has.password.is_none()
         && has.rules.is_empty()

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use links::{DomainId, Link, Record, Slug, api_key::Grant, scope::Scope, slug_spellings};
 
-use crate::{Answer, AppError, LinkService, authorize::require, key_names::Names};
+use crate::{AppError, LinkService, authorize::require, key_names::Names};
 
 /// The name of a link: a code or a slug, on a domain.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,62 +17,56 @@ pub struct LinkName {
 
 impl LinkService {
     /// Returns a link with its tags.
-    pub fn get_link<'a>(&'a self, name: &'a LinkName, by: &'a Grant) -> Answer<'a, Record> {
-        Box::pin(async move {
-            require(by, Scope::Read)?;
-            let link = self.find_link(name, by).await?;
-            let _turn = self.turns.write(by.id).await?;
-            Ok(Record { tags: self.store.tags_of(link.id).await?, link: Link::clone(&link) })
-        })
+    pub async fn get_link(&self, name: &LinkName, by: &Grant) -> Result<Record, AppError> {
+        require(by, Scope::Read)?;
+        let link = self.find_link(name, by).await?;
+        let _turn = self.turns.writes.take(by.id).await?;
+        Ok(Record { tags: self.store.tags_of(link.id).await?, link: Link::clone(&link) })
     }
 
     /// Finds a link that the key sees and that is not deleted, whether or not it redirects now.
-    pub fn find_link<'a>(&'a self, name: &'a LinkName, by: &'a Grant) -> Answer<'a, Arc<Link>> {
-        Box::pin(async move {
-            let missing = || self.no_link(name);
-            let Some(domain) = self.domain_of(name).await? else { return Err(missing()) };
-            match self.domain_cache.find_named(domain, &name.code).await {
-                Ok(found) => found.filter(|link| !link.is_deleted() && by.sees(link)).ok_or_else(missing),
-                Err(_) => Err(AppError::Unavailable),
-            }
-        })
+    pub async fn find_link(&self, name: &LinkName, by: &Grant) -> Result<Arc<Link>, AppError> {
+        let domain = self.domain_of(name).await?;
+        let found = self.domain_cache.find_named(domain, &name.code).await;
+        let found = found.map_err(|_| AppError::Unavailable)?;
+        found.filter(|link| !link.is_deleted() && by.sees(link)).ok_or_else(|| self.no_link(name))
     }
 
     /// Finds the most recently deleted link with this name, of those that the key may see.
-    pub(crate) fn find_deleted<'a>(&'a self, name: &'a LinkName, by: &'a Grant) -> Answer<'a, Link> {
-        Box::pin(async move {
-            let missing = || self.no_link(name);
-            let Some(domain) = self.domain_of(name).await? else { return Err(missing()) };
-            if !Slug::parse(&name.code).is_ok_and(|slug| slug.as_str() == name.code) {
-                return Err(missing());
+    pub(crate) async fn find_deleted(&self, name: &LinkName, by: &Grant) -> Result<Link, AppError> {
+        let missing = || self.no_link(name);
+        let domain = self.domain_of(name).await?;
+        if !Slug::parse(&name.code).is_ok_and(|slug| slug.as_str() == name.code) {
+            return Err(missing());
+        }
+        let _turn = self.turns.queries.take(by.id).await?;
+        let of = by.limits.own_links_only.then_some(by.id);
+        let code = self.lookup.id_of(&name.code);
+        for spelling in slug_spellings(&name.code) {
+            if let Some(found) = self.store.find_deleted(domain, &spelling, code, of).await? {
+                return Some(found).filter(|link| by.sees(link)).ok_or_else(missing);
             }
-            let _turn = self.turns.query(by.id).await?;
-            let of = by.limits.own_links_only.then_some(by.id);
-            let code = self.lookup.id_of(&name.code);
-            for spelling in slug_spellings(&name.code) {
-                if let Some(found) = self.store.find_deleted(domain, &spelling, code, of).await? {
-                    return Some(found).filter(|link| by.sees(link)).ok_or_else(missing);
-                }
-            }
-            Err(missing())
-        })
+        }
+        Err(missing())
     }
 
     /// Returns the error for a name without a link. It does not mention the default domain.
     pub fn no_link(&self, LinkName { code, domain }: &LinkName) -> AppError {
         let is_other = |name: &&String| *name != "DEFAULT" && *name != self.domain_cache.default_name();
-        AppError::NoLink { code: code.clone(), domain: domain.as_ref().filter(is_other).cloned() }
+        let domain = domain.as_ref().filter(is_other).cloned();
+        AppError::NoLink(LinkName { code: code.clone(), domain })
     }
 
     /// Returns the error for a slug that another link has on this domain.
     pub(crate) fn slug_taken(&self, slug: &str, domain: DomainId) -> AppError {
-        AppError::SlugTaken { slug: slug.to_owned(), domain: self.domain_cache.shown_name(domain) }
+        let domain = self.domain_cache.shown_name(domain);
+        AppError::SlugTaken(LinkName { code: slug.to_owned(), domain })
     }
 
-    async fn domain_of(&self, name: &LinkName) -> Result<Option<DomainId>, AppError> {
+    async fn domain_of(&self, name: &LinkName) -> Result<DomainId, AppError> {
         match &name.domain {
-            None => Ok(Some(DomainId::DEFAULT)),
-            Some(name) => Ok(self.domain_cache.find(name).await?),
+            None => Ok(DomainId::DEFAULT),
+            Some(domain) => self.domain_cache.find(domain).await?.ok_or_else(|| self.no_link(name)),
         }
     }
 

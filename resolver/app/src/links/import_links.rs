@@ -31,8 +31,7 @@ use tokio::{sync::mpsc, time::sleep};
 use transfer::{LeftOut, Row, RowError};
 
 pub use self::adoption::Unprotected;
-use self::adoption::{Adopted, Adoption};
-use crate::links::import_codes::ImportCodes;
+use self::adoption::{Adoption, ImportCodes};
 use lookup::domain_cache::SHOWN;
 
 /// The maximum number of links in one transaction, and about how many bytes.
@@ -47,19 +46,6 @@ pub type Piece = Vec<Result<Row, RowError>>;
 
 /// Records a refused item, with its position and the reason in words.
 pub type Refuse<'a> = dyn FnMut(String) -> io::Result<()> + Send + 'a;
-
-/// An import to be begun or continued.
-#[derive(Clone, Debug)]
-pub struct ImportLinks {
-    /// The name of the input. An import with the name of an earlier one continues it.
-    pub name: String,
-    /// Domains of the other system that become the default domain here.
-    pub default_domains: Vec<String>,
-    /// The policy for links whose protection is not part of the input.
-    pub unprotected: Unprotected,
-    /// The schemes that long URLs and URLs of redirect rules may have.
-    pub schemes: Schemes,
-}
 
 /// How many items of an input have which outcome. Refused ones are counted by the caller.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -96,12 +82,10 @@ pub enum ImportError {
 /// An import under way.
 pub struct LinkImport {
     store: Arc<dyn Store>,
-    /// The position that an earlier run has reached.
-    position: u64,
-    /// The position of the last item that was taken.
+    /// The position that an earlier run has reached; 0 for a new import.
+    pub position: u64,
     place: u64,
     batch: ImportBatch,
-    /// The approximate size of the batch in bytes.
     bytes: usize,
     /// For each item of the batch: its position, its code, and whether it is stored disabled for
     /// lack of protection.
@@ -114,14 +98,17 @@ pub struct LinkImport {
 }
 
 impl LinkImport {
-    /// Begins an import, or continues an earlier one of its name. `mint` is that of the resolvers
-    /// of the database.
+    /// Begins an import of the input with this name, or continues an earlier one. `mint` is that of
+    /// the resolvers of the database. `default_domains` of the other system become the default
+    /// domain here.
     pub async fn begin(
         store: Arc<dyn Store>,
         mint: Arc<Mint>,
-        wish: ImportLinks,
+        name: String,
+        default_domains: &[String],
+        unprotected: Unprotected,
+        schemes: Schemes,
     ) -> Result<Self, StoreError> {
-        let ImportLinks { name, default_domains, unprotected, schemes } = wish;
         let ImportPosition { place, refused } = store.import_position(&name).await?;
         let keys = store.list_api_keys().await?.into_iter().map(|key| (key.name, key.id)).collect();
         let shared = store.poll_settings(None).await?.settings.unwrap_or_default();
@@ -145,11 +132,6 @@ impl LinkImport {
             domains: defaults.collect(),
             counts: ImportCounts { refused_before: refused, ..ImportCounts::default() },
         })
-    }
-
-    /// Returns the position that an earlier run has reached; 0 for a new import.
-    pub fn position(&self) -> u64 {
-        self.position
     }
 
     /// Takes the items of the input as they come, and stores links whenever a batch is full. The
@@ -214,7 +196,7 @@ impl LinkImport {
             *self.counts.left_out.entry(left.as_str()).or_default() += 1;
         }
         match self.adoption.adopt(row, domain) {
-            Ok(Adopted { item, is_disabled }) => {
+            Ok((item, is_disabled)) => {
                 self.bytes += weight;
                 self.batch.items.push(item);
                 self.places.push((place, code, is_disabled));

@@ -188,9 +188,7 @@ impl LinkService {
                 description: check(wrong, Field::Description, description, |text| check_description(&text)),
                 valid_since,
                 valid_until,
-                max_visits: check(wrong, Field::MaxVisits, max_visits, |count| {
-                    check_max_visits(count).map(Some)
-                }),
+                max_visits: check(wrong, Field::MaxVisits, max_visits, check_max_visits),
                 disabled: enabled.flatten().map(|enabled| !enabled),
                 status: check(wrong, Field::RedirectStatus, redirect_status, |status| {
                     check_redirect_status(status).map(Some)
@@ -250,8 +248,8 @@ fn check_tags(items: &[String]) -> Checked<Vec<Tag>> {
 
 /// Checks a visit limit. The upper bound is that of a signed 64-bit integer, as both databases
 /// store.
-fn check_max_visits(count: u64) -> Checked<u64> {
-    if (1..=i64::MAX as u64).contains(&count) { Ok(count) } else { Err(Field::MaxVisits.expected()) }
+fn check_max_visits(count: u64) -> Checked<Option<u64>> {
+    if (1..=i64::MAX as u64).contains(&count) { Ok(Some(count)) } else { Err(Field::MaxVisits.expected()) }
 }
 
 pub(crate) fn check_redirect_status(status: u64) -> Checked<RedirectStatus> {
@@ -270,7 +268,7 @@ pub(crate) fn check_window(since: Option<Timestamp>, until: Option<Timestamp>, w
     if let (Some(since), Some(until)) = (since, until)
         && until <= since
     {
-        wrong.check::<()>(Field::ValidUntil, Err("expected a time after validSince".to_owned()));
+        wrong.add(Field::ValidUntil.name(), "expected a time after validSince");
     }
 }
 

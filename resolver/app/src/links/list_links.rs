@@ -4,7 +4,7 @@
 //! ids and sizes; [`links::pieces`] splits them into pieces of bounded memory, which are read one
 //! after another.
 
-use std::{cmp::Reverse, collections::BTreeSet, sync::Arc};
+use std::{collections::BTreeSet, sync::Arc};
 
 use codes::LinkId;
 use jiff::{SignedDuration, Timestamp, civil::Date, tz::TimeZone};
@@ -88,25 +88,26 @@ impl LinkService {
                 require(by, Scope::Visits)?;
             }
             let names = (request.domain.clone(), request.api_key_name.clone());
-            let (mut filter, sorted_here) = filter(request, wrong)?;
+            let visits_in = request.visits_in;
+            let mut filter = filter(request, wrong)?;
             let (page, per_page) = (filter.page, filter.per_page.unwrap_or(PER_PAGE_MAX));
             let listed =
                 |filter, Outline { entries, total }| ListedLinks { filter, entries, total, page, per_page };
             if !self.narrow(names, by, &mut filter).await? {
                 return Ok(listed(filter, Outline::default()));
             }
-            let _turn = self.turns.query(by.id).await?;
+            let _turn = self.turns.queries.take(by.id).await?;
             let code = filter.search.as_deref().and_then(|text| self.lookup.id_of(text));
             if let Some(text) = &filter.search {
                 filter.search_domains = self.domains_like(text);
             }
-            let Some(sorted_here) = sorted_here else {
+            let order = filter.order;
+            if !is_sorted_here(order.field, visits_in) {
                 let outline = self.store.outline(&filter, code).await?;
                 return Ok(listed(filter, outline));
-            };
+            }
             (filter.page, filter.per_page) = (1, Some(PER_PAGE_MAX));
-            // The sorts below are stable, so links with the same value stay in the order of
-            // creation.
+            // The sort below is stable, so links with the same value stay in the order of creation.
             filter.order = OrderBy { field: OrderField::DateCreated, descending: false };
             let mut outline = self.store.outline(&filter, code).await?;
             if outline.total > PER_PAGE_MAX {
@@ -114,7 +115,7 @@ impl LinkService {
                     format!("sorts at most {PER_PAGE_MAX} links: choose another order, or filter the list");
                 return Err(AppError::invalid("orderBy", expected));
             }
-            self.sort_here(&mut outline.entries, sorted_here).await?;
+            self.sort_here(&mut outline.entries, order, visits_in).await?;
             let count = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
             let first = count((page - 1).saturating_mul(per_page));
             outline.entries = outline.entries.into_iter().skip(first).take(count(per_page)).collect();
@@ -122,27 +123,28 @@ impl LinkService {
         })
     }
 
-    async fn sort_here(&self, entries: &mut [Outlined], order: SortedHere) -> Result<(), AppError> {
-        match order {
-            SortedHere::ByCode { descending } => {
-                let name = |entry: &Outlined| self.lookup.name(entry.id, entry.slug.as_ref());
-                if descending {
-                    entries.sort_by_cached_key(|entry| Reverse(name(entry)));
-                } else {
-                    entries.sort_by_cached_key(name);
-                }
-            }
-            SortedHere::ByVisits { days, people_only, descending } => {
+    async fn sort_here(
+        &self,
+        entries: &mut [Outlined],
+        order: OrderBy,
+        visits_in: Option<VisitDays>,
+    ) -> Result<(), AppError> {
+        // Reversed twice, so that links with the same value stay in their order.
+        if order.descending {
+            entries.reverse();
+        }
+        match visits_in.filter(|_| order.field != OrderField::Id) {
+            None => entries.sort_by_cached_key(|entry| self.lookup.name(entry.id, entry.slug.as_ref())),
+            Some(days) => {
                 let ids: Vec<LinkId> = entries.iter().map(|entry| entry.id).collect();
                 let totals = self.visits.link_totals(&ids, days.days()).await?;
+                let people_only = order.field == OrderField::NonBotVisits;
                 let count = |totals: &VisitTotals| if people_only { totals.non_bots() } else { totals.total };
-                let visits = |entry: &Outlined| totals.get(&entry.id).map_or(0, count);
-                if descending {
-                    entries.sort_by_key(|entry| Reverse(visits(entry)));
-                } else {
-                    entries.sort_by_key(visits);
-                }
+                entries.sort_by_key(|entry| totals.get(&entry.id).map_or(0, count));
             }
+        }
+        if order.descending {
+            entries.reverse();
         }
         Ok(())
     }
@@ -151,7 +153,7 @@ impl LinkService {
     /// client was slow or a permit was awaited, the links may have grown a thousandfold.
     pub async fn weigh(&self, entries: &[Outlined], by: &Grant) -> Result<Vec<Outlined>, AppError> {
         let ids: Vec<LinkId> = entries.iter().map(|entry| entry.id).collect();
-        let _turn = self.turns.query(by.id).await?;
+        let _turn = self.turns.queries.take(by.id).await?;
         Ok(self.store.outlines_of(&ids).await?)
     }
 
@@ -165,7 +167,7 @@ impl LinkService {
     ) -> Answer<'a, Vec<Record>> {
         Box::pin(async move {
             let ids: Vec<LinkId> = entries.iter().map(|entry| entry.id).collect();
-            let _turn = self.turns.query(by.id).await?;
+            let _turn = self.turns.queries.take(by.id).await?;
             let mut records = self.store.records(&ids).await?;
             let is_listed = |record: &Record| {
                 let is_there = listed.filter.domain.is_none_or(|domain| domain == record.link.domain());
@@ -195,7 +197,7 @@ impl LinkService {
             filter.domain = Some(own);
         }
         if let Some(name) = api_key_name {
-            let _turn = self.turns.write(by.id).await?;
+            let _turn = self.turns.writes.take(by.id).await?;
             let keys = self.store.list_api_keys().await?;
             let named: Vec<_> = keys.iter().filter(|key| key.name == name).map(|key| key.id).collect();
             // As in Shlink, a limited key cannot filter by other keys.
@@ -222,37 +224,29 @@ impl LinkService {
     }
 }
 
-/// An order that no database knows: codes are computed from numbers, and visits are counted by day
-/// in a store of their own. A list that fits on one page is sorted here.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum SortedHere {
-    ByCode { descending: bool },
-    ByVisits { days: VisitDays, people_only: bool, descending: bool },
+/// Returns whether no database knows an order: codes are computed from numbers, and visits are
+/// counted by day in a store of their own. A list that fits on one page is sorted here.
+fn is_sorted_here(field: OrderField, visits_in: Option<VisitDays>) -> bool {
+    match field {
+        OrderField::Id => true,
+        OrderField::Visits | OrderField::NonBotVisits => visits_in.is_some(),
+        _ => false,
+    }
 }
 
-/// Checks a request. Returns the filter, and the order if the database does not know it.
-fn filter(request: ListLinks, mut wrong: FieldErrors) -> Result<(Filter, Option<SortedHere>), AppError> {
+fn filter(request: ListLinks, mut wrong: FieldErrors) -> Result<Filter, AppError> {
     let order = wrong.note("orderBy", parse_order(request.order_by.as_deref()));
     let order = order.unwrap_or_default();
-    let descending = order.descending;
-    let sorted_here = match (order.field, request.visits_in) {
-        (OrderField::Id, _) => Some(SortedHere::ByCode { descending }),
-        (OrderField::Visits | OrderField::NonBotVisits, Some(days)) => {
-            let people_only = order.field == OrderField::NonBotVisits;
-            Some(SortedHere::ByVisits { days, people_only, descending })
-        }
-        _ => None,
-    };
     for (name, tags) in [("tags", &request.tags), ("excludeTags", &request.exclude_tags)] {
         if tags.len() > TAGS_MAX {
-            wrong.note::<()>(name, Err(format!("expected at most {TAGS_MAX} tags")));
+            wrong.add(name, format!("expected at most {TAGS_MAX} tags"));
         }
     }
     let single = [&request.filter.search, &request.domain, &request.api_key_name];
     let texts = single.into_iter().flatten().chain(&request.tags).chain(&request.exclude_tags);
     let long_url = request.filter.long_url.as_ref().map(LongUrl::as_str);
     if texts.map(String::as_str).chain(long_url).any(|text| text.contains('\0')) {
-        wrong.note::<()>("(the query)", Err("must not contain NUL".to_owned()));
+        wrong.add("(the query)", "must not contain NUL");
     }
     wrong.finish_by_name()?;
     // No link has an invalid tag. It is kept as written, and matches nothing.
@@ -260,7 +254,7 @@ fn filter(request: ListLinks, mut wrong: FieldErrors) -> Result<(Filter, Option<
         let tag = |name: &String| Tag::exactly(name).unwrap_or_else(|_| Tag::from_stored(name));
         names.iter().map(tag).collect::<BTreeSet<Tag>>().into_iter().collect()
     };
-    let filter = Filter {
+    Ok(Filter {
         tags: tags(&request.tags),
         exclude_tags: tags(&request.exclude_tags),
         // Links are stored with fractions of a second but shown without, so the whole second is
@@ -270,8 +264,7 @@ fn filter(request: ListLinks, mut wrong: FieldErrors) -> Result<(Filter, Option<
         page: request.filter.page.max(1),
         per_page: Some(request.filter.per_page.unwrap_or(PER_PAGE).min(PER_PAGE_MAX)),
         ..request.filter
-    };
-    Ok((filter, sorted_here))
+    })
 }
 
 /// Returns the end of a second that a client named, if it named no fraction.

@@ -70,7 +70,8 @@ impl LinkService {
             let rules = self.check_rules(rules, zone, &mut wrong);
             wrong.finish()?;
             let details = DetailsEdit { rules: Some(rules), ..DetailsEdit::default() };
-            self.change_link(target, Edit { details, ..Edit::default() }, by).await
+            let edit = Edit { details, ..Edit::default() };
+            self.change_found(target, |link| self.check_against(link, &edit), by).await
         })
     }
 
@@ -171,7 +172,7 @@ mod tests {
     fn fields_that_could_not_be_read_are_reported_before_wrong_values() {
         let mut unread = FieldErrors::default();
         for field in ["colour", "type"] {
-            unread.note::<()>(field, Err("expected another field".to_owned()));
+            unread.add(field, "expected another field");
         }
         let first = ConditionFields { wrong: unread, ..ConditionFields::default() };
         let other = ConditionFields { kind: Some("device".to_owned()), ..ConditionFields::default() };

@@ -40,19 +40,20 @@ impl LinkService {
     ) -> Answer<'a, Reserved> {
         Box::pin(async move {
             require(by, Scope::Reserve)?;
-            let count = count.filter(|count| (1..=COUNT_MAX).contains(count));
-            let count = wrong.note("count", count.ok_or_else(expected_count));
+            let count = count.unwrap_or_default();
+            if !(1..=COUNT_MAX).contains(&count) {
+                wrong.add("count", expected_count());
+            }
             wrong.finish()?;
-            let Some(count) = count else { return Err(AppError::Internal) };
-            let minting = self.reserver.keyspace(keyspace).ok_or_else(|| {
+            let minting = self.creator.keyspace(keyspace).ok_or_else(|| {
                 AppError::invalid("keyspace", "expected the name of a keyspace that this resolver mints from")
             })?;
             require_default_domain(by, Scope::Reserve)?;
-            let _turn = self.turns.query(by.id).await?;
+            let _turn = self.turns.queries.take(by.id).await?;
             // Concurrent calls do not see each other's codes, so a key may exceed its limits once
             // for each of its permits.
             require_room(self.store.count_reserved(by.id).await?, count, self.policy.reserved_max)?;
-            let reservation = self.reserver.reserve(by.id, minting, count).await?;
+            let reservation = self.creator.reserve(by.id, minting, count).await?;
             self.with_codes(reservation).await
         })
     }
@@ -60,8 +61,8 @@ impl LinkService {
     /// Returns the reservations of a key, or those of all keys for an operator.
     pub async fn reservations(&self, by: &Grant) -> Result<Vec<Reservation>, AppError> {
         require(by, Scope::Reserve)?;
-        let of = (!sees_all(by)).then_some(by.id);
-        let _turn = self.turns.query(by.id).await?;
+        let of = require_operator(by).is_err().then_some(by.id);
+        let _turn = self.turns.queries.take(by.id).await?;
         Ok(self.store.reservations(of).await?)
     }
 
@@ -69,7 +70,7 @@ impl LinkService {
     pub fn reservation<'a>(&'a self, id: &'a str, by: &'a Grant) -> Answer<'a, Reserved> {
         Box::pin(async move {
             require(by, Scope::Reserve)?;
-            let _turn = self.turns.query(by.id).await?;
+            let _turn = self.turns.queries.take(by.id).await?;
             let reservation = self.find_reservation(id, by).await?;
             self.with_codes(reservation).await
         })
@@ -79,9 +80,9 @@ impl LinkService {
     pub fn give_up_reservation<'a>(&'a self, id: &'a str, by: &'a Grant) -> Answer<'a, ()> {
         Box::pin(async move {
             require(by, Scope::Reserve)?;
-            let _turn = self.turns.query(by.id).await?;
+            let _turn = self.turns.queries.take(by.id).await?;
             let reservation = self.find_reservation(id, by).await?;
-            self.reserver.give_up(&reservation).await?;
+            self.creator.give_up(&reservation).await?;
             Ok(())
         })
     }
@@ -98,22 +99,16 @@ impl LinkService {
         read: impl FnOnce() -> Result<(Vec<(Code, Draft)>, T), E>,
     ) -> Result<(T, Vec<Filled>), E> {
         require_default_domain(by, Scope::Reserve)?;
-        let _turn = self.turns.query(by.id).await.map_err(AppError::from)?;
+        let _turn = self.turns.queries.take(by.id).await.map_err(AppError::from)?;
         let reservation = self.find_reservation(id, by).await?;
         let (links, rest) = read()?;
         check_fill_len(links.len())?;
-        Ok((rest, self.reserver.fill(&reservation, links).await?))
-    }
-
-    /// Returns the name of a reservation's keyspace, or an empty text if this process does not mint
-    /// from it.
-    pub fn keyspace_of_reservation(&self, reservation: &Reservation) -> &str {
-        self.reserver.minting(reservation).map_or("", |minting| minting.namespace.as_str())
+        Ok((rest, self.creator.fill(&reservation, links).await?))
     }
 
     async fn with_codes(&self, reservation: Reservation) -> Result<Reserved, AppError> {
-        let filled = self.reserver.filled(&reservation).await?;
-        let codes = self.reserver.codes(&reservation).await?;
+        let filled = self.creator.filled(&reservation).await?;
+        let codes = self.creator.codes(&reservation).await?;
         Ok(Reserved { reservation, filled, codes })
     }
 
@@ -121,7 +116,7 @@ impl LinkService {
         let missing = || AppError::NoReservation(id.to_owned());
         let parsed = ReservationId::parse(id).ok_or_else(missing)?;
         let found = self.store.reservation(&parsed).await?;
-        found.filter(|one| one.created_by == by.id || sees_all(by)).ok_or_else(missing)
+        found.filter(|one| one.created_by == by.id || require_operator(by).is_ok()).ok_or_else(missing)
     }
 }
 
@@ -137,10 +132,6 @@ pub fn check_fill_len(links: usize) -> Result<(), AppError> {
         return Ok(());
     }
     Err(AppError::invalid("(the array)", format!("expected at most {FILL_MAX} links, got more")))
-}
-
-fn sees_all(by: &Grant) -> bool {
-    require_operator(by).is_ok()
 }
 
 /// Requires that a key with these open reservations may have another one, with `count` codes.

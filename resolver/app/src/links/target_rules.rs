@@ -14,7 +14,7 @@ impl LinkService {
     /// Adds a rule, or changes what its pattern allows.
     pub async fn set_target_rule(&self, rule: &TargetRule, by: &Grant) -> Result<(), AppError> {
         require_operator(by)?;
-        let _turn = self.turns.write(by.id).await?;
+        let _turn = self.turns.writes.take(by.id).await?;
         self.store.set_target(rule, by.id).await?;
         self.domain_cache.show().await;
         Ok(())
@@ -25,7 +25,7 @@ impl LinkService {
         require_operator(by)?;
         let missing = || AppError::NoTarget(pattern.to_owned());
         let rule = TargetRule::parse(pattern, false).map_err(|_| missing())?;
-        let _turn = self.turns.write(by.id).await?;
+        let _turn = self.turns.writes.take(by.id).await?;
         if !self.store.remove_target(rule.pattern(), by.id).await? {
             return Err(missing());
         }

@@ -27,11 +27,9 @@ use tokio::{
 
 use lookup::{Lookup, metrics::Metrics};
 
-/// The interval at which a link's visits are reported.
 const TOLD_EVERY: Duration = Duration::from_secs(3_600);
 /// Maximum number of links whose last report is remembered. Each takes some tens of bytes.
 const TOLD_MAX: usize = 200_000;
-/// How long visits are collected before they are reported.
 const COLLECTED_FOR: Duration = Duration::from_secs(5);
 /// Maximum number of collected links. Further links are reported with their next visit.
 const COLLECTED_MAX: usize = 10_000;
@@ -54,7 +52,7 @@ pub struct LastVisits {
     links: mpsc::Sender<(LinkId, Timestamp)>,
     /// When each link was last reported, in seconds since 1970.
     told: HashMap<LinkId, i64, RandomState>,
-    /// The interval at which a link's visits are reported, in seconds.
+    /// In seconds.
     told_every: i64,
 }
 
@@ -128,42 +126,33 @@ async fn note(catalog: Arc<dyn Catalog>, mut waiting: mpsc::Receiver<(LinkId, Ti
     }
 }
 
-/// The task that removes links which have not been visited for long.
-pub struct UnvisitedCleanup {
-    /// The database.
-    pub catalog: Arc<dyn Catalog>,
-    /// The cache, from which removed links are evicted.
-    pub lookup: Arc<Lookup>,
-    /// Counts removed links.
-    pub metrics: Arc<Metrics>,
-    /// A name that no other process has.
-    pub holder: String,
-    /// The age at which an unvisited link is removed.
-    pub unvisited_for: Duration,
-}
-
-impl UnvisitedCleanup {
-    /// Runs steps of the removal whenever it is this process's turn.
-    pub async fn run(self) {
-        let sweep = Sweep {
-            holder: self.holder.clone(),
-            held_for: HELD_FOR,
-            // A visit may be reported this much later than it happened.
-            unvisited_for: self.unvisited_for + told_every(Some(self.unvisited_for)),
-            every: EVERY.min(self.unvisited_for / 4),
-        };
-        loop {
-            match self.catalog.sweep(&sweep).await {
-                Ok(Some(removed)) => {
-                    self.metrics.links_removed.increment(removed.len() as u64);
-                    removed.iter().for_each(|id| self.lookup.changed(*id));
-                    sleep(BREATH).await;
-                }
-                Ok(None) => sleep(ASKED_EVERY.min(self.unvisited_for / 4)).await,
-                Err(error) => {
-                    tracing::warn!(error = &error as &dyn std::error::Error, "remove unvisited links");
-                    sleep(ASKED_EVERY).await;
-                }
+/// Removes links that have not been visited for `unvisited_for`, whenever it is this process's
+/// turn. No other process has the name `holder`.
+pub async fn remove_unvisited(
+    catalog: Arc<dyn Catalog>,
+    lookup: Arc<Lookup>,
+    metrics: Arc<Metrics>,
+    holder: String,
+    unvisited_for: Duration,
+) {
+    let sweep = Sweep {
+        holder,
+        held_for: HELD_FOR,
+        // A visit may be reported this much later than it happened.
+        unvisited_for: unvisited_for + told_every(Some(unvisited_for)),
+        every: EVERY.min(unvisited_for / 4),
+    };
+    loop {
+        match catalog.sweep(&sweep).await {
+            Ok(Some(removed)) => {
+                metrics.links_removed.increment(removed.len() as u64);
+                removed.iter().for_each(|id| lookup.changed(*id));
+                sleep(BREATH).await;
+            }
+            Ok(None) => sleep(ASKED_EVERY.min(unvisited_for / 4)).await,
+            Err(error) => {
+                tracing::warn!(error = &error as &dyn std::error::Error, "remove unvisited links");
+                sleep(ASKED_EVERY).await;
             }
         }
     }

@@ -1,9 +1,12 @@
-//! Checks of long URLs, domains, slugs and prefixes. Each check returns the typed value, or a
-//! phrase that says what is wrong. `link_fields.rs` has the checks of a link's other fields.
+//! Checks of long URLs, domains, slugs, prefixes and times. Each check returns the typed value, or
+//! a phrase that says what is wrong. `link_fields.rs` has the checks of a link's other fields.
 
-use links::{Authority, Base, DomainEdit, Link, LongUrl, LongUrlError, Slug, check_fallback_target};
+use jiff::{Timestamp, tz::TimeZone};
+use links::{
+    Authority, Base, DomainEdit, Link, LongUrl, LongUrlError, Slug, TimeError, check_fallback_target,
+};
 
-use crate::{AppError, FieldErrors, LinkService};
+use crate::{AppError, Field, FieldErrors, LinkService};
 
 /// A checked value, or a phrase that says what is wrong.
 pub type Checked<T> = Result<T, String>;
@@ -71,6 +74,17 @@ impl LinkService {
         }
         Authority::parse(name).map(Some).map_err(|error| error.to_string())
     }
+}
+
+/// Reads a time of a request, which is in `zone` without an offset of its own
+/// ([`links::read_time`]).
+pub fn read_time(text: &str, zone: &TimeZone) -> Checked<Timestamp> {
+    let time = links::read_time(text, zone).map_err(|error| match error {
+        TimeError::Form => Field::ValidUntil.expected(),
+        error => error.to_string(),
+    })?;
+    // In the resolution of the store, so that the stored time equals the requested one.
+    Timestamp::from_millisecond(time.as_millisecond()).map_err(|_| Field::ValidUntil.expected())
 }
 
 /// Rejects a link whose slug is reserved by now: the slug may be older than the rule.

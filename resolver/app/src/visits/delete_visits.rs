@@ -19,7 +19,7 @@ use visit_store::{Erased, Erasure, ErasureId, VisitStoreError};
 use visits::{AddressMode, AddressNetwork, Subject, VisitId};
 
 use crate::{
-    Answer, AppError, LinkService,
+    AppError, LinkService,
     authorize::{require, require_operator},
     find_link::LinkName,
 };
@@ -38,7 +38,6 @@ impl DeletionPace {
     /// Time from the end of a deletion to the next one.
     const APART: Duration = Duration::from_millis(500);
 
-    /// Runs a deletion when its turn comes.
     async fn run<T>(&self, deletion: impl Future<Output = T>) -> T {
         let mut next = self.0.lock().await;
         if let Some(next) = *next {
@@ -55,59 +54,53 @@ impl DeletionPace {
 impl LinkService {
     /// Deletes the visits of a link, also those that were counted before its import, and returns
     /// how many there were.
-    pub fn delete_link_visits<'a>(&'a self, name: &'a LinkName, by: &'a Grant) -> Answer<'a, u64> {
-        Box::pin(async move {
-            require(by, Scope::Delete)?;
-            let link = self.find_link(name, by).await?;
-            let _turn = self.turns.write(by.id).await?;
-            let deletion = async { self.visits.delete(Subject::Link(link.id), self.next_id()).await };
-            let counted = self.deletions.run(deletion).await?;
-            let imported = self.store.take_imported_visits(link.id).await?;
-            let deleted = counted.saturating_add(imported);
-            self.store.add_audit_entry(by.id, &NewEntry::of_link_visits(&link, deleted)).await?;
-            Ok(deleted)
-        })
+    pub async fn delete_link_visits(&self, name: &LinkName, by: &Grant) -> Result<u64, AppError> {
+        require(by, Scope::Delete)?;
+        let link = self.find_link(name, by).await?;
+        let _turn = self.turns.writes.take(by.id).await?;
+        let deletion = async { self.visits.delete(Subject::Link(link.id), self.next_id()).await };
+        let counted = self.deletions.run(deletion).await?;
+        let imported = self.store.take_imported_visits(link.id).await?;
+        let deleted = counted.saturating_add(imported);
+        self.store.add_audit_entry(by.id, &NewEntry::of_link_visits(&link, deleted)).await?;
+        Ok(deleted)
     }
 
     /// Deletes all visits that no link redirected, and returns how many there were. For keys
     /// that see all links, because these visits belong to all domains; a key that sees none of them
     /// deletes none.
-    pub fn delete_orphan_visits<'a>(&'a self, by: &'a Grant) -> Answer<'a, u64> {
-        Box::pin(async move {
-            require(by, Scope::Delete)?;
-            if by.limits.hides_links() {
-                return Err(AppError::LimitedKey);
-            }
-            if !by.limits.sees_orphans() {
-                return Ok(0);
-            }
-            let _turn = self.turns.write(by.id).await?;
-            let deletion = async { self.visits.delete(Subject::Orphans(None, None), self.next_id()).await };
-            let deleted = self.deletions.run(deletion).await?;
-            self.store.add_audit_entry(by.id, &NewEntry::of_orphan_visits(deleted)).await?;
-            Ok(deleted)
-        })
+    pub async fn delete_orphan_visits(&self, by: &Grant) -> Result<u64, AppError> {
+        require(by, Scope::Delete)?;
+        if by.limits.hides_links() {
+            return Err(AppError::LimitedKey);
+        }
+        if !by.limits.sees_orphans() {
+            return Ok(0);
+        }
+        let _turn = self.turns.writes.take(by.id).await?;
+        let deletion = async { self.visits.delete(Subject::Orphans(None, None), self.next_id()).await };
+        let deleted = self.deletions.run(deletion).await?;
+        self.store.add_audit_entry(by.id, &NewEntry::of_orphan_visits(deleted)).await?;
+        Ok(deleted)
     }
 
     /// Erases the visits of an address or a network, and returns how many rows are gone so far. For
     /// operators only.
-    pub fn erase_visits<'a>(&'a self, address: Option<&'a str>, by: &'a Grant) -> Answer<'a, Erased> {
-        Box::pin(async move {
-            require_operator(by)?;
-            let network = address.map(str::trim).and_then(AddressNetwork::parse);
-            let network = network.ok_or_else(|| AppError::invalid("address", expected_address()))?;
-            if self.policy.addresses == AddressMode::None {
-                return Err(AppError::AddressesNotKept);
-            }
-            let _turn = self.turns.write(by.id).await?;
-            let begin = async { self.visits.erase(&Erasure { network, before: self.next_id() }).await };
-            let id = self.deletions.run(begin).await?;
-            let id = id.ok_or(AppError::TooManyErasures(Erasure::MOST))?;
-            let erased = self.await_erasure(id).await?;
-            let entry = NewEntry::of_erasure(network.cut().to_string(), erased.deleted, erased.is_done);
-            self.store.add_audit_entry(by.id, &entry).await?;
-            Ok(erased)
-        })
+    pub async fn erase_visits(&self, address: Option<&str>, by: &Grant) -> Result<Erased, AppError> {
+        require_operator(by)?;
+        let network = address.map(str::trim).and_then(AddressNetwork::parse);
+        let network = network.ok_or_else(|| AppError::invalid("address", expected_address()))?;
+        if self.policy.addresses == AddressMode::None {
+            return Err(AppError::AddressesNotKept);
+        }
+        let _turn = self.turns.writes.take(by.id).await?;
+        let begin = async { self.visits.erase(&Erasure { network, before: self.next_id() }).await };
+        let id = self.deletions.run(begin).await?;
+        let id = id.ok_or(AppError::TooManyErasures(Erasure::MOST))?;
+        let erased = self.await_erasure(id).await?;
+        let entry = NewEntry::of_erasure(network.cut().to_string(), erased.deleted, erased.is_done);
+        self.store.add_audit_entry(by.id, &entry).await?;
+        Ok(erased)
     }
 
     /// Deletes the rows of an erasure, as far as that goes within [`ERASED_WITHIN`].

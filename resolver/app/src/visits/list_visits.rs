@@ -4,7 +4,6 @@
 //! beginning of the page; [`LinkService::next_visits`] reads a few at a time, with the texts and
 //! links that their rows refer to.
 
-mod known;
 mod reader;
 mod views;
 mod windows;
@@ -15,9 +14,9 @@ use jiff::Timestamp;
 use links::{api_key::Grant, scope::Scope};
 use visits::{Day, OrphanKind, PlaceText, TimeRange, VisitId};
 
-use crate::{Answer, AppError, FieldErrors, LinkService, authorize::require, visit_subjects::VisitsOf};
-pub(crate) use known::Known;
+use crate::{AppError, FieldErrors, LinkService, authorize::require, visit_subjects::VisitsOf};
 use reader::{Reader, Selection};
+pub(crate) use views::Known;
 
 /// Maximum number of visits that [`LinkService::next_visits`] returns. Each has up to 7 KB of text.
 pub const VISITS_READ: usize = 250;
@@ -73,42 +72,38 @@ pub struct ListedVisits {
 impl LinkService {
     /// Begins a list of visits that a key sees. `wrong` holds the parameters that the adapter could
     /// not read.
-    pub fn list_visits<'a>(
-        &'a self,
+    pub async fn list_visits(
+        &self,
         request: ListVisits,
         wrong: FieldErrors,
-        by: &'a Grant,
-    ) -> Answer<'a, ListedVisits> {
-        Box::pin(async move {
-            require(by, Scope::Visits)?;
-            let subjects = self.visit_subjects(&request.of, by).await?;
-            wrong.finish()?;
-            let now = self.domain_cache.now();
-            let range = range_of(request.start, request.end, now);
-            let selection = Selection { range, people_only: request.people_only };
-            let skip = request.per_page.map_or(0, |size| request.page.saturating_sub(1).saturating_mul(size));
-            let _turn = self.turns.query(by.id).await?;
-            let size = request.per_page.unwrap_or(u64::MAX);
-            let reader = Reader::open(self.visits.clone(), &subjects, selection, (skip, size)).await?;
-            Ok(ListedVisits { total: reader.total, reader, known: Known::default() })
-        })
+        by: &Grant,
+    ) -> Result<ListedVisits, AppError> {
+        require(by, Scope::Visits)?;
+        let subjects = self.visit_subjects(&request.of, by).await?;
+        wrong.finish()?;
+        let now = self.domain_cache.now();
+        let range = range_of(request.start, request.end, now);
+        let selection = Selection { range, people_only: request.people_only };
+        let skip = request.per_page.map_or(0, |size| request.page.saturating_sub(1).saturating_mul(size));
+        let _turn = self.turns.queries.take(by.id).await?;
+        let size = request.per_page.unwrap_or(u64::MAX);
+        let reader = Reader::open(self.visits.clone(), &subjects, selection, (skip, size)).await?;
+        Ok(ListedVisits { total: reader.total, reader, known: Known::default() })
     }
 
     /// Reads the next visits of a page, at most [`VISITS_READ`]; none at its end.
-    pub fn next_visits<'a>(
-        &'a self,
-        listed: &'a mut ListedVisits,
-        by: &'a Grant,
-    ) -> Answer<'a, Vec<VisitView>> {
-        Box::pin(async move {
-            let most = usize::try_from(listed.reader.left).unwrap_or(usize::MAX).min(VISITS_READ);
-            if most == 0 {
-                return Ok(Vec::new());
-            }
-            let _turn = self.turns.query(by.id).await?;
-            let rows = listed.reader.next(most).await?;
-            self.views(&rows, &mut listed.known).await
-        })
+    pub async fn next_visits(
+        &self,
+        listed: &mut ListedVisits,
+        by: &Grant,
+    ) -> Result<Vec<VisitView>, AppError> {
+        let most = usize::try_from(listed.reader.left).unwrap_or(usize::MAX).min(VISITS_READ);
+        if most == 0 {
+            return Ok(Vec::new());
+        }
+        let _turn = self.turns.queries.take(by.id).await?;
+        let rows = listed.reader.next(most).await?;
+        self.views(&rows, &mut listed.known).await
     }
 }
 

@@ -16,15 +16,12 @@ mod cursors;
 mod filter;
 mod log;
 mod poller;
-mod reader;
-mod resume;
 mod state;
-mod visit;
 
 use std::{
     hash::{BuildHasher as _, RandomState},
     net::IpAddr,
-    sync::{Arc, Mutex, MutexGuard},
+    sync::{Arc, Mutex, MutexGuard, OnceLock},
 };
 
 use async_trait::async_trait;
@@ -32,6 +29,8 @@ use codes::LinkId;
 use daemon::TaskSupervisor;
 use jiff::Timestamp;
 use limits::{Account, ExceededShare, Held, Pool, budgets::LIVE_STREAMS};
+use links::{Details, DomainId, Record};
+use store::VisitTotals;
 use tokio::{
     runtime,
     sync::{OnceCell, watch},
@@ -39,13 +38,15 @@ use tokio::{
 };
 use visits::{VisitId, VisitRow};
 
-use crate::{AppError, list_visits::VisitView};
+use crate::{
+    AppError, LinkService,
+    key_names::Names,
+    list_visits::{Known, VisitView, range_of},
+};
 
 pub use filter::{LiveFilter, Topics};
-pub use resume::Resumption;
-pub use state::Start;
-use state::State;
-pub use visit::{LiveLink, LiveVisit};
+use state::{Begun, State};
+pub use state::{Resumption, Start};
 pub use visit_store::TokenSecret;
 
 /// Maximum number of subscriptions of one client.
@@ -53,6 +54,9 @@ pub const SUBSCRIPTIONS_OF_CLIENT: u64 = LIVE_STREAMS.1;
 /// One key has at most this part of all subscriptions, from however many clients, but no less
 /// than one client.
 const KEY_PART: u64 = 8;
+
+/// Bytes that an event takes beside its texts.
+const EVENT_BYTES: usize = 1_024;
 
 /// What live visits are read from.
 #[async_trait]
@@ -66,9 +70,6 @@ pub trait LiveSource: Send + Sync + 'static {
     /// Returns links as they are now, with the number of their visits. Links that do not exist are
     /// left out.
     async fn links(&self, ids: &[LinkId]) -> Result<Vec<LiveLink>, AppError>;
-
-    /// Returns the secret that tokens are signed with.
-    async fn token_secret(&self) -> Result<TokenSecret, AppError>;
 
     /// Returns the present time.
     fn now(&self) -> Timestamp;
@@ -104,7 +105,8 @@ pub struct LiveVisits {
     state: Mutex<State>,
     /// Changes whenever a subscription may have something to read.
     changes: watch::Sender<()>,
-    secret: OnceCell<TokenSecret>,
+    /// The secret that tokens are signed with, once it was read.
+    pub secret: OnceCell<TokenSecret>,
     /// Makes [`Resumption`]s.
     hasher: RandomState,
 }
@@ -140,20 +142,14 @@ impl LiveVisits {
         let changed = self.changes.subscribe();
         let mut state = self.state();
         let begun = state.subscribe(Instant::now(), filter, start).ok_or(Refusal::Closing)?;
+        let Begun { number, is_complete } = begun;
         if !std::mem::replace(&mut state.is_polled, true) {
             let _entered = self.runtime.enter();
             self.supervisor.spawn("reader of live visits", poller::run(Arc::clone(self)));
         }
         drop(state);
         let live = Arc::clone(self);
-        let subscription = Subscription {
-            live,
-            number: begun.number,
-            is_complete: begun.is_complete,
-            changed,
-            _of_key: of_key,
-        };
-        Ok((subscription, held))
+        Ok((Subscription { live, number, is_complete, changed, _of_key: of_key }, held))
     }
 
     /// Returns what a client is known by that subscribes anew with this token and these topics.
@@ -165,11 +161,6 @@ impl LiveVisits {
     pub fn close(&self) {
         self.state().close();
         self.changes.send_replace(());
-    }
-
-    /// Returns the secret that tokens are signed with.
-    pub async fn token_secret(&self) -> Result<&TokenSecret, AppError> {
-        self.secret.get_or_try_init(|| self.source.token_secret()).await
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -206,5 +197,95 @@ impl Subscription {
 impl Drop for Subscription {
     fn drop(&mut self) {
         self.live.state().unsubscribe(Instant::now(), self.number);
+    }
+}
+
+/// A link that was visited, as it was just after the visit.
+#[derive(Debug)]
+pub struct LiveLink {
+    /// The link, with its tags.
+    pub record: Record,
+    /// Its code or slug.
+    pub name: String,
+    /// The names of the API keys that created and edited it.
+    pub names: Names,
+    /// Its visits.
+    pub visits: VisitTotals,
+    /// The link as an adapter writes it, once for all subscriptions.
+    pub written: OnceLock<Vec<u8>>,
+}
+
+/// A newly stored visit.
+#[derive(Debug)]
+pub struct LiveVisit {
+    /// The id.
+    pub id: VisitId,
+    /// The domain that was visited.
+    pub domain: DomainId,
+    /// The visit.
+    pub view: VisitView,
+    /// The link that redirected it; `None` for an orphan visit.
+    pub link: Option<Arc<LiveLink>>,
+    /// The visit as an adapter writes it without its link, once for all subscriptions.
+    pub written: OnceLock<Vec<u8>>,
+}
+
+impl LiveLink {
+    /// Estimates the memory of the link and of its written form.
+    fn bytes(&self) -> usize {
+        let link = &self.record.link;
+        let details = link.details.as_deref().map_or(0, Details::bytes);
+        let texts = link.title.as_ref().map_or(0, String::len) + details;
+        let tags: usize = self.record.tags.iter().map(|tag| tag.as_str().len()).sum();
+        EVENT_BYTES + 2 * (link.long_url.as_str().len() + texts + tags)
+    }
+}
+
+impl LiveVisit {
+    /// Estimates the memory of the visit and of its written form, with those of its link.
+    fn bytes(&self) -> usize {
+        let VisitView { referrer, user_agent, visited_url, redirect_url, .. } = &self.view;
+        let urls: usize = [visited_url, redirect_url].into_iter().flatten().map(|url| url.len()).sum();
+        let link = self.link.as_ref().map_or(0, |link| link.bytes());
+        EVENT_BYTES + 2 * (referrer.len() + user_agent.len() + urls) + link
+    }
+}
+
+#[async_trait]
+impl LiveSource for LinkService {
+    async fn latest(&self, after: VisitId, most: usize) -> Result<Vec<VisitRow>, AppError> {
+        Ok(self.visits.latest(after, most).await?)
+    }
+
+    async fn views(&self, rows: &[VisitRow]) -> Result<Vec<VisitView>, AppError> {
+        Ok(self.views(rows, &mut Known::default()).await?)
+    }
+
+    async fn links(&self, ids: &[LinkId]) -> Result<Vec<LiveLink>, AppError> {
+        let mut records = Vec::new();
+        for piece in links::pieces(&self.store.outlines_of(ids).await?) {
+            let ids: Vec<LinkId> = piece.iter().map(|outlined| outlined.id).collect();
+            let mut read = self.store.records(&ids).await?;
+            // Redirect rules may be long: only whether there are any is told.
+            let details = read.iter_mut().filter_map(|record| record.link.details.as_mut());
+            details.for_each(|details| details.rules.truncate(1));
+            records.append(&mut read);
+        }
+        let names = self.names(&records).await;
+        // The counters are stored together with the rows, unlike the totals beside the links, which
+        // follow later.
+        let all_time = range_of(None, None, self.domain_cache.now()).days();
+        let visits = self.visits.link_totals(ids, all_time).await?;
+        let live_link = |record: Record| {
+            // This program never writes a row that no code leads to.
+            let name = self.lookup.name_of(&record.link)?;
+            let visits = visits.get(&record.link.id).copied().unwrap_or_default();
+            Some(LiveLink { record, name, names: names.clone(), visits, written: OnceLock::new() })
+        };
+        Ok(records.into_iter().filter_map(live_link).collect())
+    }
+
+    fn now(&self) -> Timestamp {
+        self.domain_cache.now()
     }
 }

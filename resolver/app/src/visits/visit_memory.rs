@@ -16,8 +16,10 @@ use store::{Done, Lane, Operation};
 use visit_store::{Columns, DayCounters, Days, RowQuery, VisitReader, VisitStoreError};
 use visits::{
     DAY, Day, Flags, Language, Outcome, Slot, StoredAddress, Subject, TextHash, Thread, VisitId, VisitRow,
-    tally::{Counted, Counters, Dimension, Quarter, Tally, Values},
+    tally::{Counted, Dimension, Quarter, Tally, Values},
 };
+
+pub(crate) const START: i64 = 1_764_028_800_000_000; // 2025-11-25T00:00:00Z
 
 /// The store. Clones share their rows.
 #[derive(Clone, Default)]
@@ -29,7 +31,6 @@ struct State {
     rows_from: Option<Day>,
 }
 
-/// An administrator's key with these limits.
 pub(crate) fn grant(limits: KeyLimits) -> Grant {
     let (id, secret) = (ApiKeyId(1), SecretNumber(1));
     Grant { id, secret, name: "a".into(), scopes: Scopes::admin(), limits }
@@ -63,9 +64,7 @@ pub(crate) fn bot(row: VisitRow) -> VisitRow {
 
 impl MemoryStore {
     pub(crate) fn new(rows: Vec<VisitRow>) -> Self {
-        let store = Self::default();
-        store.state().rows = rows;
-        store
+        Self(Arc::new(Mutex::new(State { rows, rows_from: None })))
     }
 
     pub(crate) fn add(&self, row: VisitRow) {
@@ -81,7 +80,6 @@ impl MemoryStore {
         self.0.lock().unwrap()
     }
 
-    /// The rows of a query, the latest first.
     fn find(&self, query: &RowQuery) -> Vec<VisitRow> {
         let state = self.state();
         let first = state.rows_from.map_or(i64::MIN, Day::start);
@@ -94,29 +92,6 @@ impl MemoryStore {
         let mut rows: Vec<VisitRow> = state.rows.iter().filter(is_found).copied().collect();
         rows.sort_by_key(|row| std::cmp::Reverse(row.id));
         rows
-    }
-
-    fn tallies(&self, subject: Subject, days: Days) -> BTreeMap<Day, Tally> {
-        let mut tallies: BTreeMap<Day, Tally> = BTreeMap::new();
-        for row in self.state().rows.iter().filter(|row| is_of(row, subject)) {
-            let at = row.id.micros();
-            if (days.first..days.end).contains(&Day::of(at)) {
-                tallies.entry(Day::of(at)).or_default().add(&Counted {
-                    quarter: Quarter::of(at),
-                    is_bot: row.flags.is_bot(),
-                    is_listed: true,
-                    is_redirected: true,
-                    visitor: Some(row.id.get().unsigned_abs()),
-                    address: Some(7),
-                    values: Values::of(|dimension| match dimension {
-                        Dimension::Country => "DE",
-                        Dimension::Outcome => row.flags.outcome().as_str(),
-                        _ => "",
-                    }),
-                });
-            }
-        }
-        tallies
     }
 }
 
@@ -147,24 +122,35 @@ impl VisitReader for MemoryStore {
             days: day.get()..day.get() + 1,
             counters: tally.delta(),
         };
-        Ok(self.tallies(subject, days).into_iter().map(of_day).collect())
+        let mut tallies: BTreeMap<Day, Tally> = BTreeMap::new();
+        for row in self.state().rows.iter().filter(|row| is_of(row, subject)) {
+            let at = row.id.micros();
+            if (days.first..days.end).contains(&Day::of(at)) {
+                tallies.entry(Day::of(at)).or_default().add(&Counted {
+                    quarter: Quarter::of(at),
+                    is_bot: row.flags.is_bot(),
+                    is_listed: true,
+                    is_redirected: true,
+                    visitor: Some(row.id.get().unsigned_abs()),
+                    address: Some(7),
+                    values: Values::of(|dimension| match dimension {
+                        Dimension::Country => "DE",
+                        Dimension::Outcome => row.flags.outcome().as_str(),
+                        _ => "",
+                    }),
+                });
+            }
+        }
+        Ok(tallies.into_iter().map(of_day).collect())
     }
 
     async fn spans(
         &self,
         subject: Subject,
         days: Days,
-        _: Columns,
+        columns: Columns,
     ) -> Result<Vec<DayCounters>, VisitStoreError> {
-        let tallies = self.tallies(subject, days);
-        let (Some((first, _)), Some((last, _))) = (tallies.first_key_value(), tallies.last_key_value())
-        else {
-            return Ok(Vec::new());
-        };
-        let mut all = Counters::default();
-        tallies.values().for_each(|tally| all.append(&tally.delta()));
-        let days = first.get()..last.get() + 1;
-        Ok(vec![DayCounters { days, counters: Counters { quarters: Vec::new(), ..all } }])
+        self.days(subject, days, columns).await
     }
 
     async fn rows(&self, query: &RowQuery) -> Result<Vec<VisitRow>, VisitStoreError> {

@@ -9,23 +9,21 @@
 //!    added up. Addresses are told apart over the whole range. Bots count as neither.
 //! 4. What was counted of several links is added up; a visitor of two of them counts once.
 
-mod counters;
-
 use std::cmp::Reverse;
 
 use jiff::{Timestamp, tz::TimeZone};
 use links::{api_key::Grant, scope::Scope};
+use visit_store::{Columns, DayCounters, VisitReader, VisitStoreError};
 use visits::{
-    Day, TimeRange,
+    Day, Subject, TimeRange,
     series::{Interval, Point, Series},
-    tally::{Dimension, DimensionCounts, Estimate, OTHER},
+    tally::{Dimension, DimensionCounts, Estimate, OTHER, QuarterCounts, Uniques},
 };
 
 use crate::{
     Answer, AppError, FieldErrors, LinkService, authorize::require, list_visits::range_of,
     visit_subjects::VisitsOf,
 };
-use counters::Counters;
 
 /// Default number of values of a dimension.
 pub const TOP: usize = 20;
@@ -123,7 +121,7 @@ impl LinkService {
                 return Err(AppError::LimitedKey);
             }
             let subjects = self.visit_subjects(&request.of, by).await?;
-            let _turn = self.turns.query(by.id).await?;
+            let _turn = self.turns.queries.take(by.id).await?;
             compute(&Counters { store: &*self.visits, subjects: &subjects }, &request, now).await
         })
     }
@@ -134,10 +132,10 @@ fn check(request: &StatsRequest, now: Timestamp, wrong: &mut FieldErrors) {
     if request.start.is_some_and(|start| start > end) {
         let field = if request.end.is_some() { "endDate" } else { "startDate" };
         let expected = if request.end.is_some() { "a time from startDate on" } else { "a time in the past" };
-        wrong.note::<()>(field, Err(format!("expected {expected}")));
+        wrong.add(field, format!("expected {expected}"));
     }
     if !(1..=TOP_MAX).contains(&request.top) {
-        wrong.note::<()>("top", Err(format!("expected a number from 1 to {TOP_MAX}")));
+        wrong.add("top", format!("expected a number from 1 to {TOP_MAX}"));
     }
 }
 
@@ -214,14 +212,69 @@ fn rank(counts: &DimensionCounts, dimension: Dimension, request: &StatsRequest) 
     keep_first(values, request.top)
 }
 
+/// The counters of some subjects, which share no visit.
+struct Counters<'a> {
+    store: &'a dyn VisitReader,
+    subjects: &'a [Subject],
+}
+
+/// What was counted in all days of a range.
+#[derive(Default)]
+struct Sums {
+    first: Option<Day>,
+    dimensions: DimensionCounts,
+    visitors: Uniques,
+    addresses: Uniques,
+}
+
+impl Counters<'_> {
+    async fn sums(&self, range: TimeRange, has_dimensions: bool) -> Result<Sums, VisitStoreError> {
+        let columns =
+            Columns { dimensions: has_dimensions, visitors: true, addresses: true, ..Columns::default() };
+        let mut sums = Sums::default();
+        for subject in self.subjects {
+            for span in self.store.spans(*subject, range.days(), columns).await? {
+                sums.add(&span)?;
+            }
+        }
+        Ok(sums)
+    }
+
+    async fn fill(&self, series: &mut Series) -> Result<(), VisitStoreError> {
+        let columns = Columns { quarters: series.needs_quarters(), ..Columns::default() };
+        for subject in self.subjects {
+            for of_day in self.store.days(*subject, series.range.days(), columns).await? {
+                let day = Day::from_stored(of_day.days.start);
+                if !columns.quarters {
+                    series.add(day.start(), of_day.counters.total, of_day.counters.bots);
+                    continue;
+                }
+                for (quarter, counts) in QuarterCounts::from_chunks(&of_day.counters.quarters)?.iter() {
+                    series.add(quarter.start(day), counts.total, counts.bots);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Sums {
+    fn add(&mut self, span: &DayCounters) -> Result<(), VisitStoreError> {
+        let first = Day::from_stored(span.days.start);
+        self.first = Some(self.first.map_or(first, |known| known.min(first)));
+        self.dimensions.merge(&DimensionCounts::from_chunks(&span.counters.dimensions)?);
+        self.visitors.merge_chunks("visitors", &span.counters.visitors)?;
+        self.addresses.merge_chunks("addresses", &span.counters.addresses)?;
+        Ok(())
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use visits::{DAY, QUARTER, Subject, tally::ValueCount};
+    use visits::{DAY, QUARTER, tally::ValueCount};
 
     use super::*;
-    use crate::visits::visit_memory::{MemoryStore, bot, link, row};
-
-    const START: i64 = 1_764_028_800_000_000; // 2025-11-25T00:00:00Z
+    use crate::visits::visit_memory::{MemoryStore, START, bot, link, row};
 
     fn at(micros: i64) -> Timestamp {
         Timestamp::from_microsecond(micros).unwrap()
@@ -260,25 +313,17 @@ mod tests {
     #[tokio::test]
     async fn visits_of_several_links_are_added_up_by_day_and_by_quarter_hour() {
         let stats = computed(&request()).await;
-        assert_eq!(
-            (stats.current.visits, totals(&stats.current)),
-            (VisitCount { total: 7, bots: 1 }, vec![4, 3])
-        );
+        let count = |total, bots| VisitCount { total, bots };
+        assert_eq!((stats.current.visits, totals(&stats.current)), (count(7, 1), vec![4, 3]));
         assert_eq!(stats.current.range, TimeRange { from: START, before: START + 2 * DAY });
         assert_eq!(stats.visitors, Estimate { count: 6, is_exact: true }, "without the bot");
         assert_eq!(stats.addresses.count, 1);
-        assert_eq!(
-            stats.dimensions,
-            [(Dimension::Country, vec![("DE".to_owned(), VisitCount { total: 7, bots: 1 })])]
-        );
+        assert_eq!(stats.dimensions, [(Dimension::Country, vec![("DE".to_owned(), count(7, 1))])]);
         let zone = TimeZone::get("Asia/Kolkata").unwrap();
         let stats = computed(&StatsRequest { zone, ..request() }).await;
         assert_eq!(totals(&stats.current), [4, 2, 1], "days begin at 18:30 of UTC");
         let people = computed(&StatsRequest { people_only: true, ..request() }).await;
-        assert_eq!(
-            (people.current.visits, totals(&people.current)),
-            (VisitCount { total: 6, bots: 0 }, vec![3, 3])
-        );
+        assert_eq!((people.current.visits, totals(&people.current)), (count(6, 0), vec![3, 3]));
     }
 
     #[tokio::test]
@@ -342,9 +387,7 @@ mod tests {
         assert_eq!(wrong(&late), ["endDate", "top"]);
         let open = StatsRequest { start: None, compares: true, top: TOP_MAX + 1, ..request() };
         assert_eq!(wrong(&open), ["top"]);
-        assert_eq!(
-            wrong(&StatsRequest { start: Some(at(START + 1)), end: None, ..request() }),
-            ["startDate"]
-        );
+        let early = StatsRequest { start: Some(at(START + 1)), end: None, ..request() };
+        assert_eq!(wrong(&early), ["startDate"]);
     }
 }

@@ -66,8 +66,8 @@ impl LinkService {
         let (reach, tag) = match of {
             VisitsOf::Link(name) => return Ok(vec![Subject::Link(self.find_link(name, by).await?.id)]),
             VisitsOf::Tag { tag, domain } => {
-                self.find_tag(tag, by).await?;
-                (self.reach(domain.as_deref(), by).await?, Some(tag.as_str()))
+                let tag = self.find_tag(tag, by).await?;
+                (self.reach(domain.as_deref(), by).await?, Some(tag))
             }
             VisitsOf::Domain(name) => (seen(Some(self.find_domain(name, by).await?), by), None),
             VisitsOf::Links { domain } => (self.reach(domain.as_deref(), by).await?, None),
@@ -82,7 +82,8 @@ impl LinkService {
             return Ok(own.into_iter().map(Subject::Link).collect());
         }
         let Some(tag) = tag else { return Ok(vec![Subject::All(domain)]) };
-        Ok(self.tag_id(tag, by).await?.map(|id| Subject::Tag(id, domain)).into_iter().collect())
+        let _turn = self.turns.queries.take(by.id).await?;
+        Ok(self.store.tag_id(&tag, &Visible::default()).await?.map(|id| Subject::Tag(id, domain)).into_iter().collect())
     }
 
     async fn reach(&self, domain: Option<&str>, by: &Grant) -> Result<Reach, AppError> {
@@ -94,30 +95,24 @@ impl LinkService {
     pub(crate) async fn own_links(
         &self,
         domain: Option<DomainId>,
-        tag: Option<&str>,
+        tag: Option<Tag>,
         by: &Grant,
     ) -> Result<Vec<LinkId>, AppError> {
         let filter = Filter {
             domain: domain.or(by.limits.domain),
             created_by: Some(vec![by.id]),
-            tags: tag.and_then(|tag| Tag::exactly(tag).ok()).into_iter().collect(),
+            tags: tag.into_iter().collect(),
             order: OrderBy { field: OrderField::Id, descending: false },
             page: 1,
             per_page: Some(OWN_LINKS_MAX),
             ..Filter::default()
         };
-        let _turn = self.turns.query(by.id).await?;
+        let _turn = self.turns.queries.take(by.id).await?;
         let outline = self.store.outline(&filter, None).await?;
         if outline.total > OWN_LINKS_MAX {
             return Err(AppError::TooManyOwnLinks(OWN_LINKS_MAX));
         }
         Ok(outline.entries.into_iter().map(|entry| entry.id).collect())
-    }
-
-    async fn tag_id(&self, tag: &str, by: &Grant) -> Result<Option<i64>, AppError> {
-        let Ok(tag) = Tag::exactly(tag) else { return Ok(None) };
-        let _turn = self.turns.query(by.id).await?;
-        Ok(self.store.tag_id(&tag, &Visible::default()).await?)
     }
 }
 

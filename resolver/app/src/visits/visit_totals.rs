@@ -11,11 +11,10 @@ use codes::LinkId;
 use jiff::SignedDuration;
 use links::{Record, Tag, api_key::Grant, scope::Scope};
 use store::{BATCH_MAX, VisitTotals};
-use visit_store::Columns;
-use visits::{Subject, TimeRange};
+use visit_store::{Columns, DayCounters};
 
 use crate::{
-    Answer, AppError, LinkService,
+    AppError, LinkService,
     authorize::{require, visible},
     list_links::VisitDays,
     list_visits::range_of,
@@ -42,7 +41,7 @@ impl LinkService {
         ids: &[LinkId],
         by: &Grant,
     ) -> Result<HashMap<LinkId, VisitTotals>, AppError> {
-        let _turn = self.turns.write(by.id).await?;
+        let _turn = self.turns.writes.take(by.id).await?;
         self.read_totals(ids).await
     }
 
@@ -54,7 +53,7 @@ impl LinkService {
         by: &Grant,
     ) -> Result<HashMap<LinkId, VisitTotals>, AppError> {
         require(by, Scope::Visits)?;
-        let _turn = self.turns.query(by.id).await?;
+        let _turn = self.turns.queries.take(by.id).await?;
         Ok(self.visits.link_totals(ids, days.days()).await?)
     }
 
@@ -77,67 +76,48 @@ impl LinkService {
         }
         let read = self.read_totals(&[link.id]).await;
         // The error was logged when it was converted.
-        read.map_or_else(
-            |_| VisitTotals::default(),
-            |totals| totals.get(&link.id).copied().unwrap_or_default(),
-        )
+        read.ok().and_then(|totals| totals.get(&link.id).copied()).unwrap_or_default()
     }
 
     /// Returns how often the visible links of tags were visited. Tags without visits may be left
     /// out.
-    pub fn tag_visit_totals<'a>(
-        &'a self,
-        tags: &'a [Tag],
-        by: &'a Grant,
-    ) -> Answer<'a, HashMap<Tag, VisitTotals>> {
-        Box::pin(async move {
-            require(by, Scope::Read)?;
-            let _turn = self.turns.query(by.id).await?;
-            let mut totals = HashMap::new();
-            for tags in tags.chunks(BATCH_MAX) {
-                totals.extend(self.store.tag_visit_totals(tags, &visible(by)).await?);
-            }
-            Ok(totals)
-        })
+    pub async fn tag_visit_totals(
+        &self,
+        tags: &[Tag],
+        by: &Grant,
+    ) -> Result<HashMap<Tag, VisitTotals>, AppError> {
+        require(by, Scope::Read)?;
+        let _turn = self.turns.queries.take(by.id).await?;
+        let mut totals = HashMap::new();
+        for tags in tags.chunks(BATCH_MAX) {
+            totals.extend(self.store.tag_visit_totals(tags, &visible(by)).await?);
+        }
+        Ok(totals)
     }
 
     /// Counts all visits that a key sees.
-    pub fn visits_overview<'a>(&'a self, by: &'a Grant) -> Answer<'a, VisitsOverview> {
-        Box::pin(async move {
-            require(by, Scope::Visits)?;
-            if by.limits.own_links_only {
-                let own = self.own_links(None, None, by).await?;
-                let links =
-                    self.visit_totals(&own, by).await?.into_values().fold(VisitTotals::default(), sum);
-                return Ok(VisitsOverview { links, ..VisitsOverview::default() });
-            }
-            let links = self.total_of(&VisitsOf::Links { domain: None }, by).await?;
-            let orphans = self.total_of(&VisitsOf::Orphans { kind: None, domain: None }, by).await?;
-            Ok(VisitsOverview { links, orphans })
-        })
+    pub async fn visits_overview(&self, by: &Grant) -> Result<VisitsOverview, AppError> {
+        require(by, Scope::Visits)?;
+        if by.limits.own_links_only {
+            let own = self.own_links(None, None, by).await?;
+            let links = self.visit_totals(&own, by).await?.into_values().fold(VisitTotals::default(), sum);
+            return Ok(VisitsOverview { links, ..VisitsOverview::default() });
+        }
+        let links = self.total_of(&VisitsOf::Links { domain: None }, by).await?;
+        let orphans = self.total_of(&VisitsOf::Orphans { kind: None, domain: None }, by).await?;
+        Ok(VisitsOverview { links, orphans })
     }
 
     async fn total_of(&self, of: &VisitsOf, by: &Grant) -> Result<VisitTotals, AppError> {
         let subjects = self.visit_subjects(of, by).await?;
-        let range = range_of(None, None, self.domain_cache.now());
-        let _turn = self.turns.query(by.id).await?;
-        let mut total = VisitTotals::default();
-        for subject in subjects {
-            total = sum(total, self.count_all(subject, range).await?);
-        }
-        Ok(total)
-    }
-
-    pub(crate) async fn count_all(
-        &self,
-        subject: Subject,
-        range: TimeRange,
-    ) -> Result<VisitTotals, AppError> {
-        let spans = self.visits.spans(subject, range.days(), Columns::default()).await?;
+        let days = range_of(None, None, self.domain_cache.now()).days();
+        let _turn = self.turns.queries.take(by.id).await?;
         let (mut total, mut bots) = (0_i64, 0_i64);
-        for span in spans {
-            (total, bots) =
-                (total.saturating_add(span.counters.total), bots.saturating_add(span.counters.bots));
+        for subject in subjects {
+            for DayCounters { counters, .. } in self.visits.spans(subject, days, Columns::default()).await? {
+                total = total.saturating_add(counters.total);
+                bots = bots.saturating_add(counters.bots);
+            }
         }
         let [total, bots] = [total, bots].map(|count| u64::try_from(count).unwrap_or(0));
         Ok(VisitTotals { total, bots, last: None })

@@ -20,9 +20,8 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    attempt::{attempt, end_of},
+    attempt::{UNCHANGED, attempt, end_of},
     metrics::WebhookMetrics,
-    schedule::UNCHANGED,
 };
 use ::webhooks::Sender;
 use lookup::{Lookup, domain_cache::DomainCache};
@@ -41,9 +40,7 @@ const REPORT_PAUSE: Duration = Duration::from_secs(2);
 const UPKEEP_EVERY: Duration = Duration::from_secs(30);
 /// How long ended deliveries are shown, and open ones of a disabled webhook are kept.
 const KEPT_FOR: Duration = Duration::from_secs(7 * 24 * 3_600);
-/// Number of rows that are removed in one step.
 const REMOVED_AT_ONCE: u32 = 1_000;
-/// Maximum number of such steps in a row.
 const STEPS_MAX: usize = 20;
 /// How long the end of the process waits for attempts under way.
 pub const STOP_WITHIN: Duration = Duration::from_secs(5);
@@ -206,7 +203,6 @@ impl Dispatcher {
         }
     }
 
-    /// Removes old deliveries and events, and sets the gauges.
     async fn keep_up(&self) {
         for _ in 0..STEPS_MAX {
             match self.store.purge_webhooks(KEPT_FOR, REMOVED_AT_ONCE).await {

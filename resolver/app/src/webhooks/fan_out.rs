@@ -4,9 +4,9 @@ use std::collections::HashMap;
 
 use codes::LinkId;
 use links::webhook::{Shown, Webhook, WebhookEvent, body};
-use store::{FanOut, Source, StoreError};
+use store::{FanOut, StoreError};
 
-use super::dispatcher::Dispatcher;
+use super::{codes_of, dispatcher::Dispatcher};
 use crate::AppError;
 
 const PAGE: usize = 100;
@@ -25,7 +25,10 @@ impl Dispatcher {
             let webhooks = self.store.webhooks().await?;
             let enabled: Vec<&Webhook> =
                 webhooks.iter().filter(|webhook| webhook.disabled.is_none()).collect();
-            let codes = self.codes_of(&events).await?;
+            // Events of visits record no codes.
+            let of_visits = events.iter().filter(|event| event.kind.ends_with("visits.recorded"));
+            let links = of_visits.filter_map(|event| event.link).collect();
+            let codes = codes_of(&*self.store, &self.lookup, links).await?;
             let plan = |event: &WebhookEvent| self.plan(event, &enabled, &codes);
             let plans = events.iter().map(plan).collect::<Result<Vec<_>, _>>()?;
             let done = self.store.fan_out(&plans).await?;
@@ -66,20 +69,6 @@ impl Dispatcher {
             short_code,
             domain: event.domain.and_then(|domain| self.domain_cache.shown_name(domain)),
         }
-    }
-
-    /// Reads the codes of links whose events recorded none: those of visits.
-    async fn codes_of(&self, events: &[WebhookEvent]) -> Result<HashMap<LinkId, String>, StoreError> {
-        let is_of_visits = |event: &&WebhookEvent| event.kind.ends_with("visits.recorded");
-        let mut ids: Vec<LinkId> =
-            events.iter().filter(is_of_visits).filter_map(|event| event.link).collect();
-        ids.sort_unstable();
-        ids.dedup();
-        if ids.is_empty() {
-            return Ok(HashMap::new());
-        }
-        let links = self.store.read(&ids, Source::Primary).await?.into_links();
-        Ok(links.iter().filter_map(|link| Some((link.id, self.lookup.name_of(link)?))).collect())
     }
 }
 

@@ -10,7 +10,7 @@
 //! Another field takes a line of [`FIELDS`], one of [`LinkForm::changes`], and the texts `field-…`
 //! and `expected-…` of its name in each language.
 
-use app::{Field, FieldErrors, LinkFields, time::read_time};
+use app::{Field, FieldErrors, LinkFields, values::read_time};
 use jiff::{Timestamp, tz::TimeZone};
 use links::{Details, Record};
 

@@ -88,7 +88,7 @@ async fn answer(
     // The codes of one reservation are no part of the list.
     let query = context.query.without(&["id"]);
     let (paged, reservations) = Paged::cut(reservations, PATH, &query);
-    let keyspaces = links.reserver.mintings.iter().map(|minting| minting.namespace.to_string());
+    let keyspaces = links.creator.config.mintings.iter().map(|minting| minting.namespace.to_string());
     let page = ReservationsPage {
         frame: context.frame(PATH),
         context: *context,

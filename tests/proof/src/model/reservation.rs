@@ -1,4 +1,4 @@
-//! The steps of reservations, as in `app::reservation::Reserver`: blocks that no process mints
+//! The steps of reservations, as in `app::reservation`: blocks that no process mints
 //! from.
 
 use std::sync::Arc;

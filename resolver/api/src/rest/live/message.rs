@@ -22,12 +22,14 @@ pub(super) fn write(api: &Api, dialect: Dialect, has_links: bool, event: &LiveEv
         LiveEvent::Visit(visit) => {
             let link = visit.link.as_ref().filter(|_| has_links);
             let link = link.map(|link| {
-                link.written(|link| json(&short_url(api, &link.record, &link.names, link.visits)))
+                let written = || json(&short_url(api, &link.record, &link.names, link.visits));
+                link.written.get_or_init(written).as_slice()
             });
             let id = visit.id.get();
             let id = if dialect == Dialect::Mercure { format!("#{id}") } else { id.to_string() };
             let kind = (dialect == Dialect::Live).then_some("visit");
-            push(to, kind, Some(&id), &message(link, visit.written(|visit| json(&shown(&visit.view)))));
+            let written = visit.written.get_or_init(|| json(&shown(&visit.view)));
+            push(to, kind, Some(&id), &message(link, written));
         }
         LiveEvent::Skipped(visits) if dialect == Dialect::Live => {
             push(to, Some("skipped"), None, &[&json(&dto::SkippedVisits { visits: *visits })]);

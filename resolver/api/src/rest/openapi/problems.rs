@@ -96,7 +96,7 @@ fn response(status: StatusCode, kinds: &[Kind], is_limited: bool) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use app::AppError;
+    use app::{AppError, find_link::LinkName};
 
     use super::{super::super::problem::Problem, *};
     use crate::authenticate::AuthError;
@@ -104,13 +104,13 @@ mod tests {
     #[test]
     fn problems_have_the_members_of_their_schemas() {
         let text = || "x".to_owned();
-        let no_link = |domain| AppError::NoLink { code: text(), domain };
+        let no_link = |domain| AppError::NoLink(LinkName { code: text(), domain });
         for problem in [
             Problem::invalid("title", "x"),
             AuthError::NoKey.into(),
             no_link(None).into(),
             no_link(Some(text())).into(),
-            AppError::SlugTaken { slug: text(), domain: Some(text()) }.into(),
+            AppError::SlugTaken(LinkName { code: text(), domain: Some(text()) }).into(),
             AppError::NoDomain(text()).into(),
             AppError::NoTag(text()).into(),
             AppError::TagConflict { old: text(), new: text() }.into(),

@@ -2,21 +2,22 @@
 
 use std::{hash::Hash, sync::Arc, time::Duration};
 
+use foldhash::quality::RandomState;
 use links::api_key::Grant;
-use moka::sync::Cache;
+use moka::{ops::compute::Op, sync::Cache};
 use store::StoreError;
 use tokio::{
     sync::Semaphore,
     time::{Instant, timeout},
 };
 
-use super::{REMEMBERED, answers::Answers};
+use super::{BELIEVED, REMEMBERED};
 
 /// How long after its last lookup a valid hash counts as recently valid, so that it is not taken
 /// for a guess.
 const GOOD_LATELY: Duration = Duration::from_secs(600);
 /// How long a lookup may wait for others.
-pub(super) const LOOKUP_WITHIN: Duration = Duration::from_secs(5);
+const LOOKUP_WITHIN: Duration = Duration::from_secs(5);
 
 /// A cache of the grants of one kind of hash.
 pub struct Lookups<H> {
@@ -57,14 +58,17 @@ impl<H: Hash + Eq + Clone + Send + Sync + 'static> Lookups<H> {
         self.answers.forget(hash);
     }
 
-    /// Runs a query when no other call queries the same hash and there are few queries of
-    /// unfamiliar hashes. Skips it if another call's answer has been cached in the meantime.
-    pub(super) async fn in_turn(
+    /// Returns the grant of a hash. Without a cached answer, runs the query when no other call
+    /// queries the same hash and there are few queries of unfamiliar hashes.
+    pub(super) async fn find(
         &self,
         hash: &H,
         ask: impl Future<Output = Result<Option<Grant>, StoreError>>,
     ) -> Result<Option<Grant>, StoreError> {
         let arrived = Instant::now();
+        if let Some(answer) = self.answers.get(hash, arrived) {
+            return Ok(answer);
+        }
         let turn = async {
             let first = self.asked.get_with(hash.clone(), Arc::default).lock_owned().await;
             let place = match self.remembers(hash) {
@@ -74,6 +78,7 @@ impl<H: Hash + Eq + Clone + Send + Sync + 'static> Lookups<H> {
             Ok((first, place))
         };
         let _turn = timeout(LOOKUP_WITHIN, turn).await.unwrap_or(Err(StoreError::TimedOut))?;
+        // Another call's answer may have been cached in the meantime.
         if let Some(answer) = self.answers.get(hash, arrived) {
             return Ok(answer);
         }
@@ -91,13 +96,50 @@ impl<H: Hash + Eq + Clone + Send + Sync + 'static> Lookups<H> {
     }
 }
 
+/// Cached answers of the database, each with the instant at which its question was sent.
+///
+/// 1. An answer tells what was so when its question was sent, or later. So it counts for
+///    [`BELIEVED`] from then on, however long it was under way.
+/// 2. A caller may also use any answer whose question was sent after its call arrived, as if it had
+///    asked itself. So a database that takes longer than [`BELIEVED`] still answers every caller.
+/// 3. An answer never replaces that to a later question.
+pub(super) struct Answers<Q>(Cache<Q, Arc<(Instant, Option<Grant>)>, RandomState>);
+
+impl<Q: Hash + Eq + Clone + Send + Sync + 'static> Answers<Q> {
+    pub(super) fn new() -> Self {
+        // Counted from the insertion, so that it only frees memory.
+        let cache = Cache::builder().max_capacity(REMEMBERED).time_to_live(2 * BELIEVED);
+        Self(cache.build_with_hasher(RandomState::default()))
+    }
+
+    /// Returns the answer that a call which arrived at `arrived` may use.
+    pub(super) fn get(&self, question: &Q, arrived: Instant) -> Option<Option<Grant>> {
+        let answer = self.0.get(question)?;
+        let (asked, grant) = &*answer;
+        let is_current = *asked >= arrived || asked.elapsed() < BELIEVED;
+        is_current.then(|| grant.clone())
+    }
+
+    pub(super) fn insert(&self, question: Q, asked: Instant, grant: Option<Grant>) {
+        let answer = Arc::new((asked, grant));
+        self.0.entry(question).and_compute_with(|known| match known {
+            Some(known) if known.value().0 > asked => Op::Nop,
+            _ => Op::Put(answer),
+        });
+    }
+
+    pub(super) fn forget(&self, question: &Q) {
+        self.0.invalidate(question);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use futures_util::future::join_all;
     use links::api_key::KeyHash;
-    use tokio::time::sleep;
+    use tokio::time::{advance, sleep};
 
     use super::{super::STRANGERS, *};
 
@@ -118,29 +160,49 @@ mod tests {
             Ok(None)
         };
         let one = hash("one");
-        join_all((0..100).map(|_| keys.in_turn(&one, ask()))).await;
+        join_all((0..100).map(|_| keys.find(&one, ask()))).await;
         assert_eq!(asked.load(Ordering::Relaxed), 1);
 
         let strangers: Vec<KeyHash> = (0..6).map(|number| hash(&format!("stranger{number}"))).collect();
-        join_all(strangers.iter().map(|stranger| keys.in_turn(stranger, ask()))).await;
+        join_all(strangers.iter().map(|stranger| keys.find(stranger, ask()))).await;
         assert_eq!(most.load(Ordering::Relaxed), STRANGERS);
 
         let waiting = join_all((0..100).map(|number| {
             let keys = &keys;
-            async move { keys.in_turn(&hash(&format!("other{number}")), ask_for_ever()).await }
+            async move { keys.find(&hash(&format!("other{number}")), std::future::pending()).await }
         }));
         let good = async {
             sleep(Duration::from_millis(10)).await;
             keys.good.insert(hash("good"), ());
             let begun = tokio::time::Instant::now();
-            keys.in_turn(&hash("good"), async { Ok(None) }).await.unwrap();
+            keys.find(&hash("good"), async { Ok(None) }).await.unwrap();
             assert!(begun.elapsed().is_zero(), "a key that was good lately waits for no stranger");
         };
         let (waited, ()) = tokio::join!(timeout(2 * LOOKUP_WITHIN, waiting), good);
         assert!(waited.is_err(), "those that ask are bounded by the store");
     }
 
-    async fn ask_for_ever() -> Result<Option<Grant>, StoreError> {
-        std::future::pending().await
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_counts_for_a_second_after_its_question() {
+        let (answers, asked) = (Answers::new(), Instant::now());
+        advance(Duration::from_millis(700)).await;
+        answers.insert("key", asked, None);
+        let known = || answers.get(&"key", Instant::now()).is_some();
+        assert!(known());
+        advance(Duration::from_millis(299)).await;
+        assert!(known());
+        advance(Duration::from_millis(1)).await;
+        assert!(!known(), "300 ms after the answer");
+        assert!(answers.get(&"key", asked).is_some(), "the question was sent for this call");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_late_answer_does_not_replace_that_to_a_later_question() {
+        let (answers, early) = (Answers::new(), Instant::now());
+        advance(Duration::from_millis(600)).await;
+        answers.insert("key", Instant::now(), None);
+        answers.insert("key", early, None);
+        advance(Duration::from_millis(600)).await;
+        assert!(answers.get(&"key", Instant::now()).is_some());
     }
 }

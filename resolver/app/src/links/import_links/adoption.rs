@@ -1,18 +1,20 @@
 //! Converts rows of an import to links.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, sync::Arc};
 
+use codes::Mint;
 use jiff::Timestamp;
 use links::{
-    Block, Details, DomainId, Draft, IMPORTED_VISITS_MAX, ImportItem, LongUrl, LongUrlError, Origin,
-    PasswordHash, RedirectStatus, Rule, Schemes, Slug, Tag,
+    Block, Details, DomainId, Draft, IMPORTED_VISITS_MAX, ImportCode, ImportItem, LongUrl, LongUrlError,
+    Origin, PasswordHash, PickedCode, Rule, Schemes, Slug, Tag,
     api_key::{ApiKeyId, OPERATOR, check_name},
     targets::Targets,
 };
-use transfer::{LeftOut, Row};
+use transfer::Row;
 
-use crate::links::{
-    import_codes::ImportCodes,
+use crate::{
+    create_link::DIGEST_LEN,
+    creator::SALTS_MAX,
     link_fields::{check_redirect_status, cut_title},
 };
 
@@ -20,6 +22,9 @@ use crate::links::{
 const DESCRIPTION_BYTES: usize = 64 * 1024;
 /// The largest count that both databases can compute with.
 const COUNT_MAX: u64 = i64::MAX.unsigned_abs();
+
+/// The number of digests whose candidates a link gets at first. Each gives four.
+const SALTS_FIRST: u32 = 4;
 
 /// The policy for links whose password or other protection is not part of the input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,35 +37,30 @@ pub enum Unprotected {
     Open,
 }
 
-/// The settings for the conversion of rows to links.
 pub(super) struct Adoption {
     pub(super) unprotected: Unprotected,
-    /// The ids of this deployment's API keys, by name.
     pub(super) keys: HashMap<String, ApiKeyId>,
     pub(super) schemes: Schemes,
     pub(super) targets: Targets,
     pub(super) codes: ImportCodes,
 }
 
-/// A converted link, ready to be stored.
-pub(super) struct Adopted {
-    pub(super) item: ImportItem,
-    /// Whether the link is disabled because its protection is not part of the input.
-    pub(super) is_disabled: bool,
-}
-
 impl Adoption {
-    pub(super) fn adopt(&self, row: Row, domain: DomainId) -> Result<Adopted, String> {
+    /// Returns a link ready to be stored, and whether it is disabled because its protection is not
+    /// part of the input.
+    pub(super) fn adopt(&self, row: Row, domain: DomainId) -> Result<(ImportItem, bool), String> {
         let is_exposed = row.deleted_at.is_none() && row.left_out.iter().any(|left| left.is_protection());
         if is_exposed && self.unprotected == Unprotected::Refuse {
-            return Err(format!(
-                "{} is not part of the file: choose --unprotected disable or open",
-                names(&row.left_out)
-            ));
+            let lost = row.left_out.iter().filter(|left| left.is_protection()).map(|left| left.as_str());
+            let names = lost.collect::<Vec<_>>().join(", ");
+            return Err(format!("{names} is not part of the file: choose --unprotected disable or open"));
         }
         let is_disabled = is_exposed && self.unprotected == Unprotected::Disable;
         let slug = row.code.as_deref().map(slug).transpose()?;
-        let created_at = row.created_at.map(|time| since_1970("createdAt", time)).transpose()?;
+        // Databases differ in their earliest time.
+        if let Some(time) = row.created_at.filter(|time| *time < Timestamp::UNIX_EPOCH) {
+            return Err(format!("createdAt {time}: expected a time since 1970"));
+        }
         let tags = tags(&row.tags)?;
         let (created_by, foreign_creator) = self.key("createdBy", row.created_by.as_deref())?;
         let mut details = self.details(&row, domain)?;
@@ -85,16 +85,19 @@ impl Adoption {
         let (minted, uses) = (row.minted.unwrap_or(false), row.uses.unwrap_or(0).min(COUNT_MAX));
         let code = match slug {
             Some(slug) => self.codes.kept(slug, domain),
-            None => self.codes.derived(&draft.long_url, domain),
+            None => self.codes.candidates(&draft.long_url, domain, SALTS_FIRST),
         };
         let visits = row.visits.unwrap_or(0).min(IMPORTED_VISITS_MAX);
-        let item = ImportItem { code, draft, tags, created_at, minted, uses, visits };
-        Ok(Adopted { item, is_disabled })
+        let item = ImportItem { code, draft, tags, created_at: row.created_at, minted, uses, visits };
+        Ok((item, is_disabled))
     }
 
     fn details(&self, row: &Row, domain: DomainId) -> Result<Details, String> {
         let (edited_by, foreign_editor) = self.key("editedBy", row.edited_by.as_deref())?;
         let (blocked, foreign_blocker) = self.block(row)?;
+        let status = row.redirect_status.map(|status| {
+            check_redirect_status(status).map_err(|error| format!("redirectStatus {status}: {error}"))
+        });
         let password = row.password_hash.as_ref().map(|hash| PasswordHash::from_phc(&hash.0)).transpose();
         if row.deleted_at.is_some() && row.code.is_none() {
             return Err("deletedAt: a deleted link needs a code".to_owned());
@@ -107,7 +110,7 @@ impl Adoption {
             max_visits: row.max_visits.map(|count| count.min(COUNT_MAX)),
             disabled: row.enabled == Some(false),
             blocked,
-            status: row.redirect_status.map(status).transpose()?,
+            status: status.transpose()?,
             // Without the hash, because reasons are written to files.
             password: password.map_err(|error| format!("passwordHash: {error}"))?,
             rules: row.redirect_rules.as_deref().map_or(Ok(Vec::new()), |text| self.rules(row, text))?,
@@ -140,7 +143,9 @@ impl Adoption {
         }
         let (by, foreign) = self.key("blockedBy", row.blocked_by.as_deref())?;
         let at = row.blocked_at.unwrap_or_else(Timestamp::now);
-        Ok((Some(Block { reason, by, at: whole_millisecond(at) }), foreign))
+        // The precision of stored times.
+        let at = Timestamp::from_millisecond(at.as_millisecond()).unwrap_or(at);
+        Ok((Some(Block { reason, by, at }), foreign))
     }
 
     fn long_url(&self, field: &str, row: &Row, text: &str) -> Result<LongUrl, String> {
@@ -175,18 +180,44 @@ impl Adoption {
     }
 }
 
-/// Truncates a time to milliseconds, the precision of stored times.
-fn whole_millisecond(time: Timestamp) -> Timestamp {
-    Timestamp::from_millisecond(time.as_millisecond()).unwrap_or(time)
-}
+/// Works out codes for imported links, with the mint of their deployment: their own, or candidates
+/// from digests of the long URL.
+///
+/// They are worked out before a batch is stored, because the store does not know the code key. A
+/// link without a code gets few candidates at first: hardly ever are all of them taken, and each
+/// costs a part of a digest and a permutation. It gets all if the store finds these taken.
+pub(super) struct ImportCodes(pub(super) Arc<Mint>);
 
-fn names(left_out: &[LeftOut]) -> String {
-    left_out
-        .iter()
-        .filter(|left| left.is_protection())
-        .map(|left| left.as_str())
-        .collect::<Vec<_>>()
-        .join(", ")
+impl ImportCodes {
+    pub(super) fn kept(&self, slug: Slug, domain: DomainId) -> ImportCode {
+        ImportCode::Kept(self.picked(slug, domain))
+    }
+
+    /// Gives all candidates to an item whose candidates are all taken, and to the other items with
+    /// its long URL, which have the same ones.
+    pub(super) fn add_candidates(&self, items: &mut [ImportItem], taken: usize) {
+        let Some(ImportItem { draft, .. }) = items.get(taken) else { return };
+        let (long_url, domain) = (draft.long_url.clone(), draft.domain());
+        let all = self.candidates(&long_url, domain, SALTS_MAX);
+        for item in items {
+            let is_derived = matches!(item.code, ImportCode::FirstFree { .. });
+            if is_derived && item.draft.long_url == long_url && item.draft.domain() == domain {
+                item.code = all.clone();
+            }
+        }
+    }
+
+    fn candidates(&self, long_url: &LongUrl, domain: DomainId, salts: u32) -> ImportCode {
+        let texts = (0..salts).flat_map(|salt| self.0.candidates(long_url.as_str(), salt, DIGEST_LEN));
+        let slugs = texts.filter_map(|text| Slug::parse(&text).ok());
+        let candidates = slugs.map(|slug| self.picked(slug, domain)).collect();
+        ImportCode::FirstFree { candidates, is_all: salts >= SALTS_MAX }
+    }
+
+    fn picked(&self, slug: Slug, domain: DomainId) -> PickedCode {
+        let mintable = slug.code_on(domain).and_then(|code| self.0.read(&code));
+        PickedCode { slug, mintable }
+    }
 }
 
 fn slug(code: &str) -> Result<Slug, String> {
@@ -222,50 +253,34 @@ fn text(field: &str, text: Option<String>) -> Result<Option<String>, String> {
     }
 }
 
-/// Checks that a time is not before 1970, because databases differ in their earliest time.
-fn since_1970(field: &str, time: Timestamp) -> Result<Timestamp, String> {
-    if time < Timestamp::UNIX_EPOCH {
-        Err(format!("{field} {time}: expected a time since 1970"))
-    } else {
-        Ok(time)
-    }
-}
-
-fn status(status: u64) -> Result<RedirectStatus, String> {
-    check_redirect_status(status).map_err(|error| format!("redirectStatus {status}: {error}"))
-}
-
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
-    use codes::{CodeKey, Mint};
+    use codes::{CodeKey, Keyspace, KeyspaceIndex};
     use links::{LinkState, RULES_MAX, targets::TargetRule};
-    use transfer::Secret;
+    use transfer::{LeftOut, Secret};
 
     use super::*;
 
-    fn adopt(unprotected: Unprotected, row: Row) -> Result<Adopted, String> {
+    fn adopt(unprotected: Unprotected, row: Row) -> Result<(ImportItem, bool), String> {
         adopt_to("https://e.test/", unprotected, row)
     }
 
-    fn adopt_to(long_url: &str, unprotected: Unprotected, row: Row) -> Result<Adopted, String> {
-        let keys = HashMap::from([("ci".to_owned(), ApiKeyId(7))]);
+    fn adopt_to(long_url: &str, unprotected: Unprotected, row: Row) -> Result<(ImportItem, bool), String> {
         let row = Row { long_url: long_url.to_owned(), code: Some("x".to_owned()), ..row };
-        let mint = Mint::new(&CodeKey::parse(&"5a".repeat(32)).unwrap(), []);
-        let codes = ImportCodes(Arc::new(mint));
+        adoption(unprotected).adopt(row, DomainId::DEFAULT)
+    }
+
+    fn adoption(unprotected: Unprotected) -> Adoption {
+        let keys = HashMap::from([("ci".to_owned(), ApiKeyId(7))]);
         let targets = Targets::new(&[TargetRule::parse("denied.test", false).unwrap()]);
-        let adoption = Adoption { unprotected, keys, schemes: Schemes::default(), targets, codes };
-        adoption.adopt(row, DomainId::DEFAULT)
+        Adoption { unprotected, keys, schemes: Schemes::default(), targets, codes: codes() }
     }
 
     #[test]
     fn target_rules_apply_to_links_that_redirect_at_once() {
         let error = adopt_to("https://DENIED.test./x", Unprotected::Open, Row::default()).err();
-        assert_eq!(
-            error.as_deref(),
-            Some("long URL \"https://DENIED.test./x\": a target rule denies its host")
-        );
+        let expected = "long URL \"https://DENIED.test./x\": a target rule denies its host";
+        assert_eq!(error.as_deref(), Some(expected));
         let rules = r#"[{"longUrl":"https://denied.test/","conditions":[]}]"#;
         let row = Row { redirect_rules: Some(rules.to_owned()), ..Row::default() };
         let error = adopt(Unprotected::Open, row).err().unwrap();
@@ -274,39 +289,29 @@ mod tests {
         assert!(adopt_to("https://denied.test/", Unprotected::Open, deleted).is_ok());
     }
 
-    fn is_live(adopted: &Adopted) -> bool {
-        adopted
-            .item
-            .draft
-            .details
-            .as_ref()
-            .is_none_or(|details| details.state(Timestamp::now()) == LinkState::Live)
+    fn is_live(item: &ImportItem) -> bool {
+        item.draft.details().state(Timestamp::now()) == LinkState::Live
     }
 
     #[test]
     fn a_link_that_loses_its_protection_is_disabled_unless_the_operator_says_otherwise() {
         for left in LeftOut::ALL {
             let row = || Row { left_out: vec![left], ..Row::default() };
-            let disabled = adopt(Unprotected::Disable, row()).unwrap();
-            assert_eq!(
-                (disabled.is_disabled, is_live(&disabled)),
-                (left.is_protection(), !left.is_protection())
-            );
+            let (item, is_disabled) = adopt(Unprotected::Disable, row()).unwrap();
+            assert_eq!([is_disabled, !is_live(&item)], [left.is_protection(); 2]);
             assert_eq!(adopt(Unprotected::Refuse, row()).is_err(), left.is_protection());
-            let open = adopt(Unprotected::Open, row()).unwrap();
-            assert!(!open.is_disabled && is_live(&open));
+            let (item, is_disabled) = adopt(Unprotected::Open, row()).unwrap();
+            assert!(!is_disabled && is_live(&item));
         }
         let row = Row { left_out: vec![LeftOut::Password], enabled: Some(false), ..Row::default() };
-        assert!(!is_live(&adopt(Unprotected::Open, row).unwrap()), "it was disabled there");
+        assert!(!is_live(&adopt(Unprotected::Open, row).unwrap().0), "it was disabled there");
     }
 
     #[test]
     fn a_field_that_cannot_be_kept_is_named_and_no_secret_is_told() {
         let hush = Secret("$hush$".to_owned());
-        let many = format!(
-            "[{}]",
-            vec![r#"{"longUrl":"https://e.test/","conditions":[]}"#; RULES_MAX + 1].join(",")
-        );
+        let rule = r#"{"longUrl":"https://e.test/","conditions":[]}"#;
+        let many = format!("[{}]", vec![rule; RULES_MAX + 1].join(","));
         let rules = |text: &str| Row { redirect_rules: Some(text.to_owned()), ..Row::default() };
         for (row, part) in [
             (Row { password_hash: Some(hush), ..Row::default() }, "passwordHash: expected an Argon2 hash"),
@@ -337,8 +342,8 @@ mod tests {
             Row { blocked_at: Some(Timestamp::UNIX_EPOCH), ..Row::default() },
             Row { blocked_by: Some("elsewhere".to_owned()), enabled: Some(true), ..Row::default() },
         ] {
-            let adopted = adopt(Unprotected::Open, row).unwrap();
-            assert!(!is_live(&adopted) && adopted.item.draft.details.unwrap().blocked.is_some());
+            let (item, _) = adopt(Unprotected::Open, row).unwrap();
+            assert!(!is_live(&item) && item.draft.details().blocked.is_some());
         }
         let row = Row { blocked: Some("two\nlines".to_owned()), ..Row::default() };
         assert!(adopt(Unprotected::Open, row).err().unwrap().starts_with("blocked: expected a reason"));
@@ -348,7 +353,7 @@ mod tests {
     fn visits_come_along_up_to_a_number_that_databases_can_add_up() {
         for (visits, expected) in [(None, 0), (Some(3), 3), (Some(u64::MAX), IMPORTED_VISITS_MAX)] {
             let row = Row { visits, ..Row::default() };
-            assert_eq!(adopt(Unprotected::Disable, row).unwrap().item.visits, expected);
+            assert_eq!(adopt(Unprotected::Disable, row).unwrap().0.visits, expected);
         }
     }
 
@@ -356,11 +361,64 @@ mod tests {
     fn the_creator_is_a_key_of_that_name_or_a_name() {
         let of = |name: &str| {
             let row = Row { created_by: Some(name.to_owned()), ..Row::default() };
-            let draft = adopt(Unprotected::Disable, row).unwrap().item.draft;
+            let draft = adopt(Unprotected::Disable, row).unwrap().0.draft;
             let origin = draft.details.and_then(|details| details.origin);
             (draft.created_by, origin.and_then(|origin| origin.created_by))
         };
         assert_eq!(of("ci"), (ApiKeyId(7), None));
         assert_eq!(of("elsewhere"), (OPERATOR, Some("elsewhere".into())));
+    }
+
+    fn codes() -> ImportCodes {
+        let keyspace = |index, text| (KeyspaceIndex::new(index).unwrap(), Keyspace::parse(text).unwrap());
+        let keyspaces = [keyspace(1, "web=3:A-Z"), keyspace(2, "long=8:0-9A-Za-z")];
+        ImportCodes(Arc::new(Mint::new(&CodeKey::parse(&"5a".repeat(32)).unwrap(), keyspaces)))
+    }
+
+    fn item(url: &str, code: Option<&str>, domain: i64) -> ImportItem {
+        let row = Row { long_url: url.to_owned(), code: code.map(str::to_owned), ..Row::default() };
+        adoption(Unprotected::Open).adopt(row, DomainId::from_stored(domain)).unwrap().0
+    }
+
+    fn candidates(item: &ImportItem) -> (&[PickedCode], bool) {
+        match &item.code {
+            ImportCode::FirstFree { candidates, is_all } => (candidates, *is_all),
+            ImportCode::Kept(code) => panic!("{code:?} is its own"),
+        }
+    }
+
+    #[test]
+    fn a_code_is_mintable_on_the_default_domain_if_a_keyspace_has_it() {
+        let codes = codes();
+        let is_mintable = |text: &str, domain: DomainId| match codes.kept(Slug::parse(text).unwrap(), domain)
+        {
+            ImportCode::Kept(code) => code.mintable.is_some(),
+            ImportCode::FirstFree { .. } => panic!("it has a code"),
+        };
+        assert!(is_mintable("Abc", DomainId::DEFAULT));
+        assert!(!is_mintable("abc", DomainId::DEFAULT) && !is_mintable("Ab/c", DomainId::DEFAULT));
+        assert!(!is_mintable("Abc", DomainId::from_stored(3)));
+        assert_eq!(codes.0.keyspaces(), 2);
+    }
+
+    #[test]
+    fn all_items_of_a_url_get_all_candidates_which_begin_alike() {
+        let codes = codes();
+        let mut items = vec![
+            item("https://e.test/", None, 0),
+            item("https://e.test/other", None, 0),
+            item("https://e.test/", None, 0),
+            item("https://e.test/", Some("Abc"), 0),
+            item("https://e.test/", None, 2),
+        ];
+        let first = candidates(&items[0]).0.to_vec();
+        assert!(first.iter().all(|code| code.mintable.is_some()), "{first:?}");
+        assert!(!candidates(&items[0]).1);
+        codes.add_candidates(&mut items, 2);
+        assert_eq!(candidates(&items[0]).0[..first.len()], first);
+        assert_eq!(items[0], items[2]);
+        assert_eq!((first.len(), candidates(&items[0]).0.len(), candidates(&items[0]).1), (16, 1_000, true));
+        assert_eq!((candidates(&items[1]).0.len(), candidates(&items[4]).0.len()), (16, 16));
+        assert_eq!(items[3].code, codes.kept(Slug::parse("Abc").unwrap(), DomainId::DEFAULT));
     }
 }

@@ -29,9 +29,7 @@ use super::windows::Windows;
 
 /// Maximum number of rows in one read: a page of the usual largest size takes one.
 pub(super) const ROWS_MAX: usize = 5_000;
-/// Maximum number of rows that all subjects of a list hold.
 const ROWS_HELD: usize = 20_000;
-/// Minimum number of rows in one read.
 const ROWS_MIN: usize = 16;
 /// Maximum number of days in one read: planning a query takes longer for each of them.
 const DAYS_MAX: i32 = 31;
@@ -43,7 +41,6 @@ pub(super) struct Selection {
 }
 
 impl Selection {
-    /// Returns the query of a subject's rows in a part of the range.
     fn query(self, subject: Subject, part: TimeRange) -> RowQuery {
         let ids = part.within(self.range).ids();
         let people_only = self.people_only;
@@ -59,7 +56,6 @@ pub(super) struct Reader {
     sources: Vec<Source>,
     /// For each source with rows left: an id that no row of it exceeds, and its place.
     heads: BinaryHeap<(VisitId, usize)>,
-    /// Merged rows to skip.
     skip: u64,
     /// Maximum number of rows in one read of a source.
     most: usize,
@@ -73,7 +69,6 @@ struct Source {
     days: Vec<(Day, u64)>,
     /// Rows that were read before have ids from here on.
     before: VisitId,
-    /// Rows to skip in the first read.
     skip: u64,
     /// The parts of a day that reads look at; `None` if an index has the rows in order.
     windows: Option<Windows>,
@@ -166,7 +161,6 @@ impl Reader {
         }
     }
 
-    /// Moves all sources to the beginning of a page.
     fn begin(&mut self, start: PageStart) {
         let day = Day::of(start.quarter);
         let before = TimeRange::of_quarter(start.quarter).within(self.selection.range).ids().end;
@@ -179,7 +173,7 @@ impl Reader {
         if let [source] = &mut self.sources[..] {
             source.skip = std::mem::take(&mut self.skip);
             if let Some(windows) = source.windows.as_mut().filter(|_| start.skip > 0) {
-                windows.begin_at(VisitId::floor(start.quarter));
+                windows.first = Some(VisitId::floor(start.quarter));
             }
         }
     }
@@ -279,9 +273,7 @@ mod tests {
     use visits::{DAY, QUARTER};
 
     use super::*;
-    use crate::visits::visit_memory::{MemoryStore, bot, link, row};
-
-    const START: i64 = 1_764_028_800_000_000; // 2025-11-25T00:00:00Z
+    use crate::visits::visit_memory::{MemoryStore, START, bot, link, row};
 
     fn everything() -> Selection {
         Selection { range: TimeRange { from: START, before: START + 30 * DAY }, people_only: false }

@@ -7,17 +7,103 @@
 //!    link may have moved since: its present domain is not that of the visit, nor for everyone to
 //!    know.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::HashMap,
+    sync::{Arc, OnceLock},
+};
 
 use codes::LinkId;
+use jiff::Timestamp;
 use links::Link;
 use visit_store::{StoredText, TextRef};
-use visits::{Day, Month, OrphanKind, Outcome, TextHash, Urls, VisitRow};
+use visits::{Day, Month, OrphanKind, Outcome, PlaceText, TextHash, Urls, VisitRow, tally::OTHER};
 
-use super::{
-    AppError, LinkService, VisitView,
-    known::{Known, VisitedLink},
-};
+use super::{AppError, LinkService, VisitView};
+
+/// Bytes of links, and of texts, from which on they are forgotten.
+const BYTES_MAX: usize = 1 << 20;
+/// Bytes that an entry takes beside its texts.
+const ENTRY: usize = 128;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct VisitedLink {
+    name: Option<Box<str>>,
+    long_url: Arc<str>,
+    edited_at: Option<Timestamp>,
+}
+
+#[derive(Debug, Default)]
+struct Text {
+    bytes: Vec<u8>,
+    shown: OnceLock<Arc<str>>,
+    place: OnceLock<Arc<PlaceText>>,
+}
+
+/// Links and texts of visits that were read lately; `None` for those that do not exist. Visits
+/// share them, and both are forgotten when they have grown to a megabyte.
+#[derive(Default)]
+pub(crate) struct Known {
+    links: HashMap<LinkId, Option<VisitedLink>>,
+    link_bytes: usize,
+    texts: HashMap<TextRef, Option<Text>>,
+    text_bytes: usize,
+    empty: Text,
+}
+
+impl Known {
+    fn link(&self, id: LinkId) -> Option<&VisitedLink> {
+        self.links.get(&id)?.as_ref()
+    }
+
+    fn add_link(&mut self, id: LinkId, link: Option<VisitedLink>) {
+        let urls = link
+            .as_ref()
+            .map_or(0, |link| link.long_url.len() + link.name.as_ref().map_or(0, |name| name.len()));
+        self.link_bytes += ENTRY + urls;
+        self.links.insert(id, link);
+    }
+
+    fn has_text(&self, at: TextRef) -> bool {
+        self.texts.contains_key(&at)
+    }
+
+    fn add_text(&mut self, at: TextRef, bytes: Option<Vec<u8>>) {
+        // Shown, a byte that is no UTF-8 takes three.
+        self.text_bytes += ENTRY + 4 * bytes.as_ref().map_or(0, Vec::len);
+        self.texts.insert(at, bytes.map(|bytes| Text { bytes, ..Text::default() }));
+    }
+
+    fn make_room(&mut self) {
+        if self.link_bytes > BYTES_MAX {
+            (self.links, self.link_bytes) = Default::default();
+        }
+        if self.text_bytes > BYTES_MAX {
+            (self.texts, self.text_bytes) = Default::default();
+        }
+    }
+
+    fn text(&self, month: Month, hash: TextHash) -> Option<&Text> {
+        self.texts.get(&TextRef { month, hash })?.as_ref()
+    }
+
+    /// Returns the bytes of a text; `None` if it was removed.
+    fn bytes(&self, month: Month, hash: TextHash) -> Option<&[u8]> {
+        self.text(month, hash).map(|text| &text.bytes[..])
+    }
+
+    fn shown(&self, month: Month, hash: TextHash) -> Arc<str> {
+        if hash == TextHash::OTHER {
+            return OTHER.into();
+        }
+        let text = self.text(month, hash).unwrap_or(&self.empty);
+        Arc::clone(text.shown.get_or_init(|| String::from_utf8_lossy(&text.bytes).into()))
+    }
+
+    fn place(&self, month: Month, hash: TextHash) -> Option<Arc<PlaceText>> {
+        let text = self.text(month, hash)?;
+        Some(Arc::clone(text.place.get_or_init(|| Arc::new(PlaceText::split(&text.bytes)))))
+    }
+}
 
 impl LinkService {
     /// Returns the visits of rows, at most [`VISITS_READ`](super::VISITS_READ).
@@ -125,17 +211,15 @@ fn redirect_url(row: &VisitRow, target: &[u8], link: Option<&VisitedLink>) -> Op
 
 #[cfg(test)]
 mod tests {
-    use jiff::Timestamp;
-    use visits::{Flags, PlaceText};
+    use visits::Flags;
 
     use super::*;
-    use crate::visits::visit_memory::{bot, row};
+    use crate::visits::visit_memory::{START, bot, row};
 
-    const AT: i64 = 1_764_028_800_000_000; // 2025-11-25T00:00:00Z
     const BASE: &str = "https://s.test";
 
     fn texts(texts: &[(i64, &[u8])]) -> Known {
-        let (month, mut known) = (Day::of(AT).month(), Known::default());
+        let (month, mut known) = (Day::of(START).month(), Known::default());
         for (hash, text) in texts {
             known.add_text(TextRef { month, hash: TextHash::from_stored(*hash) }, Some(text.to_vec()));
         }
@@ -156,12 +240,12 @@ mod tests {
 
     #[test]
     fn a_plain_visit_has_the_urls_of_its_link_unless_that_was_edited_since() {
-        let plain = row(AT, 1);
+        let plain = row(START, 1);
         let view = |link: Option<&VisitedLink>| view(&plain, &Known::default(), BASE, link);
         let (short, long) = (Some("https://s.test/abc"), Some("https://a.b/"));
         assert_eq!(urls(&view(Some(&link(None)))), [short, long]);
-        assert_eq!(urls(&view(Some(&link(Some(AT))))), [short, long]);
-        assert_eq!(urls(&view(Some(&link(Some(AT + 1))))), [short, None]);
+        assert_eq!(urls(&view(Some(&link(Some(START))))), [short, long]);
+        assert_eq!(urls(&view(Some(&link(Some(START + 1))))), [short, None]);
         assert_eq!(urls(&view(None)), [None, None]);
         let view = view(None);
         assert_eq!((view.orphan, view.is_bot, view.place.is_some()), (None, false, false));
@@ -183,7 +267,7 @@ mod tests {
             referrer: TextHash::OTHER,
             urls: hash(11),
             place: hash(12),
-            ..bot(row(AT, 1))
+            ..bot(row(START, 1))
         };
         let shown = view(&full, &texts, BASE, Some(&link(None)));
         assert_eq!(urls(&shown), [Some("https://s.test/abc?x=\u{fffd}"), Some("https://c.d/")]);
@@ -201,7 +285,7 @@ mod tests {
         let texts = texts(&[(11, b"/nope\n"), (12, b"/nope\nhttps://fallback.test/")]);
         let orphan = |outcome, urls| {
             let flags = Flags::new(outcome, false);
-            let row = VisitRow { link: None, flags, urls: TextHash::from_stored(urls), ..row(AT, 1) };
+            let row = VisitRow { link: None, flags, urls: TextHash::from_stored(urls), ..row(START, 1) };
             view(&row, &texts, BASE, None)
         };
         let unknown = orphan(Outcome::UnknownCode, 11);
@@ -215,9 +299,34 @@ mod tests {
 
     #[test]
     fn each_text_is_asked_for_once_and_only_if_there_is_one() {
-        let one = VisitRow { user_agent: TextHash::from_stored(10), referrer: TextHash::OTHER, ..row(AT, 1) };
-        let texts = references(&[one, one, row(AT, 2)]);
-        let month = Day::of(AT).month();
+        let one =
+            VisitRow { user_agent: TextHash::from_stored(10), referrer: TextHash::OTHER, ..row(START, 1) };
+        let texts = references(&[one, one, row(START, 2)]);
+        let month = Day::of(START).month();
         assert_eq!(texts, [TextRef { month, hash: TextHash::from_stored(10) }]);
+    }
+
+    fn text_ref(hash: i64) -> TextRef {
+        TextRef { month: Month::from_stored(1), hash: TextHash::from_stored(hash) }
+    }
+
+    #[test]
+    fn what_was_read_is_shared_until_it_has_grown_to_a_megabyte() {
+        let mut known = Known::default();
+        known.add_text(text_ref(10), Some(b"curl".to_vec()));
+        known.add_text(text_ref(11), None);
+        known.add_link(LinkId::from_stored(7), None);
+        let shown = |known: &Known, hash| known.shown(text_ref(hash).month, text_ref(hash).hash);
+        assert!(Arc::ptr_eq(&shown(&known, 10), &shown(&known, 10)));
+        assert_eq!((&*shown(&known, 10), &*shown(&known, 11), &*shown(&known, 12)), ("curl", "", ""));
+        assert!(known.has_text(text_ref(11)) && !known.has_text(text_ref(12)));
+        let has_link = |known: &Known| known.links.contains_key(&LinkId::from_stored(7));
+        assert!(has_link(&known));
+        for number in 0..10_000 {
+            known.make_room();
+            known.add_text(text_ref(100 + number), Some(vec![b'x'; 1_000]));
+            assert!(known.texts.len() <= BYTES_MAX / (4_000 + ENTRY) + 4, "{number}");
+        }
+        assert!(has_link(&known), "links have a bound of their own");
     }
 }

@@ -10,7 +10,7 @@ use visits::{QUARTER, Subject, TimeRange, VisitId};
 
 /// Number of rows of a quarter hour from which on a read looks at a part of it.
 const DENSE: u64 = 16_384;
-/// The shortest part of a quarter hour, in microseconds.
+/// In microseconds.
 const SHORTEST: i64 = 10_000;
 
 #[derive(Debug, Default)]
@@ -18,7 +18,7 @@ pub(super) struct Windows {
     /// Listed visits by quarter hour, without those that have none.
     quarters: BTreeMap<i64, u64>,
     /// Where the first window begins, if that is known.
-    first: Option<VisitId>,
+    pub(super) first: Option<VisitId>,
     /// The last part of a quarter hour of very many rows: the quarter, and its length in
     /// microseconds.
     guess: Option<(i64, i64)>,
@@ -30,15 +30,10 @@ impl Windows {
         matches!(subject, Subject::All(_) | Subject::Tag(..)).then(Self::default)
     }
 
-    /// Notes that a quarter hour has so many visits.
     pub(super) fn add(&mut self, quarter: i64, listed: u64) {
         if listed > 0 {
             self.quarters.insert(quarter, listed);
         }
-    }
-
-    pub(super) fn begin_at(&mut self, id: VisitId) {
-        self.first = Some(id);
     }
 
     /// Returns the next window of a range of a day: its end is that of the latest visits before the
@@ -106,8 +101,7 @@ mod tests {
     use visits::DAY;
 
     use super::*;
-
-    const START: i64 = 1_764_028_800_000_000; // 2025-11-25T00:00:00Z
+    use crate::visits::visit_memory::START;
 
     fn windows(quarters: &[(i64, u64)]) -> Windows {
         let mut windows = Windows::default();
@@ -150,10 +144,8 @@ mod tests {
             assert_eq!(window.end, end);
             window.end.micros() - window.start.micros()
         };
-        assert_eq!(
-            [length(end), length(end), length(end)],
-            [1, 2, 4].map(|times| times * 2 * QUARTER / 1_000)
-        );
+        let first = [length(end), length(end), length(end)];
+        assert_eq!(first, [1, 2, 4].map(|times| times * 2 * QUARTER / 1_000));
         let lengths: Vec<i64> = (0..20).map(|_| length(end)).collect();
         assert_eq!(lengths.last(), Some(&QUARTER), "at most the whole one");
     }
@@ -162,7 +154,7 @@ mod tests {
     fn the_first_window_begins_where_it_was_told_to() {
         let mut windows = windows(&[(4, 10)]);
         let start = VisitId::floor(START + 2 * QUARTER);
-        windows.begin_at(start);
+        windows.first = Some(start);
         assert_eq!(windows.next(day(), 5).start, start);
         assert_eq!(quarters(&windows.next(day(), 5)), (4, 5));
     }

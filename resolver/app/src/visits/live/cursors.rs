@@ -11,10 +11,9 @@ use std::collections::HashMap;
 
 use visits::{Slot, Thread, VisitId, VisitRow};
 
-/// How far reads reach back, in microseconds.
+/// In microseconds.
 const OVERLAP: i64 = 5_000_000;
 
-/// What was seen of each slot and thread.
 pub(super) struct Cursors {
     /// The last id that was seen. There are no more of them than slots and threads.
     by_thread: HashMap<(Slot, Thread), VisitId>,
@@ -25,14 +24,11 @@ pub(super) struct Cursors {
 }
 
 impl Cursors {
-    /// Begins after the rows that there are.
     pub(super) fn after_rows(rows: &[VisitRow], now: i64) -> Self {
-        let mut cursors = Self { by_thread: HashMap::new(), latest: i64::MIN, given_up: VisitId::floor(0) };
+        let latest = if rows.is_empty() { now } else { i64::MIN };
+        let mut cursors = Self { by_thread: HashMap::new(), latest, given_up: VisitId::floor(0) };
         for row in rows {
             cursors.advance(row.id);
-        }
-        if rows.is_empty() {
-            cursors.latest = now;
         }
         cursors
     }
@@ -71,8 +67,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::{super::poller::tests::row, *};
+    use crate::visits::visit_memory::START;
 
-    const NOW: i64 = 1_764_028_800_000_000;
     const MOST: usize = 100;
 
     fn ids(rows: &[VisitRow]) -> Vec<VisitId> {
@@ -80,36 +76,36 @@ mod tests {
     }
 
     fn at(micros: i64, slot: u8, thread: usize) -> VisitId {
-        VisitId::new(NOW + micros, Slot::new(slot).unwrap(), Thread::of(thread))
+        VisitId::new(START + micros, Slot::new(slot).unwrap(), Thread::of(thread))
     }
 
     #[test]
     fn a_visit_that_is_stored_after_later_ones_is_new_once() {
-        let mut cursors = Cursors::after_rows(&[row(at(0, 0, 0))], NOW);
+        let mut cursors = Cursors::after_rows(&[row(at(0, 0, 0))], START);
         let (first, late) = (at(2_000_000, 0, 0), at(1_000_000, 1, 0));
         assert_eq!(ids(&cursors.new_rows(vec![row(first)], MOST)), [first]);
-        assert!(cursors.next(NOW + 3_000_000) < late, "the next read reaches back to it");
+        assert!(cursors.next(START + 3_000_000) < late, "the next read reaches back to it");
         assert_eq!(ids(&cursors.new_rows(vec![row(first), row(late)], MOST)), [late]);
         assert_eq!(ids(&cursors.new_rows(vec![row(first), row(late)], MOST)), []);
     }
 
     #[test]
     fn rows_that_there_were_at_first_are_not_new_and_those_before_a_cut_are_given_up() {
-        let mut cursors = Cursors::after_rows(&[row(at(5, 0, 0)), row(at(7, 0, 1))], NOW);
+        let mut cursors = Cursors::after_rows(&[row(at(5, 0, 0)), row(at(7, 0, 1))], START);
         let all = [at(4, 0, 0), at(5, 0, 0), at(6, 0, 0), at(7, 0, 1), at(8, 0, 1)];
         let rows: Vec<VisitRow> = all.into_iter().rev().map(row).collect();
         assert_eq!(ids(&cursors.new_rows(rows, 5)), [all[2], all[4]]);
-        assert_eq!(cursors.next(NOW), all[0], "the read was cut off there");
-        assert!(cursors.next(NOW) > VisitId::floor(NOW - OVERLAP));
+        assert_eq!(cursors.next(START), all[0], "the read was cut off there");
+        assert!(cursors.next(START) > VisitId::floor(START - OVERLAP));
     }
 
     #[test]
     fn a_clock_that_is_ahead_hides_no_other_producer() {
-        let mut cursors = Cursors::after_rows(&[], NOW);
+        let mut cursors = Cursors::after_rows(&[], START);
         cursors.new_rows(vec![row(at(3_600_000_000, 0, 0))], MOST);
-        assert_eq!(cursors.next(NOW + 1), VisitId::floor(NOW + 1 - OVERLAP));
-        let empty = Cursors::after_rows(&[], NOW);
-        assert_eq!(empty.next(NOW + OVERLAP), VisitId::floor(NOW - OVERLAP));
+        assert_eq!(cursors.next(START + 1), VisitId::floor(START + 1 - OVERLAP));
+        let empty = Cursors::after_rows(&[], START);
+        assert_eq!(empty.next(START + OVERLAP), VisitId::floor(START - OVERLAP));
     }
 
     proptest! {
@@ -127,11 +123,11 @@ mod tests {
                 *time = (micros + delay).max(*time);
                 all.push((at(micros, slot, thread), *time));
             }
-            let mut cursors = Cursors::after_rows(&[], NOW);
+            let mut cursors = Cursors::after_rows(&[], START);
             let mut new = Vec::new();
             for second in 1..30 {
                 let now = second * 1_000_000;
-                let after = cursors.next(NOW + now);
+                let after = cursors.next(START + now);
                 let read = all.iter().filter(|(id, stored)| *stored <= now && *id > after);
                 new.extend(ids(&cursors.new_rows(read.map(|(id, _)| row(*id)).collect(), usize::MAX)));
             }

@@ -11,7 +11,6 @@ pub(super) const KEPT_FOR: Duration = Duration::from_secs(60);
 const ENTRIES_MAX: usize = 20_000;
 /// Maximum memory of the entries, as it is estimated.
 const BYTES_MAX: usize = 32 << 20;
-/// Memory of an entry without a visit.
 const ENTRY_BYTES: usize = 64;
 
 impl LiveEvent {
@@ -27,7 +26,6 @@ impl LiveEvent {
 /// before.
 #[derive(Default)]
 pub(super) struct Log {
-    /// The number of the first entry.
     pub(super) first: u64,
     entries: VecDeque<(Instant, LiveEvent)>,
     bytes: usize,

@@ -5,7 +5,7 @@
 
 use std::{
     collections::{HashMap, HashSet},
-    sync::Arc,
+    sync::{Arc, OnceLock},
     time::Duration,
 };
 
@@ -23,14 +23,12 @@ const VISITS_MAX: usize = 2_000;
 /// Maximum number of rows in one read: all that are told, and those of the seconds that reads
 /// overlap by.
 const ROWS_MAX: usize = 6 * VISITS_MAX;
-/// Maximum number of rows whose texts are read together.
 const TEXTS_TOGETHER: usize = 250;
 /// Maximum number of distinct links of the visits that are told after one read.
 const LINKS_MAX: usize = 200;
 /// Maximum number of visits from before the first subscription, for clients that continue.
 const HISTORY_MAX: usize = 1_000;
 
-/// Reads visits until there is no subscription.
 pub(super) async fn run(live: Arc<LiveVisits>) {
     let mut cursors = None;
     while live.state().has_subscriptions(Instant::now()) {
@@ -48,7 +46,7 @@ pub(super) async fn run(live: Arc<LiveVisits>) {
 
 /// Learns which visits are there already. They are told to clients that continue after one of them.
 async fn prime(live: &LiveVisits) -> Result<Cursors, AppError> {
-    let now = now(&*live.source);
+    let now = live.source.now().as_microsecond();
     let back = i64::try_from(KEPT_FOR.as_micros()).unwrap_or(i64::MAX);
     let mut rows = live.source.latest(VisitId::floor(now.saturating_sub(back)), ROWS_MAX).await?;
     let cursors = Cursors::after_rows(&rows, now);
@@ -63,19 +61,14 @@ async fn prime(live: &LiveVisits) -> Result<Cursors, AppError> {
     Ok(cursors)
 }
 
-/// Adds the visits to the log that were stored since the last read.
 async fn read_new(live: &LiveVisits, cursors: &mut Cursors) -> Result<(), AppError> {
-    let read = live.source.latest(cursors.next(now(&*live.source)), ROWS_MAX).await?;
+    let read = live.source.latest(cursors.next(live.source.now().as_microsecond()), ROWS_MAX).await?;
     let new = cursors.new_rows(read, ROWS_MAX);
     let latest = &new[new.len().saturating_sub(VISITS_MAX)..];
     let told = tell(&*live.source, latest).await;
     let visits = told.as_deref().unwrap_or_default();
     add(live, visits, new.len() - visits.len());
     told.map(drop)
-}
-
-fn now(source: &dyn LiveSource) -> i64 {
-    source.now().as_microsecond()
 }
 
 /// Adds visits to the log, and the number of those that are not told before them.
@@ -95,10 +88,19 @@ fn add(live: &LiveVisits, visits: &[Arc<LiveVisit>], skipped: usize) {
 /// Returns the visits of rows with their links, in the order of the rows. Those of too many links,
 /// and those whose link is not known, are left out.
 async fn tell(source: &dyn LiveSource, rows: &[VisitRow]) -> Result<Vec<Arc<LiveVisit>>, AppError> {
-    let ids = latest_links(rows);
+    // The links of the latest visits, each once.
+    let mut seen = HashSet::new();
+    let ids = rows.iter().rev().filter_map(|row| row.link).filter(|id| seen.insert(*id));
+    let ids: Vec<LinkId> = ids.take(LINKS_MAX).collect();
     let links = if ids.is_empty() { Vec::new() } else { source.links(&ids).await? };
-    let links: HashMap<LinkId, Arc<LiveLink>> =
-        links.into_iter().map(|link| (link.record.link.id, Arc::new(with_last_visit(link, rows)))).collect();
+    // The rows ascend.
+    let with_last_visit = |mut link: LiveLink| {
+        let id = link.record.link.id;
+        let last = rows.iter().rev().find(|row| row.link == Some(id));
+        link.visits.last = last.map(|row| row.id.at());
+        (id, Arc::new(link))
+    };
+    let links: HashMap<LinkId, Arc<LiveLink>> = links.into_iter().map(with_last_visit).collect();
     let is_told = |row: &&VisitRow| row.link.is_none_or(|id| links.contains_key(&id));
     let rows: Vec<VisitRow> = rows.iter().filter(is_told).copied().collect();
     let mut visits = Vec::with_capacity(rows.len());
@@ -106,29 +108,18 @@ async fn tell(source: &dyn LiveSource, rows: &[VisitRow]) -> Result<Vec<Arc<Live
         let views = source.views(rows).await?;
         visits.extend(rows.iter().zip(views).map(|(row, view)| {
             let link = row.link.and_then(|id| links.get(&id)).cloned();
-            Arc::new(LiveVisit::new(row.id, row.domain, view, link))
+            Arc::new(LiveVisit { id: row.id, domain: row.domain, view, link, written: OnceLock::new() })
         }));
     }
     Ok(visits)
 }
 
-/// Sets the time of the last visit of a link. The rows ascend.
-fn with_last_visit(mut link: LiveLink, rows: &[VisitRow]) -> LiveLink {
-    let last = rows.iter().rev().find(|row| row.link == Some(link.record.link.id));
-    link.visits.last = last.map(|row| row.id.at());
-    link
-}
-
-/// Returns the links of the latest visits, each once.
-fn latest_links(rows: &[VisitRow]) -> Vec<LinkId> {
-    let mut seen = HashSet::new();
-    let links = rows.iter().rev().filter_map(|row| row.link).filter(|id| seen.insert(*id));
-    links.take(LINKS_MAX).collect()
-}
-
 #[cfg(test)]
 pub(super) mod tests {
-    use std::sync::Mutex;
+    use std::sync::{
+        Mutex,
+        atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
+    };
 
     use async_trait::async_trait;
     use daemon::TaskSupervisor;
@@ -142,19 +133,16 @@ pub(super) mod tests {
     use visits::{Flags, Outcome, Slot, Thread};
 
     use super::{
-        super::{
-            Refusal, SUBSCRIPTIONS_OF_CLIENT, Start, Subscription, TokenSecret, VisitView,
-            filter::tests::filter,
-        },
+        super::{Refusal, SUBSCRIPTIONS_OF_CLIENT, Start, Subscription, VisitView, filter::tests::filter},
         *,
     };
     use limits::ExceededShare;
 
-    use crate::{key_names::Names, visits::visit_memory};
+    use crate::{
+        key_names::Names,
+        visits::visit_memory::{self, START},
+    };
 
-    const START: i64 = 1_764_028_800_000_000; // 2025-11-25T00:00:00Z
-
-    /// A row of an orphan visit.
     pub(in super::super) fn row(id: VisitId) -> VisitRow {
         let flags = Flags::new(Outcome::UnknownCode, false);
         VisitRow { link: None, id, flags, ..visit_memory::row(START, 0) }
@@ -177,18 +165,19 @@ pub(super) mod tests {
             details: None,
         };
         let record = Record { link, tags: vec![Tag::exactly("news").unwrap()] };
-        LiveLink::new(
+        LiveLink {
             record,
-            format!("slug{number}"),
-            Names::default(),
-            VisitTotals { total: 3, bots: 1, last: None },
-        )
+            name: format!("slug{number}"),
+            names: Names::default(),
+            visits: VisitTotals { total: 3, bots: 1, last: None },
+            written: OnceLock::new(),
+        }
     }
 
     /// A visit with a number, which is its time in microseconds.
     pub(in super::super) fn live_visit(number: i64, link: Option<LiveLink>) -> LiveVisit {
-        let id = id(number);
-        LiveVisit::new(id, DomainId::DEFAULT, view(&row(id)), link.map(Arc::new))
+        let (id, domain, link) = (id(number), DomainId::DEFAULT, link.map(Arc::new));
+        LiveVisit { id, domain, view: view(&row(id)), link, written: OnceLock::new() }
     }
 
     fn id(number: i64) -> VisitId {
@@ -212,24 +201,20 @@ pub(super) mod tests {
     #[derive(Default)]
     struct Rows {
         rows: Mutex<Vec<VisitRow>>,
-        reads: Mutex<usize>,
-        is_away: Mutex<bool>,
+        reads: AtomicUsize,
+        is_away: AtomicBool,
     }
 
     impl Rows {
         fn add(&self, rows: impl IntoIterator<Item = VisitRow>) {
             self.rows.lock().unwrap().extend(rows);
         }
-
-        fn reads(&self) -> usize {
-            *self.reads.lock().unwrap()
-        }
     }
 
     #[async_trait]
     impl LiveSource for Rows {
         async fn latest(&self, after: VisitId, most: usize) -> Result<Vec<VisitRow>, AppError> {
-            *self.reads.lock().unwrap() += 1;
+            self.reads.fetch_add(1, Relaxed);
             let mut rows = self.rows.lock().unwrap().clone();
             rows.retain(|row| row.id > after);
             rows.sort_unstable_by_key(|row| std::cmp::Reverse(row.id));
@@ -239,7 +224,7 @@ pub(super) mod tests {
 
         async fn views(&self, rows: &[VisitRow]) -> Result<Vec<VisitView>, AppError> {
             assert!(rows.len() <= TEXTS_TOGETHER);
-            if *self.is_away.lock().unwrap() {
+            if self.is_away.load(Relaxed) {
                 return Err(AppError::Unavailable);
             }
             Ok(rows.iter().map(view).collect())
@@ -250,17 +235,14 @@ pub(super) mod tests {
             Ok(ids.iter().map(|id| live_link(id.unpack().unwrap().1)).collect())
         }
 
-        async fn token_secret(&self) -> Result<TokenSecret, AppError> {
-            Ok(TokenSecret([1; 32]))
-        }
-
         fn now(&self) -> Timestamp {
             Timestamp::from_microsecond(START).unwrap()
         }
     }
 
-    fn live(rows: &Arc<Rows>) -> Arc<LiveVisits> {
-        LiveVisits::new(&TaskSupervisor::default(), rows.clone(), 100)
+    fn live() -> (Arc<Rows>, Arc<LiveVisits>) {
+        let rows = Arc::new(Rows::default());
+        (rows.clone(), LiveVisits::new(&TaskSupervisor::default(), rows, 100))
     }
 
     fn subscribe(live: &Arc<LiveVisits>, since: Option<VisitId>) -> Subscription {
@@ -282,8 +264,7 @@ pub(super) mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn visits_are_told_from_the_subscription_on_and_read_only_while_there_is_one() {
-        let rows = Arc::new(Rows::default());
-        let live = live(&rows);
+        let (rows, live) = live();
         rows.add([row(id(1))]);
         let mut one = subscribe(&live, None);
         let mut other = subscribe(&live, None);
@@ -294,9 +275,9 @@ pub(super) mod tests {
         assert!(timeout(20 * PAUSE, one.next()).await.is_err(), "nothing is told twice");
         drop((one, other));
         sleep(2 * PAUSE).await;
-        let reads = rows.reads();
+        let reads = rows.reads.load(Relaxed);
         sleep(20 * PAUSE).await;
-        assert_eq!(rows.reads(), reads);
+        assert_eq!(rows.reads.load(Relaxed), reads);
         let mut again = subscribe(&live, None);
         sleep(PAUSE / 2).await;
         rows.add([row(id(4))]);
@@ -305,8 +286,7 @@ pub(super) mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_client_that_comes_back_is_told_what_was_stored_meanwhile() {
-        let rows = Arc::new(Rows::default());
-        let live = live(&rows);
+        let (rows, live) = live();
         rows.add((1..5).map(|number| row(id(number))));
         let mut back = subscribe(&live, Some(id(2)));
         let mut fresh = subscribe(&live, None);
@@ -318,8 +298,7 @@ pub(super) mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn what_is_beyond_the_bounds_is_counted() {
-        let rows = Arc::new(Rows::default());
-        let live = live(&rows);
+        let (rows, live) = live();
         let mut subscription = subscribe(&live, None);
         sleep(PAUSE / 2).await;
         let of_links = (1..=LINKS_MAX + 50).map(|number| {
@@ -336,51 +315,38 @@ pub(super) mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn visits_whose_texts_cannot_be_read_are_counted_and_later_ones_are_told() {
-        let rows = Arc::new(Rows::default());
-        let live = live(&rows);
+        let (rows, live) = live();
         let mut subscription = subscribe(&live, None);
         sleep(PAUSE / 2).await;
-        *rows.is_away.lock().unwrap() = true;
+        rows.is_away.store(true, Relaxed);
         rows.add([row(id(1)), row(id(2))]);
         assert_eq!(told(&mut subscription).await, [-2]);
-        *rows.is_away.lock().unwrap() = false;
+        rows.is_away.store(false, Relaxed);
         rows.add([row(id(3))]);
         assert_eq!(told(&mut subscription).await, [3]);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn subscriptions_are_limited_by_key_from_however_many_clients() {
-        let live = live(&Arc::default());
+    async fn subscriptions_are_limited_by_key_and_by_client_and_end_with_the_process() {
+        let (_rows, live) = live();
         let subscribe = |client: u8, key: i64| {
             let mut filter = filter(KeyLimits::default());
             filter.by.id = ApiKeyId(key);
             live.subscribe([192, 0, 2, client].into(), filter, Start::default())
         };
-        let held: Vec<_> = (0..12).map(|client| subscribe(client, 1).unwrap()).collect();
+        let of_key: Vec<_> = (0..12).map(|client| subscribe(client, 1).unwrap()).collect();
         assert_eq!(subscribe(99, 1).err(), Some(Refusal::Full(ExceededShare::Own)));
         assert!(subscribe(99, 2).is_ok());
-        drop(held);
+        drop(of_key);
         assert!(subscribe(99, 1).is_ok());
-    }
 
-    #[tokio::test(start_paused = true)]
-    async fn subscriptions_are_limited_by_client_and_end_with_the_process() {
-        let live = live(&Arc::default());
-        let all = || filter(KeyLimits::default());
-        let mut held = Vec::new();
-        for _ in 0..SUBSCRIPTIONS_OF_CLIENT {
-            held.push(live.subscribe([192, 0, 2, 1].into(), all(), Start::default()).unwrap());
-        }
-        let refused = live.subscribe([192, 0, 2, 1].into(), all(), Start::default()).err();
-        assert_eq!(refused, Some(Refusal::Full(ExceededShare::Own)));
-        held.pop();
-        held.push(live.subscribe([192, 0, 2, 1].into(), all(), Start::default()).unwrap());
-        let (mut other, _slot) = live.subscribe([192, 0, 2, 2].into(), all(), Start::default()).unwrap();
+        let mut of_client: Vec<_> = (0..SUBSCRIPTIONS_OF_CLIENT).map(|_| subscribe(1, 1).unwrap()).collect();
+        assert_eq!(subscribe(1, 1).err(), Some(Refusal::Full(ExceededShare::Own)));
+        of_client.pop();
+        of_client.push(subscribe(1, 1).unwrap());
+        let (mut other, _slot) = subscribe(2, 1).unwrap();
         live.close();
         assert!(other.next().await.is_none());
-        assert_eq!(
-            live.subscribe([192, 0, 2, 3].into(), all(), Start::default()).err(),
-            Some(Refusal::Closing)
-        );
+        assert_eq!(subscribe(3, 1).err(), Some(Refusal::Closing));
     }
 }

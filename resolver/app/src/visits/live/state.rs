@@ -1,33 +1,41 @@
 //! The subscriptions and the log that they read.
+//!
+//! Shlink's web client subscribes anew after each message, without the id of the event that it
+//! received. It drops what arrives on the former connection meanwhile. So such a stream gets its
+//! events one at a time, and the next subscription of the same token and topics continues behind
+//! the last event that was sent.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, time::Duration};
 
 use tokio::time::Instant;
 use visits::VisitId;
 
-use super::{
-    LiveEvent, LiveFilter,
-    log::Log,
-    resume::{Places, Resumption, WITHIN},
-};
+use super::{LiveEvent, LiveFilter, log::Log};
 
-/// Maximum number of events that a subscription takes at a time.
 const EVENTS_TAKEN: usize = 64;
 /// Maximum memory of the events that a subscription takes at a time, unless one event has more.
 const BYTES_TAKEN: usize = 16 << 10;
 /// Maximum number of waiting entries of which a client that may subscribe anew is sent one at a
 /// time. Nobody counts along with more.
 const SINGLY_MAX: u64 = 20;
+/// How soon after an event a client ends its subscription because of it, and how soon after that it
+/// subscribes anew: it draws its page before. A person who returns to a page later has read the
+/// visits up to then from the API.
+const WITHIN: Duration = Duration::from_secs(6);
+/// Maximum number of ended subscriptions whose places are kept.
+const ENDED_MAX: usize = 1_000;
 
-/// What the subscriptions of a process share.
+/// What a client that subscribes anew is known by: its token and its topics, as a hash that clients
+/// cannot choose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Resumption(pub(super) u64);
+
 #[derive(Default)]
 pub(super) struct State {
     log: Log,
+    /// By number, also those that have ended a moment ago and may continue.
     subscribers: HashMap<u64, Subscriber>,
-    /// Where subscriptions have stopped that may continue.
-    places: Places,
     next_number: u64,
-    /// Whether the task that reads visits runs.
     pub(super) is_polled: bool,
     /// Whether that task knows which visits are new. Before that, subscriptions have no place in
     /// the log.
@@ -38,12 +46,12 @@ pub(super) struct State {
 struct Subscriber {
     filter: LiveFilter,
     start: Start,
-    /// When it was last sent something.
     fed_at: Option<Instant>,
     /// The number of the entry that it reads next.
     next: Option<u64>,
     /// How many visits at least it was not told; 0 if it may not know the number.
     lost: Option<u64>,
+    ended_at: Option<Instant>,
 }
 
 /// Where a subscription begins.
@@ -69,7 +77,8 @@ impl State {
         }
         let resumed = start.resumption.filter(|_| start.since.is_none());
         let resumed = resumed.and_then(|resumption| self.resume(now, resumption));
-        let mut subscriber = Subscriber { filter, start, fed_at: None, next: None, lost: None };
+        let mut subscriber =
+            Subscriber { filter, start, fed_at: None, next: None, lost: None, ended_at: None };
         if self.is_primed {
             subscriber.begin(&self.log);
             subscriber.next = resumed.or(subscriber.next);
@@ -84,32 +93,43 @@ impl State {
     /// Returns the place of a subscription that its client has ended because of an event. That it
     /// has ended may not be noticed yet.
     fn resume(&mut self, now: Instant, resumption: Resumption) -> Option<u64> {
-        let open = self.subscribers.values().filter(|other| other.start.resumption == Some(resumption));
-        let open = open.filter(|other| other.is_just_fed(now)).filter_map(|other| other.next).max();
-        let ended = self.places.take(resumption, now);
-        [open, ended].into_iter().flatten().max().map(|next| next.max(self.log.first))
+        self.forget_ended(now);
+        let is_same = |other: &Subscriber| other.start.resumption == Some(resumption);
+        let same = self.subscribers.values().filter(|other| is_same(other));
+        let same = same.filter(|other| other.ended_at.is_some() || other.is_just_fed(now));
+        let farthest = same.filter_map(|other| other.next).max();
+        self.subscribers.retain(|_, other| other.ended_at.is_none() || !is_same(other));
+        farthest.map(|next| next.max(self.log.first))
     }
 
     pub(super) fn unsubscribe(&mut self, now: Instant, number: u64) {
-        let Some(ended) = self.subscribers.remove(&number).filter(|ended| ended.is_just_fed(now)) else {
-            return;
-        };
-        if let (Some(resumption), Some(next)) = (ended.start.resumption, ended.next) {
-            self.places.keep(resumption, next, now);
+        self.forget_ended(now);
+        let has_room = self.subscribers.values().filter(|other| other.ended_at.is_some()).count() < ENDED_MAX;
+        let Some(ended) = self.subscribers.get_mut(&number) else { return };
+        if has_room && ended.start.resumption.is_some() && ended.next.is_some() && ended.is_just_fed(now) {
+            ended.ended_at = Some(now);
+        } else {
+            self.subscribers.remove(&number);
         }
+    }
+
+    /// Removes subscriptions that have ended and do not continue any more.
+    fn forget_ended(&mut self, now: Instant) {
+        let may_continue = |ended_at: Instant| now.duration_since(ended_at) < WITHIN;
+        self.subscribers.retain(|_, subscriber| subscriber.ended_at.is_none_or(may_continue));
     }
 
     pub(super) fn close(&mut self) {
         self.is_closed = true;
         self.subscribers.clear();
-        self.places.clear();
         self.log.clear();
     }
 
     /// Returns whether there is a subscription, or one that may continue. If there is none, the
     /// task that reads visits has to end, and the log is emptied.
     pub(super) fn has_subscriptions(&mut self, now: Instant) -> bool {
-        let has_some = !self.subscribers.is_empty() || !self.places.is_empty(now);
+        self.forget_ended(now);
+        let has_some = !self.subscribers.is_empty();
         if !has_some {
             (self.is_polled, self.is_primed) = (false, false);
             self.log.clear();
@@ -153,7 +173,6 @@ impl State {
 }
 
 impl Subscriber {
-    /// Gives it its place in the log.
     fn begin(&mut self, log: &Log) {
         let Some(since) = self.start.since else {
             self.next = Some(log.end());
@@ -175,7 +194,6 @@ impl Subscriber {
         self.lost = Some(self.lost.unwrap_or(0).saturating_add(count));
     }
 
-    /// Returns whether it was sent something a moment ago.
     fn is_just_fed(&self, now: Instant) -> bool {
         self.fed_at.is_some_and(|fed_at| now.duration_since(fed_at) < WITHIN)
     }
@@ -236,10 +254,6 @@ mod tests {
         state.subscribe(Instant::now(), filter, Start { since, resumption: None })
     }
 
-    fn take(state: &mut State, number: u64) -> Option<Vec<LiveEvent>> {
-        state.take(Instant::now(), number)
-    }
-
     fn primed() -> State {
         let mut state = State::default();
         state.prime();
@@ -253,6 +267,10 @@ mod tests {
             LiveEvent::Skipped(count) => count.map_or(i64::MIN, |count| -i64::try_from(count).unwrap()),
         };
         events.iter().map(told).collect()
+    }
+
+    fn read(state: &mut State, number: u64) -> Vec<i64> {
+        told(&state.take(Instant::now(), number).unwrap())
     }
 
     fn all() -> LiveFilter {
@@ -270,7 +288,7 @@ mod tests {
         }
         let mut seen = Vec::new();
         loop {
-            let events = take(&mut state, begun.number).unwrap();
+            let events = state.take(now, begun.number).unwrap();
             assert!(events.len() <= EVENTS_TAKEN);
             if events.is_empty() {
                 break;
@@ -294,14 +312,10 @@ mod tests {
         state.push(start, LiveEvent::Skipped(Some(40)));
         let later = start + KEPT_FOR;
         state.push(later, entry(9));
-        assert_eq!(told(&take(&mut state, slow).unwrap()), [-45, 9]);
-        assert_eq!(told(&take(&mut state, other).unwrap()), [-40]);
-        assert_eq!(
-            told(&take(&mut state, limited).unwrap()),
-            [i64::MIN],
-            "not its links, and not its counts"
-        );
-        assert!(told(&take(&mut state, slow).unwrap()).is_empty());
+        assert_eq!(read(&mut state, slow), [-45, 9]);
+        assert_eq!(read(&mut state, other), [-40]);
+        assert_eq!(read(&mut state, limited), [i64::MIN], "not its links, and not its counts");
+        assert!(read(&mut state, slow).is_empty());
     }
 
     #[test]
@@ -313,10 +327,10 @@ mod tests {
         let since = |number| Some(live_visit(number, None).id);
         let known = subscribe(&mut state, all(), since(20)).unwrap();
         assert!(known.is_complete);
-        assert_eq!(told(&take(&mut state, known.number).unwrap()), [30]);
+        assert_eq!(read(&mut state, known.number), [30]);
         let unknown = subscribe(&mut state, all(), since(5)).unwrap();
         assert!(!unknown.is_complete);
-        assert_eq!(told(&take(&mut state, unknown.number).unwrap()), [i64::MIN, 10, 20, 30]);
+        assert_eq!(read(&mut state, unknown.number), [i64::MIN, 10, 20, 30]);
     }
 
     #[test]
@@ -330,12 +344,12 @@ mod tests {
         for number in 1..3 {
             state.push(now, entry(number));
         }
-        assert!(told(&take(&mut state, fresh.number).unwrap()).is_empty());
+        assert!(read(&mut state, fresh.number).is_empty());
         state.prime();
-        assert!(told(&take(&mut state, fresh.number).unwrap()).is_empty());
-        assert_eq!(told(&take(&mut state, resumed.number).unwrap()), [2]);
+        assert!(read(&mut state, fresh.number).is_empty());
+        assert_eq!(read(&mut state, resumed.number), [2]);
         state.push(now, entry(3));
-        assert_eq!(told(&take(&mut state, fresh.number).unwrap()), [3]);
+        assert_eq!(read(&mut state, fresh.number), [3]);
     }
 
     #[test]
@@ -350,7 +364,7 @@ mod tests {
         assert_eq!(state.log.since(0).count(), 0);
         let number = subscribe(&mut state, all(), None).unwrap().number;
         state.close();
-        assert!(take(&mut state, number).is_none() && subscribe(&mut state, all(), None).is_none());
+        assert!(state.take(now, number).is_none() && subscribe(&mut state, all(), None).is_none());
     }
 
     /// A client that subscribes anew after each event, `times` times in all.

@@ -2,7 +2,7 @@
 
 use std::{net::IpAddr, ptr};
 
-use app::time::read_time;
+use app::values::read_time;
 use jiff::{Timestamp, tz::TimeZone};
 use links::{Facts, LongUrl, Rule, choose, location, location_with_query};
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};

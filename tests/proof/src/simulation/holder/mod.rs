@@ -2,7 +2,7 @@
 //!
 //! [`supplier`] carries out the core's effects, as `supply::Supplier` does. [`creator`] claims from
 //! the real keyspaces, and lets the real [`holder::Verdict`] judge an insert in doubt. [`client`]
-//! stands for `supply::IssuerClient` and [`reserver`] for `app::reservation::Reserver`. They have
+//! stands for `supply::IssuerClient` and [`reserver`] for `app::reservation`. They have
 //! the same sequence of awaits, and differ only in where the answers come from.
 
 mod client;

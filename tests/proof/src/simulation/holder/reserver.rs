@@ -1,4 +1,4 @@
-//! A client of reservations: it makes, fills and gives them up, as `app::reservation::Reserver`
+//! A client of reservations: it makes, fills and gives them up, as `app::reservation`
 //! does for its callers.
 //!
 //! Any process fills and gives up any reservation, because the whole state of a reservation is in
