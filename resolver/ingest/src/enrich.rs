@@ -31,7 +31,8 @@ pub struct Enricher {
     /// The parser and its cache, built with the first visit: it takes tens of megabytes.
     agents: Option<Cache>,
     places: GeoIp,
-    located: HashMap<(IpAddr, Option<[u8; 2]>), Arc<Located>>,
+    /// Forgotten from time to time, because the files of places may have changed.
+    pub(crate) places_by_address: HashMap<(IpAddr, Option<[u8; 2]>), Arc<Located>>,
     addresses: AddressSecret,
     options: Options,
     /// Domains whose visitors are never tracked.
@@ -42,37 +43,33 @@ pub struct Enricher {
 
 /// A place, in the forms in which it is stored and counted.
 #[derive(Debug, Default)]
-pub struct Located {
+pub(crate) struct Located {
     /// All that is known, as rows refer to it.
-    pub text: Vec<u8>,
+    pub(crate) text: Vec<u8>,
     /// The country: two letters, or empty.
-    pub country: String,
+    pub(crate) country: String,
     /// Country and region, such as `DE/Bayern`, or empty.
-    pub region: String,
+    pub(crate) region: String,
     /// Country, region and city, or empty.
-    pub city: String,
+    pub(crate) city: String,
 }
 
 /// What was derived from a visit.
-pub struct Derived {
-    /// What the user agent says.
-    pub agent: Arc<Agent>,
-    /// The place of the address.
-    pub located: Arc<Located>,
-    /// The preferred language.
-    pub language: Language,
-    /// The host of the referrer; empty for none.
-    pub referrer_host: String,
-    /// Whether a bot made the visit.
-    pub is_bot: bool,
+pub(crate) struct Derived {
+    pub(crate) agent: Arc<Agent>,
+    pub(crate) located: Arc<Located>,
+    pub(crate) language: Language,
+    /// Empty for none.
+    pub(crate) referrer_host: String,
+    pub(crate) is_bot: bool,
     /// Whether the visit gets a row.
-    pub is_listed: bool,
+    pub(crate) is_listed: bool,
     /// The key of the visitor on this day.
-    pub visitor: Option<u64>,
+    pub(crate) visitor: Option<u64>,
     /// The address, as far as it is kept.
-    pub kept: Option<IpAddr>,
+    pub(crate) kept: Option<IpAddr>,
     /// The key of that address.
-    pub address: Option<u64>,
+    pub(crate) address: Option<u64>,
 }
 
 impl Enricher {
@@ -81,7 +78,7 @@ impl Enricher {
         Self {
             agents: None,
             places,
-            located: HashMap::new(),
+            places_by_address: HashMap::new(),
             addresses,
             options,
             untracked: HashSet::new(),
@@ -91,7 +88,7 @@ impl Enricher {
 
     /// Replaces the erasures that visits of the spool are subject to. An erased visit is counted
     /// like one whose visitor asked not to be tracked.
-    pub fn set_erasures(&mut self, mut erasures: Vec<Erasure>) {
+    pub(crate) fn set_erasures(&mut self, mut erasures: Vec<Erasure>) {
         // The latest first: most visits are later than all.
         erasures.sort_unstable_by_key(|erasure| std::cmp::Reverse(erasure.before));
         self.erasures = erasures;
@@ -105,7 +102,7 @@ impl Enricher {
     }
 
     /// Derives what is stored of a visit. `secret` is that of its day, and `today` the current day.
-    pub fn derive(&mut self, event: &Event<'_>, secret: Option<&DaySecret>, today: Day) -> Derived {
+    pub(crate) fn derive(&mut self, event: &Event<'_>, secret: Option<&DaySecret>, today: Day) -> Derived {
         let agents = self.agents.get_or_insert_with(|| Cache::new(Cache::BYTES_MAX));
         let agent = agents.agent(event.user_agent);
         let kept = self.options.addresses.keep(event.client);
@@ -135,21 +132,16 @@ impl Enricher {
     /// Locates an address. The country that a trusted proxy names takes precedence.
     fn locate(&mut self, event: &Event<'_>) -> Arc<Located> {
         let key = (event.client.to_canonical(), event.country);
-        if let Some(located) = self.located.get(&key) {
+        if let Some(located) = self.places_by_address.get(&key) {
             return Arc::clone(located);
         }
-        if self.located.len() >= PLACES {
-            self.located.clear();
+        if self.places_by_address.len() >= PLACES {
+            self.places_by_address.clear();
         }
         let place = self.places.place(key.0);
         let located = Arc::new(located(&place, event.country));
-        self.located.insert(key, Arc::clone(&located));
+        self.places_by_address.insert(key, Arc::clone(&located));
         located
-    }
-
-    /// Forgets located addresses, because the files may have changed.
-    pub fn forget_places(&mut self) {
-        self.located.clear();
     }
 }
 

@@ -7,12 +7,13 @@ use std::{
 
 use visit_store::{StoredText, TextRef};
 
+use crate::minute::Minute;
+
 /// Texts remembered in each of two generations.
 const REMEMBERED: usize = 100_000;
 /// New texts in a minute. Visitors who send another user agent or referrer each time would
 /// otherwise fill the store with texts that no one reads.
-const NEW_PER_MINUTE: u32 = 10_000;
-const MINUTE: Duration = Duration::from_secs(60);
+const NEW_PER_MINUTE: usize = 10_000;
 
 /// Texts that the store has, and those that the next batch adds.
 #[derive(Debug, Default)]
@@ -20,8 +21,7 @@ pub struct KnownTexts {
     young: HashSet<TextRef>,
     old: HashSet<TextRef>,
     added: HashMap<TextRef, Vec<u8>>,
-    minute: Duration,
-    new_in_minute: u32,
+    new_texts: Minute,
     /// Texts that were not kept since the start.
     pub(crate) refused: u64,
 }
@@ -37,14 +37,12 @@ impl KnownTexts {
             self.remember(at);
             return true;
         }
-        if now >= self.minute + MINUTE {
-            (self.minute, self.new_in_minute) = (now, 0);
-        }
-        if self.new_in_minute >= NEW_PER_MINUTE {
+        let left = self.new_texts.left(NEW_PER_MINUTE, now);
+        if *left == 0 {
             self.refused += 1;
             return false;
         }
-        self.new_in_minute += 1;
+        *left -= 1;
         self.added.insert(at, text.to_vec());
         true
     }

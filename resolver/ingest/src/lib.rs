@@ -12,6 +12,7 @@ pub mod batch;
 pub mod enrich;
 pub mod known_texts;
 mod metrics;
+mod minute;
 mod pace;
 mod referrer;
 mod rows_apart;
