@@ -11,7 +11,7 @@ use visit_store::{Batch, DayDelta, LinkVisits, StoredText, TextRef};
 use visits::{
     Day, DaySecret, Event, Flags, Slot, StoredAddress, Subject, SubjectKey, TextHash, TextKey, Thread, Urls,
     VisitId, VisitRow,
-    tally::{Counted, Dimension, Quarter, Tally, Values},
+    tally::{Counted, Dimension, Quarter, Tally},
 };
 
 use crate::{
@@ -106,8 +106,8 @@ impl<'a> BatchMaker<'a> {
 
     fn count(&mut self, event: &Event<'_>, derived: &Derived, day: Day) {
         let (language, rule) = (derived.language.tag(), rule_name(event.rule));
-        let values = Values::of(|dimension| match dimension {
-            Dimension::Referrer => &derived.referrer_host,
+        let values: [&str; Dimension::ALL.len()] = Dimension::ALL.map(|dimension| match dimension {
+            Dimension::Referrer => &*derived.referrer_host,
             Dimension::Browser => &derived.agent.browser,
             Dimension::Os => &derived.agent.os,
             Dimension::Device => derived.agent.device.as_str(),

@@ -16,7 +16,7 @@ use store::{Done, Lane, Operation};
 use visit_store::{Columns, DayCounters, Days, RowQuery, VisitDatabase, VisitReader, VisitStoreError};
 use visits::{
     DAY, Day, Flags, Language, Outcome, Slot, StoredAddress, Subject, TextHash, Thread, VisitId, VisitRow,
-    tally::{Counted, Counters, Dimension, Quarter, Tally, Values},
+    tally::{Counted, Counters, Dimension, Quarter, Tally},
 };
 
 /// The store. Clones share their rows.
@@ -108,7 +108,7 @@ impl MemoryStore {
                     is_redirected: true,
                     visitor: Some(row.id.get().unsigned_abs()),
                     address: Some(7),
-                    values: Values::of(|dimension| match dimension {
+                    values: Dimension::ALL.map(|dimension| match dimension {
                         Dimension::Country => "DE",
                         Dimension::Outcome => row.flags.outcome().as_str(),
                         _ => "",

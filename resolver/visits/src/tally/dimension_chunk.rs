@@ -62,7 +62,7 @@ fn write(present: &[(Dimension, &ValueCounts)]) -> Vec<u8> {
     let mut bytes = Vec::new();
     let flags = if same.is_some() { SAME_COUNTS } else { 0 } | if is_one_each { ONE_EACH } else { 0 };
     put_header(&mut bytes, FORMAT, flags);
-    put_varint(&mut bytes, present.iter().map(|(dimension, _)| 1 << dimension.code()).sum());
+    put_varint(&mut bytes, present.iter().map(|(dimension, _)| 1 << *dimension as usize).sum());
     if let Some(count) = same {
         put_count(&mut bytes, count);
     }
@@ -114,7 +114,7 @@ fn read(reader: &mut Reader<'_>, counts: &mut DimensionCounts) -> Result<(), Dam
     let present = reader.below(1 << Dimension::ALL.len(), "a set of 10 dimensions")?;
     let same = if flags & SAME_COUNTS == 0 { None } else { Some(count(reader)?) };
     let mut text = Vec::with_capacity(VALUE_BYTES_MAX);
-    for dimension in Dimension::ALL.into_iter().filter(|dimension| present >> dimension.code() & 1 == 1) {
+    for dimension in Dimension::ALL.into_iter().filter(|dimension| present >> *dimension as usize & 1 == 1) {
         let number = if flags & ONE_EACH == 0 { reader.varint("a number of values")? } else { 1 };
         for _ in 0..number {
             read_text(reader, dimension, &mut text)?;
@@ -156,19 +156,19 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::tally::{OTHER, VALUES_HELD, VALUES_MAX, Values};
+    use crate::tally::{OTHER, VALUES_HELD, VALUES_MAX};
 
-    fn one_visit(values: &Values<'_>, is_bot: bool) -> DimensionCounts {
+    fn one_visit(values: [&str; Dimension::ALL.len()], is_bot: bool) -> DimensionCounts {
         let mut counts = DimensionCounts::default();
-        for dimension in Dimension::ALL {
-            counts.add(dimension, values.get(dimension), ValueCount::one(is_bot));
+        for (dimension, value) in Dimension::ALL.into_iter().zip(values) {
+            counts.add(dimension, value, ValueCount::one(is_bot));
         }
         counts
     }
 
     #[test]
     fn a_single_visit_is_short() {
-        let typical = Values::of(|dimension| match dimension {
+        let typical = Dimension::ALL.map(|dimension| match dimension {
             Dimension::Referrer => "www.google.com",
             Dimension::Browser => "Chrome Mobile",
             Dimension::Os => "Android",
@@ -180,16 +180,16 @@ mod tests {
             Dimension::Outcome => "redirected",
             Dimension::Rule => "",
         });
-        let rare = Values::of(|dimension| match dimension {
+        let rare = Dimension::ALL.map(|dimension| match dimension {
             Dimension::Referrer => "news.example.org",
             Dimension::Browser => "Quite Rare Browser",
             Dimension::Os => "Plan 9",
             Dimension::Language => "tlh",
-            known => typical.get(known),
+            known => typical[known as usize],
         });
-        for (values, len) in [(Values::default(), 15), (typical, 42), (rare, 89)] {
+        for (values, len) in [([""; Dimension::ALL.len()], 15), (typical, 42), (rare, 89)] {
             for is_bot in [false, true] {
-                let counts = one_visit(&values, is_bot);
+                let counts = one_visit(values, is_bot);
                 assert_eq!(counts.chunk().len(), len, "{values:?}");
                 assert_eq!(DimensionCounts::from_chunks(&counts.chunk()).unwrap(), counts);
             }

@@ -60,7 +60,7 @@ impl DimensionCounts {
         if count == ValueCount::default() {
             return;
         }
-        let values = &mut self.0[dimension.code()];
+        let values = &mut self.0[dimension as usize];
         // Cut between two characters.
         let value = &value[..value.floor_char_boundary(VALUE_BYTES_MAX)];
         if let Some(sum) = values.get_mut(value) {
@@ -94,7 +94,7 @@ impl DimensionCounts {
 
     /// Returns the values of a dimension, ordered by text.
     pub fn values(&self, dimension: Dimension) -> impl ExactSizeIterator<Item = (&str, ValueCount)> {
-        self.0[dimension.code()].iter().map(|(value, count)| (&**value, *count))
+        self.0[dimension as usize].iter().map(|(value, count)| (&**value, *count))
     }
 
     /// Returns the visits of a dimension.
