@@ -18,6 +18,7 @@ use std::{
 };
 
 use clap::Args;
+use daemon::Exit;
 use jiff::Timestamp;
 use serde_json::json;
 use store::sqlite::Snapshot;
@@ -117,7 +118,8 @@ fn make(sources: &Sources, target: &Path) -> Result<(Timestamp, Files), Error> {
         Err(source) => {
             // What is left of it is of no use; the error that counts is the first.
             let _ = fs::remove_dir_all(&unfinished);
-            Err(Error::Backup { target: target.display().to_string(), source })
+            let what = format!("backup to {}: nothing was kept", target.display());
+            Err(Error::Failed(what, Exit::Internal, source))
         }
     }
 }

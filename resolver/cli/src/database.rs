@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use daemon::Exit;
 use store::{
     Store, StoreError, Witness,
     postgres::{ConnectOptions, PostgresStore},
@@ -87,8 +88,7 @@ pub(crate) async fn ready(args: &DatabaseArgs) -> Result<Arc<dyn Store>, Error> 
 /// Calls `ask` until the database answers, at most until the deadline for the start.
 ///
 /// # Errors
-/// Returns [`Error::Unreachable`] after the deadline, and errors that waiting does not mend at
-/// once.
+/// Returns an error after the deadline, and at once one that waiting does not mend.
 pub async fn wait_for<T>(
     args: &DatabaseArgs,
     ask: impl AsyncFn() -> Result<T, StoreError>,
@@ -110,9 +110,10 @@ pub async fn wait_for<T>(
             // A server that is slow once is none that shares its sessions.
             Err(StoreError::Deaf) if deaf < DEAF_MAX => deaf += 1,
             Err(error @ StoreError::Deaf) => return Err(wrong_value("--database", &args.database, error)),
-            Err(source) if Instant::now() >= until => {
-                let (database, seconds) = (args.database.to_string(), args.start_deadline.as_secs());
-                return Err(Error::Unreachable { database, seconds, source });
+            Err(error) if Instant::now() >= until => {
+                let (database, seconds) = (&args.database, args.start_deadline.as_secs());
+                let what = format!("--database {database}: no answer within {seconds} s");
+                return Err(Error::Failed(what, Exit::Unavailable, error.into()));
             }
             Err(error) => {
                 tracing::debug!(error = &error as &dyn std::error::Error, "wait for the database");

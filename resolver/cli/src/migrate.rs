@@ -1,6 +1,7 @@
 //! `resolver migrate`: sets up or updates the schema of the database.
 
 use clap::Args;
+use daemon::Exit;
 use store::postgres::{ServingRoles, grant};
 use visit_store::{ClickhouseAddress, ClickhouseVisits, PostgresVisits, VisitStore as _, VisitStoreError};
 
@@ -76,7 +77,9 @@ pub(super) async fn run(args: &MigrateArgs) -> Result<String, Error> {
 }
 
 async fn migrate_visits(address: &ClickhouseAddress, database: &str) -> Result<(), Error> {
-    let failed = |source: VisitStoreError| Error::Visits { address: address.to_string(), source };
+    let failed = |error: VisitStoreError| {
+        Error::Failed(format!("--visits-store {address}"), Exit::Unavailable, error.into())
+    };
     let counters = PostgresVisits::new(database).map_err(failed)?;
     ClickhouseVisits::new(address.clone(), counters).migrate().await.map_err(failed)
 }

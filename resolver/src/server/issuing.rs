@@ -55,8 +55,8 @@ impl Issuing {
                 registered.insert(keyspace.name.clone(), end);
             }
             let started = Embedded::start(&ledger, registered, Limits::default(), tasks).await;
-            let embedded =
-                started.map_err(|error| Error::Issuer { exit: error.exit(), source: error.into() })?;
+            let embedded = started
+                .map_err(|error| Error::Failed("embedded issuer".to_owned(), error.exit(), error.into()))?;
             (Target::Embedded(embedded.dialer()), Some(embedded))
         } else {
             let (urls, allows_plaintext) = (flags.issuer.clone(), flags.database.insecure);

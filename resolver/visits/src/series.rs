@@ -95,27 +95,19 @@ fn hour_of(at: i64, zone: &TimeZone) -> (Date, i8, i32) {
 }
 
 /// Quarter hours of the longest hour. Both directions stop there, whatever a zone's rules say.
-const QUARTERS_OF_HOUR: usize = 4;
+const QUARTERS_OF_HOUR: i64 = 4;
 
 fn floor_of_hour(at: i64, zone: &TimeZone) -> i64 {
     let hour = hour_of(at, zone);
-    let earlier = (0..QUARTERS_OF_HOUR).scan(at, |at, _| {
-        *at = at.saturating_sub(QUARTER);
-        Some(*at)
-    });
+    let earlier = (1..=QUARTERS_OF_HOUR).map(|count| at.saturating_sub(count * QUARTER));
     earlier.take_while(|at| hour_of(*at, zone) == hour).last().unwrap_or(at)
 }
 
 fn next_hour(start: i64, zone: &TimeZone) -> i64 {
     let hour = hour_of(start, zone);
-    let mut at = start;
-    for _ in 0..QUARTERS_OF_HOUR {
-        at = at.saturating_add(QUARTER);
-        if hour_of(at, zone) != hour {
-            break;
-        }
-    }
-    at
+    let later = |count: i64| start.saturating_add(count * QUARTER);
+    let other = (1..QUARTERS_OF_HOUR).map(later).find(|at| hour_of(*at, zone) != hour);
+    other.unwrap_or_else(|| later(QUARTERS_OF_HOUR))
 }
 
 /// A series would have too many points.
