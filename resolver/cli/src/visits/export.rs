@@ -20,7 +20,7 @@ use indicatif::ProgressBar;
 use serde_json::json;
 
 use self::{
-    answer::{Ended, each_visit},
+    answer::each_visit,
     rows::{write_head, write_visit},
 };
 use super::{
@@ -53,66 +53,44 @@ pub(super) async fn run(args: VisitsExportArgs) -> Result<String, Error> {
 }
 
 fn write(server: &Server, call: &Call, args: &VisitsExportArgs, total: u64) -> Result<String, Error> {
-    let Some(path) = out_file(args.out.as_ref()) else {
-        write_to(server, call, args.format, total, stdout()).map_err(|ended| failed(server, ended, None))?;
-        return Ok(String::new());
-    };
-    let unfinished = path.with_added_extension("unfinished");
-    let file = create(&unfinished).map_err(|error| wrong_value("--out", unfinished.display(), error))?;
-    let written = file
-        .try_clone()
-        .map_err(Ended::Write)
-        .and_then(|to| write_to(server, call, args.format, total, to))
-        .and_then(|visits| {
-            file.sync_all().and_then(|()| fs::rename(&unfinished, path)).map_err(Ended::Write)?;
-            Ok(visits)
+    let file = out_file(args.out.as_ref());
+    let failed = |error: io::Error| out_error(file, error);
+    let write_to = |to: &mut dyn Write| {
+        let answer = server.stream(call)?;
+        let mut to = BufWriter::new(to);
+        write_head(args.format, &mut to).map_err(failed)?;
+        // On a terminal it would be drawn between the visits.
+        let is_terminal = stdout().is_terminal();
+        let bar =
+            if is_terminal { ProgressBar::hidden() } else { progress_bar(Some(total), "{pos}/{len} visits") };
+        let mut visits = 0;
+        let ended = each_visit(server, BufReader::new(answer), |visit| {
+            visits += 1;
+            bar.inc(1);
+            write_visit(args.format, visit, &mut to).map_err(failed)
         });
+        bar.finish_and_clear();
+        ended?;
+        to.flush().map_err(failed)?;
+        Ok::<u64, Error>(visits)
+    };
+    let Some(path) = file else { return write_to(&mut stdout()).map(|_| String::new()) };
+    let unfinished = path.with_added_extension("unfinished");
+    let mut file = create(&unfinished).map_err(|error| wrong_value("--out", unfinished.display(), error))?;
+    let written = write_to(&mut file).and_then(|visits| {
+        file.sync_all().and_then(|()| fs::rename(&unfinished, path)).map_err(failed)?;
+        Ok(visits)
+    });
     match written {
         Ok(visits) if args.json => Ok(json_text::pretty(&json!({ "visits": visits }))),
         Ok(visits) => Ok(format!("{visits} visits written to {}\n", path.display())),
-        Err(ended) => {
+        Err(error) => {
             // What is left of the file is of no use, and the error that ended it is the one to
             // show.
             drop(fs::remove_file(&unfinished));
-            Err(failed(server, ended, Some(path)))
+            Err(error)
         }
     }
-}
-
-/// Returns the command's error for what ended an export to a file or the standard output.
-fn failed(server: &Server, ended: Ended, file: Option<&Path>) -> Error {
-    match ended {
-        Ended::Refused(error) => error.into(),
-        Ended::BrokenOff(error) => server.broken_off(&error).into(),
-        Ended::Foreign => server.foreign().into(),
-        Ended::Write(error) => out_error(file, error),
-    }
-}
-
-fn write_to(
-    server: &Server,
-    call: &Call,
-    format: VisitsFormat,
-    total: u64,
-    to: impl Write,
-) -> Result<u64, Ended> {
-    let answer = server.stream(call).map_err(Ended::Refused)?;
-    let mut to = BufWriter::new(to);
-    write_head(format, &mut to).map_err(Ended::Write)?;
-    // On a terminal it would be drawn between the visits.
-    let is_terminal = stdout().is_terminal();
-    let bar =
-        if is_terminal { ProgressBar::hidden() } else { progress_bar(Some(total), "{pos}/{len} visits") };
-    let mut visits = 0;
-    let ended = each_visit(BufReader::new(answer), |visit| {
-        visits += 1;
-        bar.inc(1);
-        write_visit(format, visit, &mut to)
-    });
-    bar.finish_and_clear();
-    ended?;
-    to.flush().map_err(Ended::Write)?;
-    Ok(visits)
 }
 
 /// Creates a file in place of what an earlier export left: that may be a link to somewhere else, or

@@ -8,45 +8,36 @@ use std::{
 use serde_json::Value;
 use transfer::{Shape, each_item};
 
-use crate::ClientError;
+use crate::{Error, client::Server};
 
 /// The location of the visits in an answer.
 const LIST: Shape = Shape { path: &["visits", "data"], beside: None };
 
-/// Why an export ended before its end.
-#[derive(Debug)]
-pub(super) enum Ended {
-    /// The server did not begin to answer.
-    Refused(ClientError),
-    /// The visits could not be written.
-    Write(io::Error),
-    /// The answer stopped.
-    BrokenOff(io::Error),
-    /// The answer has another form.
-    Foreign,
-}
-
 /// Passes each visit of an answer to `take`, until one cannot be taken.
 pub(super) fn each_visit(
+    server: &Server,
     answer: impl Read,
-    mut take: impl FnMut(&Value) -> io::Result<()>,
-) -> Result<(), Ended> {
+    mut take: impl FnMut(&Value) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let foreign = || Err::<(), Error>(server.foreign().into());
+    let broken_off = |error: io::Error| Err::<(), Error>(server.broken_off(&error).into());
     let mut ended = None;
     let read = each_item(answer, LIST, |item| {
         let visit = item.filter(|item| item["date"].is_string());
-        ended = match visit.as_ref().map(&mut take) {
-            Some(Ok(())) => return ControlFlow::Continue(()),
-            Some(Err(error)) => Some(Ended::Write(error)),
-            None => Some(Ended::Foreign),
-        };
-        ControlFlow::Break(())
+        match visit.as_ref().map_or_else(foreign, &mut take) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => {
+                ended = Some(error);
+                ControlFlow::Break(())
+            }
+        }
     });
     match (ended, read) {
-        (Some(ended), _) => Err(ended),
-        (None, Ok(0)) => Err(Ended::BrokenOff(io::ErrorKind::UnexpectedEof.into())),
+        (Some(error), _) => Err(error),
+        (None, Ok(0)) => broken_off(io::ErrorKind::UnexpectedEof.into()),
         (None, Ok(_)) => Ok(()),
-        (None, Err(error)) if error.is_io() || error.is_eof() => Err(Ended::BrokenOff(error.into())),
-        (None, Err(_)) => Err(Ended::Foreign),
+        (None, Err(error)) if error.is_io() || error.is_eof() => broken_off(error.into()),
+        (None, Err(_)) => foreign(),
     }
 }
 
@@ -55,6 +46,11 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::{ClientError, args::ServerArgs};
+
+    fn server() -> Server {
+        Server::new(&ServerArgs { server: "http://sho.rt".to_owned(), api_key: "k".to_owned() }).unwrap()
+    }
 
     fn answer() -> String {
         let visit = |date: &str| {
@@ -66,9 +62,9 @@ mod tests {
         json!({ "visits": { "data": [visit("1"), visit("2")], "pagination": { "data": 1 } } }).to_string()
     }
 
-    fn dates(answer: &str) -> Result<Vec<String>, Ended> {
+    fn dates(answer: &str) -> Result<Vec<String>, Error> {
         let mut dates = Vec::new();
-        each_visit(answer.as_bytes(), |visit| {
+        each_visit(&server(), answer.as_bytes(), |visit| {
             dates.push(visit["date"].as_str().unwrap().to_owned());
             Ok(())
         })?;
@@ -86,7 +82,7 @@ mod tests {
         let answer = answer();
         for end in 0..answer.len() {
             let ended = dates(&answer[..end]).unwrap_err();
-            assert!(matches!(ended, Ended::BrokenOff(_)), "{end}: {ended:?}");
+            assert!(matches!(ended, Error::Client(ClientError::Unreachable { .. })), "{end}: {ended:?}");
         }
     }
 
@@ -94,18 +90,18 @@ mod tests {
     fn an_answer_of_another_form_is_foreign() {
         for other in ["{}", r#"{"visits": {}}"#, r#"{"visits": {"data": [1]}}"#, "<html>"] {
             let ended = dates(other).unwrap_err();
-            assert!(matches!(ended, Ended::Foreign), "{other}: {ended:?}");
+            assert!(matches!(ended, Error::Client(ClientError::Foreign { .. })), "{other}: {ended:?}");
         }
     }
 
     #[test]
     fn a_visit_that_is_not_taken_ends_the_list() {
         let mut taken = 0;
-        let ended = each_visit(answer().as_bytes(), |_| {
+        let ended = each_visit(&server(), answer().as_bytes(), |_| {
             taken += 1;
-            Err(io::ErrorKind::StorageFull.into())
+            Err(io::Error::from(io::ErrorKind::StorageFull).into())
         });
-        assert!(matches!(ended, Err(Ended::Write(error)) if error.kind() == io::ErrorKind::StorageFull));
+        assert!(matches!(ended, Err(Error::Io(error)) if error.kind() == io::ErrorKind::StorageFull));
         assert_eq!(taken, 1);
     }
 }
