@@ -47,12 +47,23 @@ pub struct BackupArgs {
 }
 
 pub(super) async fn run(args: BackupArgs) -> Result<String, Error> {
-    let sources = Sources::of(&args)?;
-    let (target, json) = (args.target, args.json);
+    let wrong = |reason| wrong_value("--database", &args.database.database, reason);
+    let Database::Sqlite(links) = &args.database.database else {
+        return Err(wrong(
+            "expected a SQLite file: back up Postgres with pg_basebackup and its log, and etcd with etcdctl \
+             (k8s/runbooks/backup.md)",
+        ));
+    };
+    if !links.exists() {
+        return Err(wrong("there is no such file"));
+    }
+    let code_key = args.database.code_key(args.code_key_file.as_deref());
+    let others = [args.database.data_folder().join("ledger.json"), code_key];
+    let (links, target) = (links.clone(), args.target);
     let target_name = target.display().to_string();
-    let made = tokio::task::spawn_blocking(move || make(&sources, &target));
+    let made = tokio::task::spawn_blocking(move || make(&links, &others, &target));
     let (made_at, files) = made.await.map_err(|_| Error::TaskFailed("backup"))??;
-    if json {
+    if args.json {
         let files: Vec<_> =
             files.iter().map(|(name, bytes)| json!({ "name": name, "bytes": bytes })).collect();
         let backup = json!({ "target": target_name, "madeAt": made_at.to_string(), "files": files });
@@ -63,37 +74,11 @@ pub(super) async fn run(args: BackupArgs) -> Result<String, Error> {
     Ok(format!("{target_name}: {}, {bytes} bytes in all\n", names.join(", ")))
 }
 
-struct Sources {
-    links: PathBuf,
-    visits: PathBuf,
-    ledger: PathBuf,
-    code_key: PathBuf,
-}
-
-impl Sources {
-    fn of(args: &BackupArgs) -> Result<Self, Error> {
-        let wrong = |reason| wrong_value("--database", &args.database.database, reason);
-        let Database::Sqlite(links) = &args.database.database else {
-            return Err(wrong(
-                "expected a SQLite file: back up Postgres with pg_basebackup and its log, and etcd with etcdctl \
-                 (k8s/runbooks/backup.md)",
-            ));
-        };
-        if !links.exists() {
-            return Err(wrong("there is no such file"));
-        }
-        let folder = args.database.data_folder();
-        let code_key = args.code_key_file.clone().unwrap_or_else(|| folder.join("code.key"));
-        let (links, visits) = (links.clone(), links.with_file_name("visits.db"));
-        Ok(Self { links, visits, ledger: folder.join("ledger.json"), code_key })
-    }
-}
-
 /// The names of files, with their lengths in bytes.
 type Files = Vec<(String, u64)>;
 
 /// Makes a backup, and returns its time and its files.
-fn make(sources: &Sources, target: &Path) -> Result<(Timestamp, Files), Error> {
+fn make(links: &Path, others: &[PathBuf], target: &Path) -> Result<(Timestamp, Files), Error> {
     let wrong = |reason: &str| wrong_value("TARGET", target.display(), reason);
     let name = target.file_name().ok_or_else(|| wrong("expected the path of a new folder"))?;
     if target.exists() {
@@ -108,7 +93,7 @@ fn make(sources: &Sources, target: &Path) -> Result<(Timestamp, Files), Error> {
         _ => wrong(&error.to_string()),
     })?;
     let made_at = Timestamp::now();
-    let made = fill(sources, &unfinished, made_at).and_then(|files| {
+    let made = fill(links, others, &unfinished, made_at).and_then(|files| {
         fs::rename(&unfinished, target)?;
         sync(&parent(target))?;
         Ok(files)
@@ -127,13 +112,13 @@ fn make(sources: &Sources, target: &Path) -> Result<(Timestamp, Files), Error> {
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 /// Copies all files into a folder and syncs them.
-fn fill(sources: &Sources, folder: &Path, made_at: Timestamp) -> Result<Files, Failure> {
+fn fill(links: &Path, others: &[PathBuf], folder: &Path, made_at: Timestamp) -> Result<Files, Failure> {
     let mut files = Vec::new();
+    let visits = links.with_file_name("visits.db");
     // Without visits there is no such file.
-    let visits = Some(sources.visits.as_path()).filter(|path| path.exists());
-    let (links, visits) = Snapshot::of(&sources.links, visits)?;
-    let visits = visits.map(|visits| (visits, &sources.visits, None));
-    for (snapshot, path, made_at) in visits.into_iter().chain([(links, &sources.links, Some(made_at))]) {
+    let (of_links, of_visits) = Snapshot::of(links, Some(visits.as_path()).filter(|path| path.exists()))?;
+    let of_visits = of_visits.map(|snapshot| (snapshot, visits.as_path(), None));
+    for (snapshot, path, made_at) in of_visits.into_iter().chain([(of_links, links, Some(made_at))]) {
         let to = beside(folder, path)?;
         let bar = progress_bar(Some(0), "{msg}").with_message(path.display().to_string());
         snapshot.copy(&to, made_at, &mut |done, total| {
@@ -143,7 +128,7 @@ fn fill(sources: &Sources, folder: &Path, made_at: Timestamp) -> Result<Files, F
         bar.finish();
         files.push(synced(&to)?);
     }
-    for path in [&sources.ledger, &sources.code_key] {
+    for path in others {
         // With issuers elsewhere there is no ledger file.
         if path.exists() {
             let to = beside(folder, path)?;

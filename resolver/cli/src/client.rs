@@ -193,14 +193,13 @@ impl Server {
 
     /// Returns the error for an answer that ended before it was complete.
     pub(super) fn broken_off(&self, error: &dyn std::error::Error) -> ClientError {
-        let reason = cut(&printable(&error.to_string()), TEXT_CELLS);
-        ClientError::Unreachable { server: self.url.clone(), reason, in_doubt: false }
+        ClientError::Unreachable(self.url.clone(), cut(&printable(&error.to_string()), TEXT_CELLS))
     }
 
     /// Returns the error for an answer in a form that a resolver would not send.
     pub(super) fn foreign(&self) -> ClientError {
         let problem = "its answer is not that of a Shortmint server: check the address";
-        ClientError::Foreign { server: self.url.clone(), problem }
+        ClientError::Foreign(self.url.clone(), problem)
     }
 
     fn request(&self, call: &Call) -> request::Builder {
@@ -240,7 +239,7 @@ impl Server {
             }
             ureq::Error::BodyExceedsLimit(_) => {
                 let problem = "its answer has more than 16 MiB: ask for smaller pages";
-                return ClientError::Foreign { server: self.url.clone(), problem };
+                return ClientError::Foreign(self.url.clone(), problem);
             }
             ureq::Error::Io(error) => found_nobody(error),
             ureq::Error::Timeout(phase) => matches!(phase, Timeout::Resolve | Timeout::Connect),
@@ -253,8 +252,11 @@ impl Server {
             _ if is_late => format!("no answer within {} s", CALL_TIME.as_secs()),
             error => printable(&error.to_string()),
         };
-        let in_doubt = call.method != Method::GET && !never_came;
-        ClientError::Unreachable { server: self.url.clone(), reason: cut(&reason, TEXT_CELLS), in_doubt }
+        let mut reason = cut(&reason, TEXT_CELLS);
+        if call.method != Method::GET && !never_came {
+            reason.push_str("; whether the call was carried out is not known");
+        }
+        ClientError::Unreachable(self.url.clone(), reason)
     }
 }
 

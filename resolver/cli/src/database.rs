@@ -1,10 +1,12 @@
-//! Opens the database of a command, and waits until it answers.
+//! Opens the database of a command, and waits until it answers; and the mapping between numbers and
+//! codes, for commands that run beside a deployment's resolvers.
 
-use std::{sync::Arc, time::Duration};
+use std::{path::Path, sync::Arc, time::Duration};
 
+use codes::Mint;
 use daemon::Exit;
 use store::{
-    Store, StoreError, Witness,
+    Settings, Store, StoreError, Witness,
     postgres::{ConnectOptions, PostgresStore},
     sqlite::SqliteStore,
 };
@@ -13,7 +15,7 @@ use tokio::time::{Instant, sleep};
 use crate::{
     Error,
     args::{Database, DatabaseArgs},
-    wrong_value,
+    code_key_file, wrong_value,
 };
 
 /// How often notifications may not arrive before the address is taken for that of a pooler.
@@ -121,4 +123,25 @@ pub async fn wait_for<T>(
             }
         }
     }
+}
+
+/// Opens the mapping that the resolvers of this database use.
+pub(crate) async fn open_mint(
+    settings: &dyn Settings,
+    database: &DatabaseArgs,
+    file: Option<&Path>,
+) -> Result<Arc<Mint>, Error> {
+    let path = database.code_key(file);
+    let wrong = |reason: String| wrong_value("--code-key-file", path.display(), reason);
+    let Some(adopted) = settings.fingerprint().await? else {
+        let reason =
+            "expected a database that a resolver has been started on: it decides which codes there are";
+        return Err(wrong_value("--database", &database.database, reason));
+    };
+    let key = code_key_file::read(&path).map_err(|error| wrong(error.to_string()))?;
+    if key.fingerprint() != adopted {
+        return Err(wrong(format!("this database belongs to another code key: its mark is {adopted}")));
+    }
+    let keyspaces = settings.adopt_keyspaces(&[]).await?;
+    Ok(Arc::new(Mint::new(&key, keyspaces)))
 }

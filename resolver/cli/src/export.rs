@@ -24,9 +24,8 @@ use self::{out::Out, row::Rows};
 use crate::{
     Error, Output,
     args::DatabaseArgs,
-    database::ready,
+    database::{open_mint, ready},
     json_text,
-    open_mint::open_mint,
     output::{out_error, out_file, progress_bar, warn},
 };
 

@@ -24,7 +24,6 @@ pub mod json_text;
 mod keys;
 mod link;
 mod migrate;
-mod open_mint;
 mod output;
 pub mod table;
 mod target;

@@ -121,10 +121,7 @@ impl Config {
                 per_client: count("calls-per-client")?,
             },
             witness: self.witness_file(),
-            code_key_file: self
-                .code_key_file
-                .clone()
-                .unwrap_or_else(|| self.database.data_folder().join("code.key")),
+            code_key_file: self.database.code_key(self.code_key_file.as_deref()),
             client_limits: self.client_limits(&limits)?,
             geoip: GeoIp::open(&self.places)
                 .map_err(|(path, error)| wrong_value("--places", path.display(), error))?,

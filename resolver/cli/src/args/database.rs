@@ -80,6 +80,11 @@ impl DatabaseArgs {
         }
     }
 
+    /// Returns the file of the code key: the given one, or the default one beside those files.
+    pub fn code_key(&self, given: Option<&Path>) -> PathBuf {
+        given.map_or_else(|| self.data_folder().join("code.key"), Path::to_owned)
+    }
+
     /// Checks that no database is reached in plaintext beyond this machine, unless that is allowed.
     ///
     /// # Errors
