@@ -21,7 +21,6 @@ mod accuracy;
 mod chunk;
 mod dictionary;
 mod dimension;
-mod dimension_chunk;
 mod dimensions;
 mod quarters;
 mod registers;
