@@ -100,8 +100,8 @@ async fn serve(settings: Settings, listeners: Listeners, shutdown: CancellationT
     page.show(|shown| shown.public_tls.clone_from(&tls));
     let (databases, spool) = Databases::open(&settings, &recorder).await?;
     let backlog = spool.as_ref().map(|spool| spool.backlog.clone());
-    page.show(|shown| (shown.databases, shown.spool) = (Some(databases.shown()), backlog.clone()));
-    let bootstrapping = bootstrap(&settings, &*databases.store);
+    page.show(|shown| (shown.databases, shown.spool) = (Some(databases.open.clone()), backlog.clone()));
+    let bootstrapping = bootstrap(&settings, &*databases.open.links);
     let Some(bootstrapped) = shutdown.run_until_cancelled(bootstrapping).await else {
         SpoolBacklog::log_end(backlog.as_ref());
         return Ok(());
@@ -114,7 +114,7 @@ async fn serve(settings: Settings, listeners: Listeners, shutdown: CancellationT
         databases.migrate_visits(&settings.flags.database.database).await?;
     }
     let tasks = (&recorder, &supervisor);
-    let numbers = (clock, &*databases.store as &dyn Register);
+    let numbers = (clock, &*databases.open.links as &dyn Register);
     let (issuing, embedded) = Issuing::start(&settings, &adopted, numbers, tasks).await?;
     let webhook_metrics = WebhookMetrics::new(&recorder);
     page.show(|shown| {
@@ -127,8 +127,7 @@ async fn serve(settings: Settings, listeners: Listeners, shutdown: CancellationT
         mint: Arc::new(Mint::new(&code_key, adopted.keyspaces)),
         issuing,
         clock,
-        store: Arc::clone(&databases.store),
-        budget: databases.budget,
+        databases: databases.open.clone(),
         metrics: Metrics::new(&recorder),
         durations: RequestDurations::new(&recorder),
         traces: traces.clone(),
@@ -136,7 +135,6 @@ async fn serve(settings: Settings, listeners: Listeners, shutdown: CancellationT
         webhook_metrics,
         supply_metrics,
         supervisor: supervisor.clone(),
-        visits: Arc::clone(&databases.visits),
         backlog: spool.as_ref().map(OpenSpool::state),
         sink: spool.as_ref().map_or_else(|| Arc::new(NoSink) as _, |spool| spool.sink.clone() as _),
     };

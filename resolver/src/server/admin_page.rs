@@ -2,21 +2,16 @@
 
 use std::{convert::Infallible, sync::Arc};
 
-use app::{
-    database_metrics::{DatabaseMetrics, show_contacts},
-    webhooks::metrics::WebhookMetrics,
-};
+use app::{database_metrics::show_contacts, webhooks::metrics::WebhookMetrics};
 use daemon::{Admin, Liveness, Recorder, Refresh};
 use issuer::observer::Observer;
 use metrics::{describe_gauge, gauge};
-use store::Store;
 use supply::SupplyMetrics;
 use tls::ServerTls;
 use tokio::{net::TcpListener, sync::watch};
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
-use visit_store::VisitStore;
 
-use super::{issuing::Issuing, left_visits::SpoolBacklog};
+use super::{databases::OpenDatabases, issuing::Issuing, left_visits::SpoolBacklog};
 use crate::config::Role;
 
 /// The admin listener. It serves until it is dropped, so that probes are answered while the process
@@ -30,20 +25,13 @@ pub(super) struct AdminPage {
 /// The state that a metrics page shows. It is empty until the daemon has started that far.
 #[derive(Default)]
 pub(super) struct Shown {
-    pub(super) databases: Option<ShownDatabases>,
+    pub(super) databases: Option<OpenDatabases>,
     pub(super) spool: Option<SpoolBacklog>,
     pub(super) issuing: Option<Issuing>,
     /// The metrics of webhooks, in processes that deliver to receivers.
     pub(super) webhooks: Option<Arc<WebhookMetrics>>,
     pub(super) observer: Option<Arc<Observer>>,
     pub(super) public_tls: Option<ServerTls>,
-}
-
-/// The databases, whose connections a metrics page shows.
-pub(super) struct ShownDatabases {
-    pub(super) links: Arc<dyn Store>,
-    pub(super) visits: Arc<dyn VisitStore>,
-    pub(super) metrics: Arc<DatabaseMetrics>,
 }
 
 impl AdminPage {
@@ -120,7 +108,7 @@ fn refresh(
         if let Some(issuing) = issuing {
             metrics.report_unanswered(&issuing.client);
         }
-        if let Some(ShownDatabases { links, visits, metrics }) = &shown.databases {
+        if let Some(OpenDatabases { links, visits, metrics, .. }) = &shown.databases {
             metrics.set_pools(&links.pools());
             metrics.set_pools(&visits.pools());
         }
