@@ -77,7 +77,6 @@ pub(super) async fn run(args: BackupArgs) -> Result<String, Error> {
 /// The names of files, with their lengths in bytes.
 type Files = Vec<(String, u64)>;
 
-/// Makes a backup, and returns its time and its files.
 fn make(links: &Path, others: &[PathBuf], target: &Path) -> Result<(Timestamp, Files), Error> {
     let wrong = |reason: &str| wrong_value("TARGET", target.display(), reason);
     let name = target.file_name().ok_or_else(|| wrong("expected the path of a new folder"))?;
@@ -111,7 +110,6 @@ fn make(links: &Path, others: &[PathBuf], target: &Path) -> Result<(Timestamp, F
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// Copies all files into a folder and syncs them.
 fn fill(links: &Path, others: &[PathBuf], folder: &Path, made_at: Timestamp) -> Result<Files, Failure> {
     let mut files = Vec::new();
     let visits = links.with_file_name("visits.db");

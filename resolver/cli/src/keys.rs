@@ -181,7 +181,6 @@ fn shown(time: Option<Timestamp>, none: &str) -> String {
     time.map_or(none.to_owned(), |at| format!("{at:.0}"))
 }
 
-/// Formats the limits of a key in words.
 fn limits(key: &ListedKey) -> String {
     let domain = domain_name(key).map(|name| format!("domain {name}"));
     let own = key.record.limits.own_links_only.then(|| "own links only".to_owned());

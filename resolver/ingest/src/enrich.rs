@@ -35,7 +35,6 @@ pub struct Enricher {
     pub(crate) places_by_address: HashMap<(IpAddr, Option<[u8; 2]>), Arc<Located>>,
     addresses: AddressSecret,
     options: Options,
-    /// Domains whose visitors are never tracked.
     pub(crate) untracked: HashSet<DomainId>,
     /// Erasures of visits that may still be in the spool.
     erasures: Vec<Erasure>,
@@ -54,7 +53,6 @@ pub(crate) struct Located {
     pub(crate) city: String,
 }
 
-/// What was derived from a visit.
 pub(crate) struct Derived {
     pub(crate) agent: Arc<Agent>,
     pub(crate) located: Arc<Located>,

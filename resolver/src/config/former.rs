@@ -155,7 +155,6 @@ fn former(argument: &OsStr) -> Option<(&'static str, &'static Now, Option<String
     Some((*name, now, value.map(str::to_owned)))
 }
 
-/// Returns the values that arguments have for a flag.
 fn present_values(arguments: &[OsString], flag: &str) -> Vec<String> {
     let mut values = Vec::new();
     let mut texts = arguments.iter().filter_map(|argument| argument.to_str());
@@ -176,7 +175,6 @@ impl Now {
         }
     }
 
-    /// Returns the arguments that stand for a value.
     fn arguments(&self, value: &str) -> Vec<OsString> {
         let argument = |entry: String| format!("--{}={entry}", self.flag()).into();
         match self {
@@ -221,7 +219,6 @@ mod tests {
     /// The same in the present spelling.
     const PRESENT: &str = include_str!("../../testdata/flags");
 
-    /// Returns the flags of a file, each with its value.
     fn flags(file: &str) -> Vec<(&str, Option<&str>)> {
         let lines = file.lines().filter(|line| !line.starts_with('#'));
         lines

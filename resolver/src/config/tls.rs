@@ -8,7 +8,6 @@ use tls::{ClientTls, HTTP1, HTTP2, Identity, ServerTls, TlsFiles, Verify};
 use super::{Config, entries::Entries};
 
 impl Config {
-    /// Reads the files for TLS of the public listener, if it has TLS.
     pub(crate) fn public_tls(&self) -> Result<Option<ServerTls>, Error> {
         let files = files("--tls", &["cert", "key"], &self.tls)?;
         if files.certificate.is_none() {
@@ -40,7 +39,6 @@ impl Config {
         self.database.check_plaintext(self.read_database.as_ref())
     }
 
-    /// Reads the files for connections to issuers, if one of them has TLS.
     pub(crate) fn issuer_tls(&self, holder: &str) -> Result<Option<ClientTls>, Error> {
         if !self.issuer.iter().any(|url| url.starts_with("https://")) {
             return Ok(None);

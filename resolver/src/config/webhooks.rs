@@ -8,7 +8,6 @@ use webhooks::{Policy, Roots, Sender};
 use super::{Config, entries::Entries};
 
 impl Config {
-    /// Creates the sender that all attempts share.
     pub(super) fn webhook_sender(&self) -> Result<Arc<Sender>, Error> {
         let given = Entries::of("--webhooks", &["http", "network", "ca"], &self.webhooks)?;
         let policy = Policy { allowed_networks: given.networks("network")?, allow_http: given.has("http")? };

@@ -58,7 +58,6 @@ pub(super) struct Parts {
     pub(super) supervisor: TaskSupervisor,
     /// What of the spool is not stored yet; `None` if no visits are recorded.
     pub(super) backlog: Option<SpoolGauge>,
-    /// Where recorded visits are written.
     pub(super) sink: Arc<dyn BlockSink>,
 }
 

@@ -18,7 +18,6 @@ use crate::{Error, output::out_file, wrong_value};
 /// The mode of an export: only its owner reads it, because it contains hashes of passwords.
 const MODE: u32 = 0o600;
 
-/// The counts of an export.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct Tally {
@@ -70,7 +69,6 @@ struct Progress {
 pub(super) struct Out {
     to: BufWriter<Box<dyn Write + Send>>,
     format: ExportFormat,
-    /// The last link that was read.
     pub(super) after: Option<LinkId>,
     pub(super) tally: Tally,
     /// The file, and the path of its progress file.
@@ -104,7 +102,6 @@ impl Out {
         Ok(Self { to, format: args.format, after, tally, file: Some((file, progress)) })
     }
 
-    /// Writes a link, as far as the format carries it.
     pub(super) fn write(&mut self, row: &Row) -> io::Result<()> {
         let is_table = self.format == ExportFormat::Csv;
         if is_table && row.deleted_at.is_some() {
@@ -134,7 +131,6 @@ impl Out {
         fs::rename(&new, progress)
     }
 
-    /// Completes the output, and removes the progress file.
     pub(super) fn end(mut self) -> io::Result<Tally> {
         if self.format == ExportFormat::Ndjson {
             write_end(self.tally.links, &mut self.to)?;

@@ -6,7 +6,6 @@ use visits::tenths_of_percent;
 use super::sparkline;
 use crate::table::{Field, List, grid, pairs, rows, text, time};
 
-/// Names of the dimensions, as they are shown.
 const DIMENSIONS: [(&str, &str); 10] = [
     ("referrer", "referrers"),
     ("browser", "browsers"),

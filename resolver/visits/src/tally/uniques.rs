@@ -27,7 +27,6 @@ pub const RELATIVE_ERROR: f64 = 2.0 * 1.038_96 / 128.0;
 
 /// Format of a chunk that lists coupons; its argument is their number.
 const COUPONS: u8 = 1;
-/// Format of a chunk with registers.
 const REGISTERS: u8 = 2;
 const LIST_MAX: usize = 2_048;
 /// Number of coupons from which sorting is faster than inserting each at its place.
@@ -54,7 +53,6 @@ impl Coupon {
         (number >> SLOT_BITS > 0).then_some(Self(number))
     }
 
-    /// Returns the number that chooses the register.
     pub(super) fn slot(self) -> usize {
         (self.0 & ((1 << SLOT_BITS) - 1)) as usize
     }
@@ -87,7 +85,6 @@ pub struct Estimate {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Uniques(Keys);
 
-/// The keys of a set, while they are few and afterwards.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Keys {
     /// Ordered, without repetitions, at most [`LIST_MAX`].

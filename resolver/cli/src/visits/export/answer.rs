@@ -10,7 +10,6 @@ use transfer::{Shape, each_item};
 
 use crate::{Error, client::Server};
 
-/// The location of the visits in an answer.
 const LIST: Shape = Shape { path: &["visits", "data"], beside: None };
 
 /// Passes each visit of an answer to `take`, until one cannot be taken.
