@@ -6,23 +6,19 @@
 //!    no file is left.
 //! 3. Visits are personal data, so only the file's owner may read it.
 
-mod answer;
-mod rows;
-
 use std::{
+    borrow::Cow,
     fs::{self, File, OpenOptions},
-    io::{self, BufReader, BufWriter, IsTerminal as _, Write, stdout},
+    io::{self, BufReader, BufWriter, IsTerminal as _, Read, Write, stdout},
+    ops::ControlFlow,
     os::unix::fs::OpenOptionsExt as _,
     path::Path,
 };
 
 use indicatif::ProgressBar;
-use serde_json::json;
+use serde_json::{Value, json};
+use transfer::{Shape, each_item, harmless, write_record};
 
-use self::{
-    answer::each_visit,
-    rows::{write_head, write_visit},
-};
 use super::{
     args::{VisitsExportArgs, VisitsFormat},
     list_call,
@@ -36,6 +32,25 @@ use crate::{
 };
 
 const MODE: u32 = 0o600;
+/// The visits in an answer, which is read while it arrives: `{"visits": {"data": [{…}, …], …}}`.
+const LIST: Shape = Shape { path: &["visits", "data"], beside: None };
+/// The columns of a table, and where each is in a visit.
+const COLUMNS: [(&str, &str); 14] = [
+    ("date", "/date"),
+    ("type", "/type"),
+    ("visitedUrl", "/visitedUrl"),
+    ("redirectUrl", "/redirectUrl"),
+    ("referer", "/referer"),
+    ("userAgent", "/userAgent"),
+    ("potentialBot", "/potentialBot"),
+    ("countryCode", "/visitLocation/countryCode"),
+    ("countryName", "/visitLocation/countryName"),
+    ("regionName", "/visitLocation/regionName"),
+    ("cityName", "/visitLocation/cityName"),
+    ("latitude", "/visitLocation/latitude"),
+    ("longitude", "/visitLocation/longitude"),
+    ("timezone", "/visitLocation/timezone"),
+];
 
 pub(super) async fn run(args: VisitsExportArgs) -> Result<String, Error> {
     if let Some(path) = out_file(args.out.as_ref()).filter(|path| path.exists()) {
@@ -102,11 +117,68 @@ fn create(path: &Path) -> io::Result<File> {
     }
 }
 
+/// Passes each visit of an answer to `take`, until one cannot be taken.
+fn each_visit(
+    server: &Server,
+    answer: impl Read,
+    mut take: impl FnMut(&Value) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let foreign = || Err::<(), Error>(server.foreign().into());
+    let broken_off = |error: io::Error| Err::<(), Error>(server.broken_off(&error).into());
+    let mut ended = None;
+    let read = each_item(answer, LIST, |item| {
+        let visit = item.filter(|item| item["date"].is_string());
+        match visit.as_ref().map_or_else(foreign, &mut take) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => {
+                ended = Some(error);
+                ControlFlow::Break(())
+            }
+        }
+    });
+    match (ended, read) {
+        (Some(error), _) => Err(error),
+        (None, Ok(0)) => broken_off(io::ErrorKind::UnexpectedEof.into()),
+        (None, Ok(_)) => Ok(()),
+        (None, Err(error)) if error.is_io() || error.is_eof() => broken_off(error.into()),
+        (None, Err(_)) => foreign(),
+    }
+}
+
+/// Writes what is before the first visit: the names of the columns of a table.
+fn write_head(format: VisitsFormat, to: impl Write) -> io::Result<()> {
+    match format {
+        VisitsFormat::Csv => write_record(COLUMNS.iter().map(|(name, _)| *name), to),
+        VisitsFormat::Ndjson => Ok(()),
+    }
+}
+
+fn write_visit(format: VisitsFormat, visit: &Value, mut to: impl Write) -> io::Result<()> {
+    match format {
+        VisitsFormat::Csv => {
+            let cells = COLUMNS.map(|(_, pointer)| cell(visit.pointer(pointer)));
+            write_record(cells.iter().map(|cell| &**cell), to)
+        }
+        VisitsFormat::Ndjson => writeln!(to, "{visit}"),
+    }
+}
+
+/// Formats a value for a cell. Visitors choose some of the texts, and a spreadsheet would evaluate
+/// a formula in them. Degrees may begin with a minus, and are numbers.
+fn cell(value: Option<&Value>) -> Cow<'_, str> {
+    match value {
+        Some(Value::String(text)) => harmless(text),
+        None | Some(Value::Null) => Cow::Borrowed(""),
+        Some(value) => Cow::Owned(value.to_string()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::{PermissionsExt as _, symlink};
 
     use super::*;
+    use crate::{ClientError, args::ServerArgs};
 
     #[test]
     fn a_file_that_was_left_is_replaced_and_not_written_through() {
@@ -120,5 +192,97 @@ mod tests {
         create(&path).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, MODE);
         assert!(create(folder.path()).is_err(), "a folder is not replaced");
+    }
+
+    fn server() -> Server {
+        Server::new(&ServerArgs { server: "http://sho.rt".to_owned(), api_key: "k".to_owned() }).unwrap()
+    }
+
+    fn answer() -> String {
+        let visit = |date: &str| {
+            json!({
+                "date": date, "referer": "", "userAgent": "a", "visitLocation": null, "potentialBot": true,
+                "visitedUrl": "https://s.test/a", "redirectUrl": null, "aNewField": [1],
+            })
+        };
+        json!({ "visits": { "data": [visit("1"), visit("2")], "pagination": { "data": 1 } } }).to_string()
+    }
+
+    fn dates(answer: &str) -> Result<Vec<String>, Error> {
+        let mut dates = Vec::new();
+        each_visit(&server(), answer.as_bytes(), |visit| {
+            dates.push(visit["date"].as_str().unwrap().to_owned());
+            Ok(())
+        })?;
+        Ok(dates)
+    }
+
+    #[test]
+    fn visits_are_read_and_fields_of_a_newer_server_are_ignored() {
+        assert_eq!(dates(&answer()).unwrap(), ["1", "2"]);
+        assert_eq!(dates(r#"{"visits": {"data": []}}"#).unwrap(), [""; 0]);
+    }
+
+    #[test]
+    fn an_answer_that_ends_anywhere_is_broken_off() {
+        let answer = answer();
+        for end in 0..answer.len() {
+            let ended = dates(&answer[..end]).unwrap_err();
+            assert!(matches!(ended, Error::Client(ClientError::Unreachable(..))), "{end}: {ended:?}");
+        }
+    }
+
+    #[test]
+    fn an_answer_of_another_form_is_foreign() {
+        for other in ["{}", r#"{"visits": {}}"#, r#"{"visits": {"data": [1]}}"#, "<html>"] {
+            let ended = dates(other).unwrap_err();
+            assert!(matches!(ended, Error::Client(ClientError::Foreign(..))), "{other}: {ended:?}");
+        }
+    }
+
+    #[test]
+    fn a_visit_that_is_not_taken_ends_the_list() {
+        let mut taken = 0;
+        let ended = each_visit(&server(), answer().as_bytes(), |_| {
+            taken += 1;
+            Err(io::Error::from(io::ErrorKind::StorageFull).into())
+        });
+        assert!(matches!(ended, Err(Error::Io(error)) if error.kind() == io::ErrorKind::StorageFull));
+        assert_eq!(taken, 1);
+    }
+
+    #[test]
+    fn a_table_has_a_row_for_each_visit_and_no_formulas() {
+        let visits = [
+            json!({
+                "date": "2026-11-25T10:00:00+00:00", "visitedUrl": "https://s.test/a", "potentialBot": true,
+                "referer": "=HYPERLINK(\"https://evil.test\")", "userAgent": "two\nlines, \"quoted\"",
+                "visitLocation": { "countryCode": "BR", "latitude": -23.5 },
+            }),
+            json!({ "type": "base_url", "visitLocation": null }),
+        ];
+        let mut table = Vec::new();
+        write_head(VisitsFormat::Csv, &mut table).unwrap();
+        for visit in &visits {
+            write_visit(VisitsFormat::Csv, visit, &mut table).unwrap();
+        }
+        let mut records = transfer::Records::open(&*table, |_| 0).unwrap();
+        let mut rows: Vec<Vec<String>> = Vec::new();
+        while let Some(record) = records.next().unwrap() {
+            rows.push(record.cells().map(|cell| cell.unwrap().to_owned()).collect());
+        }
+        assert_eq!(rows.remove(0), COLUMNS.map(|(name, _)| name));
+        let cell = |row: usize, name| &*rows[row][COLUMNS.iter().position(|it| it.0 == name).unwrap()];
+        assert_eq!(cell(0, "referer"), "'=HYPERLINK(\"https://evil.test\")");
+        assert_eq!(cell(0, "userAgent"), "two\nlines, \"quoted\"");
+        assert_eq!((cell(0, "latitude"), cell(0, "countryCode")), ("-23.5", "BR"));
+        assert_eq!((cell(0, "potentialBot"), cell(1, "latitude"), rows.len()), ("true", "", 2));
+    }
+
+    #[test]
+    fn a_line_of_json_is_a_visit_as_the_api_has_it() {
+        let (visit, mut lines) = (json!({ "date": "2026-11-25", "aNewField": [1] }), Vec::new());
+        write_visit(VisitsFormat::Ndjson, &visit, &mut lines).unwrap();
+        assert_eq!(lines, b"{\"date\":\"2026-11-25\",\"aNewField\":[1]}\n");
     }
 }
