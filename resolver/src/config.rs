@@ -9,7 +9,6 @@ mod settings;
 mod tls;
 mod tuning;
 mod visits;
-mod webhooks;
 
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 

@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, path::PathBuf, str::FromStr as _, sync::Arc, time::Duration};
 
-use ::webhooks::Sender;
+use ::webhooks::{Roots, Sender};
 use api::CallLimits;
 use app::LinkPolicy;
 use cli::{Error, args::Database, wrong_value};
@@ -208,6 +208,17 @@ impl Config {
             invalid_short_url: target("invalid-short-url")?,
         };
         Ok(FallbackTargets { redirects, keyspaces: of_keyspaces })
+    }
+
+    fn webhook_sender(&self) -> Result<Arc<Sender>, Error> {
+        let given = Entries::of("--webhooks", &["http", "network", "ca"], &self.webhooks)?;
+        let (allowed_networks, allow_http) = (given.networks("network")?, given.has("http")?);
+        let roots = given.parse("ca", |path| {
+            let pem = std::fs::read(path).map_err(|error| error.to_string())?;
+            Roots::from_pem(&pem).map_err(|error| error.to_string())
+        })?;
+        let policy = ::webhooks::Policy { allowed_networks, allow_http };
+        Ok(Arc::new(Sender::new(policy, roots.unwrap_or_else(Roots::mozilla))))
     }
 
     fn witness_file(&self) -> Option<PathBuf> {
