@@ -10,13 +10,13 @@ mod readiness;
 mod running;
 mod visits_task;
 
-use std::{convert::Infallible, io, pin::Pin, sync::Arc, time::Duration};
+use std::{convert::Infallible, io, sync::Arc, time::Duration};
 
 use admin_page::AdminPage;
 use app::webhooks::metrics::WebhookMetrics;
 use cli::wrong_value;
 use codes::Mint;
-use daemon::{Failures, Liveness, Recorder, TaskSupervisor, greet, traces::Traces};
+use daemon::{Exit, Failures, Liveness, Recorder, TaskSupervisor, cancel_on_signals, greet, traces::Traces};
 use databases::Databases;
 use issuer::embedded::Embedded;
 use issuing::Issuing;
@@ -37,26 +37,19 @@ use web::request_durations::RequestDurations;
 use crate::{
     Error,
     bootstrap::{Bootstrapped, bootstrap},
-    config::Settings,
+    config::{Config, Settings},
     http,
 };
 
-/// The sockets that the daemon serves on; a test binds port 0.
-pub struct Listeners {
-    /// The sockets for browsers and API clients, one per thread.
-    pub public: Vec<std::net::TcpListener>,
-    /// The socket for probes and Prometheus.
-    pub admin: TcpListener,
-    /// The socket of the links API over gRPC, if it is served.
-    pub grpc: Option<TcpListener>,
+struct Listeners {
+    /// One per thread.
+    public: Vec<std::net::TcpListener>,
+    admin: TcpListener,
+    grpc: Option<TcpListener>,
 }
 
 impl Listeners {
-    /// Binds the addresses of the configuration.
-    ///
-    /// # Errors
-    /// Returns [`Error::Config`] if an address is in use or does not belong to this machine.
-    pub fn bind(settings: &Settings) -> Result<Self, Error> {
+    fn bind(settings: &Settings) -> Result<Self, Error> {
         let flags = &settings.flags;
         let wrong = |flag, address: std::net::SocketAddr| {
             move |error: io::Error| wrong_value(flag, address, format!("cannot listen: {error}"))
@@ -72,20 +65,14 @@ impl Listeners {
     }
 }
 
-/// Runs the resolver until `shutdown` is cancelled. Then it drains, finishes requests under way and
-/// returns unused numbers.
-///
-/// The future is in a box, because that of an `async fn` would be compiled again in the binary.
-///
-/// # Errors
-/// Returns an error if the configuration does not match the database, the database does not answer
-/// at start, serving fails, or the process may mint no more.
-pub fn run(
-    settings: Settings,
-    listeners: Listeners,
-    shutdown: CancellationToken,
-) -> Pin<Box<dyn Future<Output = Result<(), Error>>>> {
-    Box::pin(serve(settings, listeners, shutdown))
+/// Serves until a signal. Then it drains, finishes requests under way and returns unused numbers.
+pub(crate) async fn run(config: &Config) -> Result<Exit, Error> {
+    let settings = config.settings()?;
+    let listeners = Listeners::bind(&settings)?;
+    let shutdown = CancellationToken::new();
+    cancel_on_signals(shutdown.clone())?;
+    serve(settings, listeners, shutdown).await?;
+    Ok(Exit::Clean)
 }
 
 async fn serve(settings: Settings, listeners: Listeners, shutdown: CancellationToken) -> Result<(), Error> {

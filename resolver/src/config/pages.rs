@@ -12,15 +12,13 @@ use super::{Config, entries::Entries};
 /// Maximum length of a logo, in bytes. It is part of every page.
 const LOGO_BYTES: u64 = 8 * 1024;
 
-/// The validated flags of the pages.
 #[derive(Clone, Debug)]
-pub struct PageSettings {
+pub(crate) struct PageSettings {
     /// Whether visitors may create links without an API key.
-    pub public_create: bool,
-    /// The operator's theme.
-    pub theme: Theme,
+    pub(crate) public_create: bool,
+    pub(crate) theme: Theme,
     /// The theme's logo, for QR codes.
-    pub qr_logo: Option<Arc<Logo>>,
+    pub(crate) qr_logo: Option<Arc<Logo>>,
 }
 
 impl Config {

@@ -30,61 +30,43 @@ pub(super) const MIB_MAX: u64 = 1 << 20;
 
 /// The validated configuration, with every default filled in.
 #[derive(Clone, Debug)]
-pub struct Settings {
-    /// The flags that these come from.
-    pub flags: Config,
+pub(crate) struct Settings {
+    pub(crate) flags: Config,
     /// The keyspaces, in the order of the flag.
-    pub keyspaces: Vec<Keyspace>,
-    /// The keyspace for new links.
-    pub default_keyspace: Namespace,
+    pub(crate) keyspaces: Vec<Keyspace>,
+    pub(crate) default_keyspace: Namespace,
     /// The name of this process at the issuer.
-    pub holder: HolderId,
+    pub(crate) holder: HolderId,
     /// The beginning of short URLs of the default domain, without a trailing slash.
-    pub public_url: String,
-    /// The operator's rules for links.
-    pub link_policy: LinkPolicy,
+    pub(crate) public_url: String,
+    pub(crate) link_policy: LinkPolicy,
     /// The time zone of times without an offset.
-    pub time_zone: TimeZone,
-    /// The default status of redirects.
-    pub redirect_status: hyper::StatusCode,
+    pub(crate) time_zone: TimeZone,
+    pub(crate) redirect_status: hyper::StatusCode,
     /// The public URL in parts.
-    pub default_domain: PublicUrl,
-    /// The fallback targets for visitors whose requests match no link.
-    pub fallbacks: FallbackTargets,
-    /// The policy for domains and target rules.
-    pub policy: Policy,
-    /// The call limits of the API.
-    pub call_limits: CallLimits,
-    /// The path of the code key.
-    pub code_key_file: PathBuf,
+    pub(crate) default_domain: PublicUrl,
+    pub(crate) fallbacks: FallbackTargets,
+    pub(crate) policy: Policy,
+    pub(crate) call_limits: CallLimits,
+    pub(crate) code_key_file: PathBuf,
     /// The path of the witness file, which survives a restore of the database.
-    pub witness: Option<PathBuf>,
-    /// The limits of one client.
-    pub client_limits: ClientLimits,
-    /// The GeoIP databases.
-    pub geoip: GeoIp,
-    /// The size of the cache and the lag of replicas.
-    pub lookup: LookupSizes,
-    /// The maximum number of connections to Postgres.
-    pub database_connections: u32,
+    pub(crate) witness: Option<PathBuf>,
+    pub(crate) client_limits: ClientLimits,
+    pub(crate) geoip: GeoIp,
+    pub(crate) lookup: LookupSizes,
+    pub(crate) database_connections: u32,
     /// The number of threads of the public listener.
-    pub threads: usize,
+    pub(crate) threads: usize,
     /// Whether redirects of cached links are answered without hyper.
-    pub fast_path: bool,
-    /// The pages.
-    pub pages: PageSettings,
-    /// How visits are recorded and kept.
-    pub visits: VisitSettings,
-    /// The sender of events to webhooks.
-    pub webhooks: Arc<Sender>,
+    pub(crate) fast_path: bool,
+    pub(crate) pages: PageSettings,
+    pub(crate) visits: VisitSettings,
+    pub(crate) webhooks: Arc<Sender>,
 }
 
 impl Config {
     /// Validates the configuration, and fills in the defaults.
-    ///
-    /// # Errors
-    /// Returns [`Error::Config`] with the flag, its value and what is wrong with it.
-    pub fn settings(&self) -> Result<Settings, Error> {
+    pub(crate) fn settings(&self) -> Result<Settings, Error> {
         let keyspaces = parse_keyspaces(&self.keyspaces)
             .map_err(|error| wrong_value("--keyspaces", &self.keyspaces, error))?;
         let (public_url, own_hosts) = self.check_public_url()?;
