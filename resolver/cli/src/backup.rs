@@ -11,9 +11,9 @@
 //!    and the other would store visits twice.
 
 use std::{
-    fs::{self, DirBuilder, File, OpenOptions},
+    fs::{self, DirBuilder, File},
     io::{self, Write as _},
-    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
+    os::unix::fs::DirBuilderExt as _,
     path::{Path, PathBuf},
 };
 
@@ -26,7 +26,7 @@ use store::sqlite::Snapshot;
 use crate::{
     Error,
     args::{Database, DatabaseArgs},
-    output::progress_bar,
+    output::{create_private, progress_bar, sync_folder_of},
     wrong_value,
 };
 
@@ -94,7 +94,7 @@ fn make(links: &Path, others: &[PathBuf], target: &Path) -> Result<(Timestamp, F
     let made_at = Timestamp::now();
     let made = fill(links, others, &unfinished, made_at).and_then(|files| {
         fs::rename(&unfinished, target)?;
-        sync(&parent(target))?;
+        sync_folder_of(target)?;
         Ok(files)
     });
     match made {
@@ -130,12 +130,12 @@ fn fill(links: &Path, others: &[PathBuf], folder: &Path, made_at: Timestamp) -> 
         // With issuers elsewhere there is no ledger file.
         if path.exists() {
             let to = beside(folder, path)?;
-            let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&to)?;
+            let mut file = create_private(&to)?;
             file.write_all(&fs::read(path)?)?;
             files.push(synced(&to)?);
         }
     }
-    sync(folder)?;
+    File::open(folder)?.sync_all()?;
     Ok(files)
 }
 
@@ -150,12 +150,4 @@ fn synced(path: &Path) -> io::Result<(String, u64)> {
     file.sync_all()?;
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     Ok((name, file.metadata()?.len()))
-}
-
-fn sync(folder: &Path) -> io::Result<()> {
-    File::open(folder)?.sync_all()
-}
-
-fn parent(path: &Path) -> PathBuf {
-    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_owned()
 }

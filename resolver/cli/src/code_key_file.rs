@@ -3,11 +3,13 @@
 use std::{
     fs,
     io::{self, ErrorKind, Write as _},
-    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
+    os::unix::fs::DirBuilderExt as _,
     path::Path,
 };
 
 use codes::{CodeKey, CodeKeyError};
+
+use crate::output::{create_private, sync_folder_of};
 
 /// Reads a key file: 64 hexadecimal characters, optionally with white space around them.
 ///
@@ -34,15 +36,13 @@ pub fn create(path: &Path) -> io::Result<CodeKey> {
     let key = CodeKey::draw().map_err(|error: getrandom::Error| {
         io::Error::other(format!("no random bytes from the system: {error}"))
     })?;
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    if let Some(folder) = folder {
+    if let Some(folder) = path.parent() {
         fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     }
-    let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    let mut file = create_private(path)?;
     writeln!(file, "{}", key.reveal())?;
     file.sync_all()?;
-    // The folder is synced as well, because it holds the name of the new file.
-    fs::File::open(folder.unwrap_or(Path::new(".")))?.sync_all()?;
+    sync_folder_of(path)?;
     Ok(key)
 }
 

@@ -2,9 +2,8 @@
 
 use std::{
     collections::BTreeMap,
-    fs::{self, File, OpenOptions},
+    fs::{self, File},
     io::{self, BufWriter, Seek, SeekFrom, Write},
-    os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
 };
 
@@ -13,10 +12,11 @@ use serde::{Deserialize, Serialize};
 use transfer::{Row, write_csv, write_csv_head, write_end, write_header, write_ndjson};
 
 use super::{ExportArgs, ExportFormat};
-use crate::{Error, output::out_file, wrong_value};
-
-/// The mode of an export: only its owner reads it, because it contains hashes of passwords.
-const MODE: u32 = 0o600;
+use crate::{
+    Error,
+    output::{create_private, out_file},
+    wrong_value,
+};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -149,8 +149,8 @@ impl Out {
 type Opened = (File, Option<LinkId>, Tally);
 
 fn create(path: &Path) -> Result<Opened, Error> {
-    let created = OpenOptions::new().write(true).create_new(true).mode(MODE).open(path);
-    match created {
+    // It contains hashes of passwords.
+    match create_private(path) {
         Ok(file) => Ok((file, None, Tally::default())),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             let reason = "there is such a file already: name another one, or continue it with --resume";
@@ -167,7 +167,7 @@ fn resume(path: &Path, progress: &Path) -> Result<Opened, Error> {
         return Err(wrong_value("--out", path.display(), reason));
     };
     let failed = |error: io::Error| wrong_value("--out", path.display(), error);
-    let file = OpenOptions::new().write(true).open(path).map_err(failed)?;
+    let file = File::options().write(true).open(path).map_err(failed)?;
     file.set_len(bytes).map_err(failed)?;
     Ok((file, Some(LinkId::from_stored(after)), tally))
 }

@@ -8,10 +8,9 @@
 
 use std::{
     borrow::Cow,
-    fs::{self, File, OpenOptions},
+    fs::{self, File},
     io::{self, BufReader, BufWriter, IsTerminal as _, Read, Write, stdout},
     ops::ControlFlow,
-    os::unix::fs::OpenOptionsExt as _,
     path::Path,
 };
 
@@ -27,11 +26,10 @@ use crate::{
     Error,
     client::{Call, Server},
     json_text,
-    output::{out_error, out_file, progress_bar},
+    output::{create_private, out_error, out_file, progress_bar},
     wrong_value,
 };
 
-const MODE: u32 = 0o600;
 /// The visits in an answer, which is read while it arrives: `{"visits": {"data": [{…}, …], …}}`.
 const LIST: Shape = Shape { path: &["visits", "data"], beside: None };
 /// The columns of a table, and where each is in a visit.
@@ -113,7 +111,7 @@ fn write(server: &Server, call: &Call, args: &VisitsExportArgs, total: u64) -> R
 fn create(path: &Path) -> io::Result<File> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => OpenOptions::new().write(true).create_new(true).mode(MODE).open(path),
+        _ => create_private(path),
     }
 }
 
@@ -190,7 +188,7 @@ mod tests {
         assert_eq!(fs::read(&other).unwrap(), b"other");
         fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
         create(&path).unwrap();
-        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, MODE);
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         assert!(create(folder.path()).is_err(), "a folder is not replaced");
     }
 
