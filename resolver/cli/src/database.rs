@@ -46,19 +46,13 @@ pub async fn open_with(
                 Some(Database::Sqlite(_)) | None => None,
             };
             let store = PostgresStore::with(url, replica, options).await.map_err(malformed)?;
-            Ok(match witness {
-                Some(witness) => Arc::new(store.witnessed_by(witness)),
-                None => Arc::new(store),
-            })
+            Ok(Arc::new(store.witnessed_by(witness)))
         }
         Database::Sqlite(path) => {
             let path = path.to_owned();
             let opened = tokio::task::spawn_blocking(move || SqliteStore::open(&path)).await;
             let store = opened.unwrap_or(Err(StoreError::Stopped)).map_err(malformed)?;
-            Ok(match witness {
-                Some(witness) => Arc::new(store.witnessed_by(witness)),
-                None => Arc::new(store),
-            })
+            Ok(Arc::new(store.witnessed_by(witness)))
         }
     }
 }

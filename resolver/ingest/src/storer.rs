@@ -24,7 +24,7 @@ use links::{DomainId, webhook::Subscription};
 use spool::{OwnedBlock, Reader, Sidecars};
 use tokio::{
     sync::watch,
-    time::{Instant, timeout},
+    time::{Instant, sleep, timeout},
 };
 use visit_store::{Batch, Producer, SpoolId, Standing, VisitStore, VisitStoreError, WriteError};
 use visits::{Day, DaySecret, Malformed, TextKey, VisitId, read_block};
@@ -247,14 +247,12 @@ impl<'a> Storer<'a> {
     }
 
     async fn wait(&mut self) {
-        let Self { config, .. } = self;
-        let recorded = async {
-            tokio::select! {
-                _ = config.recorded.changed() => {}
-                _ = config.ending.changed() => {}
-            }
-        };
-        let _ = timeout(IDLE, recorded).await;
+        let StorerConfig { recorded, ending, .. } = &mut *self.config;
+        tokio::select! {
+            _ = recorded.changed() => {}
+            _ = ending.changed() => {}
+            () = sleep(IDLE) => {}
+        }
     }
 
     /// Stores blocks, and repeats that until the store has answered.

@@ -5,6 +5,7 @@ use std::{convert::Infallible, sync::Arc};
 use app::{database_metrics::show_contacts, webhooks::metrics::WebhookMetrics};
 use daemon::{Admin, Liveness, Recorder, Refresh};
 use issuer::observer::Observer;
+use jiff::Timestamp;
 use metrics::{describe_gauge, gauge};
 use supply::SupplyMetrics;
 use tls::ServerTls;
@@ -80,11 +81,10 @@ fn show_readiness(recorder: &Recorder, role: Role, is_ready: bool) {
             "resolver_ready",
             "1 while this process is ready, else 0, for what it serves: redirects, creates."
         );
-        if role.serves_visitors() {
-            gauge!("resolver_ready", "serves" => "redirects").set(value);
-        }
-        if role.serves_api() {
-            gauge!("resolver_ready", "serves" => "creates").set(value);
+        for (serves, is_served) in [("redirects", role.serves_visitors()), ("creates", role.serves_api())] {
+            if is_served {
+                gauge!("resolver_ready", "serves" => serves).set(value);
+            }
         }
     });
 }
@@ -113,7 +113,7 @@ fn refresh(
             metrics.set_pools(&visits.pools());
         }
         if let Some(spool) = &shown.spool {
-            spool.show();
+            spool.metrics.show(&spool.gauge.read(), Timestamp::now());
         }
         metrics
             .certificate("issuer", issuing.as_ref().and_then(|issuing| issuing.tls.as_ref()?.certificate()));

@@ -75,11 +75,6 @@ impl Databases {
             migrated => migrated.map_err(|error| visits_task::failed(database, &error)),
         }
     }
-
-    pub(super) async fn close(self) {
-        self.open.visits.close().await;
-        self.open.links.close().await;
-    }
 }
 
 /// Locks a SQLite file for this process; `None` for any other database. Each process keeps its own

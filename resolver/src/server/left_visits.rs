@@ -6,7 +6,6 @@ use std::{
 };
 
 use ingest::IngestMetrics;
-use jiff::Timestamp;
 use spool::BacklogGauge;
 
 const MOUNTS: &str = "/proc/self/mountinfo";
@@ -22,11 +21,6 @@ pub(super) struct SpoolBacklog {
 }
 
 impl SpoolBacklog {
-    /// Publishes what waits, whenever a metrics page is requested.
-    pub(super) fn show(&self) {
-        self.metrics.show(&self.gauge.read(), Timestamp::now());
-    }
-
     /// Logs that the process has stopped, and what it leaves in its spool if it has one. It cannot
     /// tell whether a volume, or a folder of the machine, is there for the next start.
     pub(super) fn log_end(spool: Option<&Self>) {

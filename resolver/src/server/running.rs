@@ -91,7 +91,8 @@ impl Running {
         if let Some(embedded) = self.embedded {
             embedded.stop().await;
         }
-        self.databases.close().await;
+        self.databases.open.visits.close().await;
+        self.databases.open.links.close().await;
         (drained, left)
     }
 }

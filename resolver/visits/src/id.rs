@@ -1,6 +1,6 @@
 //! Ids of visits, and the days and quarter hours that they lie in.
 
-use jiff::Timestamp;
+use jiff::{Timestamp, civil::Date, tz::TimeZone};
 
 /// 2020-01-01T00:00:00Z in microseconds since 1970, from which ids count.
 const EPOCH: i64 = 1_577_836_800_000_000;
@@ -130,8 +130,8 @@ impl Day {
 
     /// Returns the month of the day.
     pub fn month(self) -> Month {
-        let date = Timestamp::from_microsecond(self.start()).unwrap_or(Timestamp::MAX);
-        let date = date.to_zoned(jiff::tz::TimeZone::UTC);
+        let start = Timestamp::from_microsecond(self.start()).unwrap_or(Timestamp::MAX);
+        let date = TimeZone::UTC.to_datetime(start);
         Month(i32::from(date.year()) * 12 + i32::from(date.month()) - 1)
     }
 }
@@ -146,11 +146,8 @@ impl Month {
     pub fn first_day(self) -> Day {
         let year = i16::try_from(self.0.div_euclid(12)).unwrap_or(i16::MAX);
         let month = i8::try_from(self.0.rem_euclid(12) + 1).unwrap_or(1);
-        let first = jiff::civil::Date::new(year, month, 1).unwrap_or(jiff::civil::Date::MAX);
-        let first = first
-            .to_zoned(jiff::tz::TimeZone::UTC)
-            .map_or(i64::MAX, |first| first.timestamp().as_microsecond());
-        Day::of(first)
+        let first = Date::new(year, month, 1).unwrap_or(Date::MAX).to_zoned(TimeZone::UTC);
+        Day::of(first.map_or(i64::MAX, |first| first.timestamp().as_microsecond()))
     }
 
     /// Returns the next month.

@@ -130,10 +130,10 @@ impl PostgresStore {
         })
     }
 
-    /// Adds a witness file, which outlasts the database.
+    /// Adds a witness file, which outlasts the database, if there is one.
     #[must_use]
-    pub fn witnessed_by(self, witness: Arc<Witness>) -> Self {
-        Self { witness: Some(witness), ..self }
+    pub fn witnessed_by(self, witness: Option<Arc<Witness>>) -> Self {
+        Self { witness, ..self }
     }
 
     /// Applies the deadline of calls, and counts a failure.

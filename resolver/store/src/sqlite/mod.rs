@@ -46,10 +46,10 @@ pub struct SqliteStore {
 }
 
 impl SqliteStore {
-    /// Adds a witness file, which outlasts the database file.
+    /// Adds a witness file, which outlasts the database file, if there is one.
     #[must_use]
-    pub fn witnessed_by(self, witness: Arc<Witness>) -> Self {
-        Self { witness: Some(witness), ..self }
+    pub fn witnessed_by(self, witness: Option<Arc<Witness>>) -> Self {
+        Self { witness, ..self }
     }
 }
 
