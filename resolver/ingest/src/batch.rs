@@ -194,7 +194,7 @@ impl<'a> BatchMaker<'a> {
             from,
             to,
             rows: self.rows,
-            texts: self.context.known.added(),
+            texts: self.context.known.take_added(),
             addresses: self
                 .addresses
                 .into_iter()

@@ -47,21 +47,14 @@ impl KnownTexts {
         true
     }
 
-    /// Returns the texts that the next batch adds.
-    pub fn added(&self) -> Vec<StoredText> {
-        self.added.iter().map(|(at, text)| StoredText { at: *at, text: text.clone() }).collect()
+    /// Takes the texts that the next batch adds. Until it is stored, the store does not have them.
+    pub fn take_added(&mut self) -> Vec<StoredText> {
+        std::mem::take(&mut self.added).into_iter().map(|(at, text)| StoredText { at, text }).collect()
     }
 
-    /// Notes that the batch with the added texts is stored.
-    pub fn stored(&mut self) {
-        for at in std::mem::take(&mut self.added).into_keys() {
-            self.remember(at);
-        }
-    }
-
-    /// Forgets the added texts: their batch is made anew.
-    pub fn discard(&mut self) {
-        self.added.clear();
+    /// Notes that a batch with these texts is stored.
+    pub fn stored(&mut self, texts: &[StoredText]) {
+        texts.iter().for_each(|text| self.remember(text.at));
     }
 
     fn remember(&mut self, at: TextRef) {
@@ -82,18 +75,22 @@ mod tests {
         TextRef { month: Month::from_stored(1), hash: TextHash::from_stored(hash) }
     }
 
+    fn store(known: &mut KnownTexts) {
+        let added = known.take_added();
+        known.stored(&added);
+    }
+
     #[test]
     fn a_text_is_added_once_and_again_if_its_batch_was_not_stored() {
         let mut known = KnownTexts::default();
         let now = Duration::from_secs(1);
         for _ in 0..2 {
             assert!(known.keep(at(7), b"a", now) && known.keep(at(7), b"a", now));
-            assert_eq!(known.added(), [StoredText { at: at(7), text: b"a".to_vec() }]);
-            known.discard();
+            assert_eq!(known.take_added(), [StoredText { at: at(7), text: b"a".to_vec() }]);
         }
         assert!(known.keep(at(7), b"a", now));
-        known.stored();
-        assert!(known.keep(at(7), b"a", now) && known.added().is_empty());
+        store(&mut known);
+        assert!(known.keep(at(7), b"a", now) && known.take_added().is_empty());
     }
 
     #[test]
@@ -103,7 +100,7 @@ mod tests {
             (from..from + 20_000).filter(|hash| known.keep(at(*hash), b"", Duration::from_secs(now))).count()
         };
         assert_eq!(kept(&mut known, 0, 0), 10_000);
-        known.stored();
+        store(&mut known);
         assert_eq!(kept(&mut known, 0, 59), 10_000);
         assert_eq!(known.refused, 20_000);
         assert_eq!(kept(&mut known, 0, 60), 20_000);
@@ -114,15 +111,15 @@ mod tests {
         let mut known = KnownTexts::default();
         let mut minute = 0;
         known.keep(at(-1), b"", Duration::ZERO);
-        known.stored();
+        store(&mut known);
         for hash in 0..300_000 {
             if hash % 5_000 == 0 {
                 minute += 60;
                 assert!(known.keep(at(-1), b"", Duration::from_secs(minute)));
-                assert!(known.added().is_empty(), "{hash}");
+                assert!(known.added.is_empty(), "{hash}");
             }
             known.keep(at(hash), b"", Duration::from_secs(minute));
-            known.stored();
+            store(&mut known);
         }
         assert!(known.young.len() + known.old.len() <= 2 * REMEMBERED);
     }

@@ -315,8 +315,6 @@ impl<'a> Storer<'a> {
         // The same for the whole batch.
         let now = self.started.elapsed();
         let room = self.samples.left(SAMPLED_PER_MINUTE, now);
-        // An earlier attempt may not have been stored.
-        self.known.discard();
         let mut maker = BatchMaker::new(Context {
             slot: self.producer.slot,
             texts: &self.texts,
@@ -362,7 +360,7 @@ impl<'a> Storer<'a> {
     /// Notes that a batch is stored, stores its rows where they are apart, and removes its blocks
     /// from the spool.
     async fn stored(&mut self, batch: &Batch, blocks: &[OwnedBlock]) {
-        self.known.stored();
+        self.known.stored(&batch.texts);
         self.producer.position = batch.to;
         self.rows.store().await;
         let metrics = &self.config.metrics;

@@ -121,7 +121,7 @@ impl Load {
         });
         events.iter().for_each(|event| maker.add(event, Thread::of(0)));
         let batch = maker.finish(producer.position, producer.position + 1);
-        self.known.stored();
+        self.known.stored(&batch.texts);
         batch
     }
 }
