@@ -171,7 +171,10 @@ impl Uniques {
             Keys::Few(list) => list,
         };
         if coupons.len() < SORT_FROM {
-            coupons.iter().for_each(|coupon| insert(list, *coupon));
+            for coupon in coupons {
+                let Err(place) = list.binary_search(coupon) else { continue };
+                list.insert(place, *coupon);
+            }
         } else {
             list.extend(coupons);
             // Stable sorting merges what is ordered already.
@@ -193,12 +196,6 @@ impl Uniques {
             Keys::Many(registers) => registers,
             Keys::Few(_) => unreachable!("a list has become registers above"),
         }
-    }
-}
-
-fn insert(list: &mut Vec<Coupon>, coupon: Coupon) {
-    if let Err(place) = list.binary_search(&coupon) {
-        list.insert(place, coupon);
     }
 }
 
