@@ -22,10 +22,6 @@ pub use cli::Error;
 
 /// Runs the command, or the server until a signal, and returns the exit code. The future is in a
 /// box, because that of an `async fn` would be compiled again in the binary.
-///
-/// # Errors
-/// Returns an error if the configuration is wrong or does not match the database, the database does
-/// not answer at start, serving fails, the process may mint no more, or the command fails.
 pub fn run(cli: Cli) -> Pin<Box<dyn Future<Output = Result<Exit, Error>>>> {
     Box::pin(act(cli))
 }

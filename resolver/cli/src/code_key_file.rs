@@ -11,11 +11,8 @@ use codes::{CodeKey, CodeKeyError};
 
 use crate::output::{create_private, sync_folder_of};
 
-/// Reads a key file: 64 hexadecimal characters, optionally with white space around them.
-///
-/// # Errors
-/// Returns an error of the kind `NotFound` if the file does not exist, and another one if it cannot
-/// be read or is malformed.
+/// Reads a key file: 64 hexadecimal characters, optionally with white space around them. Only of a
+/// file that does not exist, the error is of the kind `NotFound`.
 pub fn read(path: &Path) -> io::Result<CodeKey> {
     match fs::read_to_string(path) {
         Ok(text) => CodeKey::parse(text.trim()).map_err(io::Error::other),
@@ -29,9 +26,6 @@ pub fn read(path: &Path) -> io::Result<CodeKey> {
 
 /// Generates a key and writes it to a new file that only the owner can read. The file is synced
 /// before the key is used, because codes minted under a lost key could not be read back.
-///
-/// # Errors
-/// Returns an error if the file exists or cannot be written, or the system has no random bytes.
 pub fn create(path: &Path) -> io::Result<CodeKey> {
     let key = CodeKey::draw().map_err(|error: getrandom::Error| {
         io::Error::other(format!("no random bytes from the system: {error}"))

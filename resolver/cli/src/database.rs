@@ -28,9 +28,6 @@ pub(crate) async fn open(database: &Database) -> Result<Arc<dyn Store>, Error> {
 
 /// Opens the database with so many connections, and with the witness file that survives a restore
 /// of the database if there is one.
-///
-/// # Errors
-/// Returns [`Error::Config`] if the address is wrong or the file cannot be opened.
 pub async fn open_with(
     database: &Database,
     replica: Option<&Database>,
@@ -81,10 +78,8 @@ pub(crate) async fn ready(args: &DatabaseArgs) -> Result<Arc<dyn Store>, Error> 
     Ok(store)
 }
 
-/// Calls `ask` until the database answers, at most until the deadline for the start.
-///
-/// # Errors
-/// Returns an error after the deadline, and at once one that waiting does not mend.
+/// Calls `ask` until the database answers, at most until the deadline for the start. Returns an error
+/// that waiting does not mend at once.
 pub async fn wait_for<T>(
     args: &DatabaseArgs,
     ask: impl AsyncFn() -> Result<T, StoreError>,

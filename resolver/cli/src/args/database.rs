@@ -48,10 +48,7 @@ pub struct VisitsStoreArgs {
 }
 
 impl VisitsStoreArgs {
-    /// Returns the address, if there is one.
-    ///
-    /// # Errors
-    /// Returns [`Error::Config`] unless `database` is a Postgres database.
+    /// Returns the address, if there is one, which requires a Postgres database.
     pub fn of(&self, database: &Database) -> Result<Option<ClickhouseAddress>, Error> {
         let Some(address) = &self.visits_store else { return Ok(None) };
         if matches!(database, Database::Postgres(_)) {
@@ -86,9 +83,6 @@ impl DatabaseArgs {
     }
 
     /// Checks that no database is reached in plaintext beyond this machine, unless that is allowed.
-    ///
-    /// # Errors
-    /// Returns [`Error::Config`] with the address and its host.
     pub fn check_plaintext(&self, replica: Option<&Database>) -> Result<(), Error> {
         for (flag, database) in [("--database", Some(&self.database)), ("--read-database", replica)] {
             let Some(database @ Database::Postgres(url)) = database else { continue };
