@@ -104,8 +104,8 @@ struct Storer<'a> {
 }
 
 /// Why the task ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
+#[derive(Debug)]
+enum Ended {
     /// Everything is stored, and the slot was given back.
     Drained,
     /// Another process stores this spool.
@@ -134,7 +134,7 @@ pub fn run_on_this_thread(config: StorerConfig) {
 
 /// Stores visits until nothing more will be recorded and all are stored, or another process takes
 /// over.
-pub async fn run(mut config: StorerConfig) -> Ended {
+async fn run(mut config: StorerConfig) -> Ended {
     let mut attempts = Attempts::default();
     loop {
         let storing = async { Storer::register(&mut config).await.run().await };
@@ -208,7 +208,7 @@ impl<'a> Storer<'a> {
                 if alive.elapsed() >= ALIVE {
                     alive = Instant::now();
                     let standing = self.config.store.standing(&self.producer).await;
-                    if let Some(ended) = standing.ok().and_then(|standing| self.ended(standing)) {
+                    if let Some(Err(ended)) = standing.ok().map(|standing| self.position_of(standing)) {
                         return ended;
                     }
                 }
@@ -380,18 +380,17 @@ impl<'a> Storer<'a> {
         let mut attempts = Attempts::default();
         loop {
             match self.config.store.standing(&self.producer).await {
-                Ok(Standing::At(position)) => return Ok(position),
-                Ok(standing) => return Err(self.ended(standing).unwrap_or(Ended::Unregistered)),
+                Ok(standing) => return self.position_of(standing),
                 Err(error) => attempts.failed("ask for the position of visits", &error).await,
             }
         }
     }
 
-    /// Returns why this process may store nothing more, if it may not.
-    fn ended(&self, standing: Standing) -> Option<Ended> {
+    /// Returns the stored position, or why this process may store nothing more.
+    fn position_of(&self, standing: Standing) -> Result<u64, Ended> {
         match standing {
-            Standing::At(_) => None,
-            Standing::Unregistered => Some(Ended::Unregistered),
+            Standing::At(position) => Ok(position),
+            Standing::Unregistered => Err(Ended::Unregistered),
             Standing::Replaced => {
                 self.config.metrics.fenced.set(1.0);
                 tracing::error!(
@@ -399,7 +398,7 @@ impl<'a> Storer<'a> {
                     "another process stores the visits of this spool, so this one stops storing: expected a spool folder of \
                      its own for each process"
                 );
-                Some(Ended::Fenced)
+                Err(Ended::Fenced)
             }
         }
     }

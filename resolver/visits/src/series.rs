@@ -10,7 +10,7 @@
 
 use jiff::{Timestamp, ToSpan as _, Zoned, civil::Date, tz::TimeZone};
 
-use crate::{DAY, QUARTER, TimeRange, range::quarter_of};
+use crate::{DAY, QUARTER, TimeRange, id::quarter_of};
 
 /// Maximum number of points of a series.
 pub const POINTS_MAX: usize = 10_000;
