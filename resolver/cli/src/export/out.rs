@@ -14,7 +14,7 @@ use transfer::{Row, write_csv, write_csv_head, write_end, write_header, write_nd
 use super::{ExportArgs, ExportFormat};
 use crate::{
     Error,
-    output::{create_private, out_file},
+    output::{create_private, out_file, warn},
     wrong_value,
 };
 
@@ -31,28 +31,28 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    pub(super) fn warnings(&self, is_table: bool) -> Vec<String> {
-        let lost = self.left_out.iter().map(|(what, count)| {
+    /// Warns of what the export lacks.
+    pub(super) fn warn(&self, is_table: bool) {
+        let Self { deleted, without_code, left_out, .. } = self;
+        for (what, count) in left_out {
             let form = if is_table { "a table does" } else { "an export does" };
-            format!("{count} links have a property that {form} not carry: {what}")
-        });
-        let hint = is_table.then_some(
-            "only --format ndjson carries everything; an import disables links whose password is missing",
-        );
-        let hint = hint.filter(|_| !self.left_out.is_empty()).map(str::to_owned);
-        let deleted = (self.deleted > 0).then(|| {
-            format!(
-                "{} deleted links are left out of the table: their codes may be given to others elsewhere",
-                self.deleted
-            )
-        });
-        let without_code = (self.without_code > 0).then(|| {
-            format!(
-                "{} links are left out, because no code leads to them: is --code-key-file that of the server?",
-                self.without_code
-            )
-        });
-        lost.chain(hint).chain(deleted).chain(without_code).collect()
+            warn(&format!("{count} links have a property that {form} not carry: {what}"));
+        }
+        if is_table && !left_out.is_empty() {
+            warn(
+                "only --format ndjson carries everything; an import disables links whose password is missing",
+            );
+        }
+        if *deleted > 0 {
+            warn(&format!(
+                "{deleted} deleted links are left out of the table: their codes may be given to others elsewhere"
+            ));
+        }
+        if *without_code > 0 {
+            warn(&format!(
+                "{without_code} links are left out, because no code leads to them: is --code-key-file that of the server?"
+            ));
+        }
     }
 }
 
