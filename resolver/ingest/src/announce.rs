@@ -46,7 +46,10 @@ impl<'a> Announcer<'a> {
         room: &'a mut usize,
     ) -> Option<Self> {
         subscriptions.retain(|one| one.kinds.iter().any(|kind| kind.ends_with("visits.recorded")));
-        (!subscriptions.is_empty()).then(|| Self { subscriptions, base, room, groups: HashMap::new() })
+        if subscriptions.is_empty() {
+            return None;
+        }
+        Some(Self { subscriptions, base, room, groups: HashMap::new() })
     }
 
     /// Adds a visit that `link` redirected. `tags` are those of the link.
