@@ -57,10 +57,10 @@ fn changes(entry: &Value) -> String {
             })
             .collect(),
         None if entry["action"].as_str().is_some_and(|action| action.ends_with("-link")) => Vec::new(),
-        None => details
-            .as_object()
-            .map(|details| details.iter().map(|(name, one)| format!("{name}: {}", value(one))).collect())
-            .unwrap_or_default(),
+        None => {
+            let details = details.as_object().into_iter().flatten();
+            details.map(|(name, one)| format!("{name}: {}", value(one))).collect()
+        }
     };
     printable(&fields.join(", "))
 }

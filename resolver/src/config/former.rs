@@ -226,8 +226,8 @@ mod tests {
             .collect()
     }
 
-    fn words(file: &str) -> Vec<&str> {
-        flags(file).into_iter().flat_map(|(flag, value)| [Some(flag), value]).flatten().collect()
+    fn words<'a>(flags: &[(&'a str, Option<&'a str>)]) -> Vec<&'a str> {
+        flags.iter().flat_map(|(flag, value)| [Some(*flag), *value]).flatten().collect()
     }
 
     fn translate(words: &[&str], variables: &[(String, String)]) -> (Vec<String>, Vec<String>) {
@@ -261,15 +261,13 @@ mod tests {
 
     #[test]
     fn a_full_configuration_in_former_spellings_says_the_same_as_the_present_one() {
-        let expected = meaning(["resolver"].into_iter().chain(words(PRESENT)));
+        let expected = meaning(["resolver"].into_iter().chain(words(&flags(PRESENT))));
         let is_former = |flag: &str| Arguments::is_former(&variable(&flag[2..]));
         let (former, unchanged): (Vec<_>, Vec<_>) =
             flags(FORMERLY).into_iter().partition(|(flag, _)| is_former(flag));
         let variables: Vec<(String, String)> =
             former.iter().map(|(flag, value)| (variable(&flag[2..]), value.unwrap().to_owned())).collect();
-        let unchanged: Vec<&str> =
-            unchanged.into_iter().flat_map(|(flag, value)| [Some(flag), value]).flatten().collect();
-        for (given, variables) in [(words(FORMERLY), &[][..]), (unchanged, &variables[..])] {
+        for (given, variables) in [(words(&flags(FORMERLY)), &[][..]), (words(&unchanged), &variables[..])] {
             let (arguments, warnings) = translate(&given, variables);
             assert_eq!(meaning(&arguments), expected);
             assert_eq!(warnings.len(), former.len());

@@ -211,15 +211,10 @@ impl Config {
     }
 
     fn check_read_database(&self) -> Result<(), Error> {
+        let reason = "use postgres://USER@HOST/NAME, a replica of a Postgres in --database";
         match (&self.read_database, &self.database.database) {
-            (None | Some(Database::Postgres(_)), Database::Postgres(_)) | (None, Database::Sqlite(_)) => {
-                Ok(())
-            }
-            (Some(replica), _) => Err(wrong_value(
-                "--read-database",
-                replica,
-                "use postgres://USER@HOST/NAME, a replica of a Postgres in --database",
-            )),
+            (None, _) | (Some(Database::Postgres(_)), Database::Postgres(_)) => Ok(()),
+            (Some(replica), _) => Err(wrong_value("--read-database", replica, reason)),
         }
     }
 
@@ -258,23 +253,17 @@ impl Config {
     fn check_public_url(&self) -> Result<(String, Vec<(Host, u16)>), Error> {
         let text = self.public_url.clone().unwrap_or_else(|| format!("http://{}", self.listen));
         let reason = "use an address such as https://sho.rt, without a path, a query or a password";
-        let url = Url::parse(&text).map_err(|_| wrong_value("--public-url", &text, reason))?;
+        let wrong = || wrong_value("--public-url", &text, reason);
+        let url = Url::parse(&text).map_err(|_| wrong())?;
         let plain = matches!(url.scheme(), "http" | "https")
             && url.path() == "/"
             && url.query().is_none()
             && url.fragment().is_none()
             && url.username().is_empty()
             && url.password().is_none();
-        let host = url
-            .host()
-            .filter(|_| plain)
-            .ok_or_else(|| wrong_value("--public-url", &text, reason))?
-            .to_owned();
+        let host = url.host().filter(|_| plain).ok_or_else(wrong)?.to_owned();
         // With default ports a short link is served under both schemes.
-        let ports = match url.port() {
-            Some(port) => vec![port],
-            None => vec![80, 443],
-        };
+        let ports = url.port().map_or(vec![80, 443], |port| vec![port]);
         let own = ports.into_iter().map(|port| (host.clone(), port)).collect();
         Ok((text.trim_end_matches('/').to_owned(), own))
     }
