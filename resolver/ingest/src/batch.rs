@@ -105,7 +105,8 @@ impl<'a> BatchMaker<'a> {
     }
 
     fn count(&mut self, event: &Event<'_>, derived: &Derived, day: Day) {
-        let (language, rule) = (derived.language.tag(), rule_name(event.rule));
+        let language = derived.language.tag();
+        let rule = if event.rule == 0 { String::new() } else { event.rule.to_string() };
         let values: [&str; Dimension::ALL.len()] = Dimension::ALL.map(|dimension| match dimension {
             Dimension::Referrer => &*derived.referrer_host,
             Dimension::Browser => &derived.agent.browser,
@@ -206,10 +207,6 @@ impl<'a> BatchMaker<'a> {
             events: self.context.announcer.map(Announcer::events).unwrap_or_default(),
         }
     }
-}
-
-fn rule_name(rule: u8) -> String {
-    if rule == 0 { String::new() } else { rule.to_string() }
 }
 
 /// Returns the part of a visitor's key that rows keep; 0 for none.

@@ -9,10 +9,9 @@ use std::{
 use agents::{Agent, Cache};
 use geoip::{CountryCode, GeoIp, Place};
 use links::DomainId;
+use url::Url;
 use visit_store::Erasure;
 use visits::{AddressMode, AddressSecret, Day, DaySecret, Event, Language, PlaceText, VisitId};
-
-use crate::referrer;
 
 /// Places remembered; the table is emptied when it is full.
 const PLACES: usize = 50_000;
@@ -115,7 +114,7 @@ impl Enricher {
         Derived {
             located: self.locate(event),
             language: Language::preferred(event.languages),
-            referrer_host: referrer::host(event.referrer),
+            referrer_host: referrer_host(event.referrer),
             is_bot: agent.bot,
             is_listed: is_kept && !is_private,
             visitor: secret
@@ -176,6 +175,20 @@ fn located(place: &Place, told: Option<[u8; 2]>) -> Located {
 /// Joins the parts of a value such as `DE/Bayern/München`; empty if its last part is unknown.
 fn joined(parts: &[&str]) -> String {
     if parts.last().is_none_or(|last| last.is_empty()) { String::new() } else { parts.join("/") }
+}
+
+/// Returns the host of a referrer, in lower case and without `www.`; empty for none. A referrer that
+/// is no URL with a host, such as `android-app://…`, counts by its beginning. Counters cut it.
+fn referrer_host(referrer: &[u8]) -> String {
+    let text = String::from_utf8_lossy(referrer);
+    let text = text.trim();
+    if text.is_empty() {
+        return String::new();
+    }
+    let host = Url::parse(text).ok().and_then(|url| url.host_str().map(str::to_ascii_lowercase));
+    let host = host.unwrap_or_else(|| text.split(['/', '?', '#']).next().unwrap_or_default().to_owned());
+    let host = host.strip_prefix("www.").unwrap_or(&host);
+    host.chars().filter(|character| !character.is_control()).collect()
 }
 
 #[cfg(test)]
@@ -254,5 +267,21 @@ pub(crate) mod tests {
         ] {
             assert_eq!(is_erased(mode, client, at), expected, "{mode:?} {client} {at}");
         }
+    }
+
+    #[test]
+    fn referrers_count_by_their_host() {
+        for (referrer, expected) in [
+            ("", ""),
+            ("https://www.Example.com/a?b", "example.com"),
+            ("http://example.com:8080/", "example.com"),
+            ("android-app://com.slack/", "com.slack"),
+            ("example.org/a", "example.org"),
+            ("\u{1}\n", ""),
+            ("http://[2001:db8::1]/", "[2001:db8::1]"),
+        ] {
+            assert_eq!(referrer_host(referrer.as_bytes()), expected, "{referrer}");
+        }
+        assert_eq!(referrer_host(&[0xff, 0xfe]), "\u{fffd}\u{fffd}");
     }
 }

@@ -14,7 +14,6 @@ pub mod known_texts;
 mod metrics;
 mod minute;
 mod pace;
-mod referrer;
 mod rows_apart;
 pub mod storer;
 pub mod upkeep;

@@ -26,11 +26,8 @@ impl Config {
         for url in &self.issuer {
             let is_https = url.starts_with("https://");
             if !(is_https || url.starts_with("http://")) || url.parse::<hyper::Uri>().is_err() {
-                return Err(wrong_value(
-                    "--issuer",
-                    url,
-                    "use an address such as https://issuer-0.issuer:7070",
-                ));
+                let reason = "use an address such as https://issuer-0.issuer:7070";
+                return Err(wrong_value("--issuer", url, reason));
             }
             if !is_https && !is_local(url) && !self.database.insecure {
                 return Err(wrong_value("--issuer", url, "beyond this machine use https://, or --insecure"));

@@ -68,11 +68,8 @@ impl Config {
         let given = Entries::of("--visits-privacy", &names, &self.visits_privacy)?;
         let (is_strict, is_full) = (given.has("strict")?, given.has("full")?);
         if [is_strict, is_full, given.has("default")?].iter().filter(|level| **level).count() > 1 {
-            return Err(wrong_value(
-                "--visits-privacy",
-                self.visits_privacy.join(","),
-                "name one level only",
-            ));
+            let given = self.visits_privacy.join(",");
+            return Err(wrong_value("--visits-privacy", given, "name one level only"));
         }
         let addresses = given.parse("addresses", |value| match value {
             "cut" => Ok(AddressMode::Cut),
