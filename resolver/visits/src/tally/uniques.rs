@@ -82,20 +82,11 @@ pub struct Estimate {
 }
 
 /// A set of 64-bit keys that can be counted and merged, but neither listed nor diminished.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Uniques(Keys);
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Keys {
-    /// Ordered, without repetitions, at most [`LIST_MAX`].
-    Few(Vec<Coupon>),
-    Many(Registers),
-}
-
-impl Default for Uniques {
-    fn default() -> Self {
-        Self(Keys::Few(Vec::new()))
-    }
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Uniques {
+    /// Ordered, without repetitions, at most [`LIST_MAX`]; none once there are registers.
+    list: Vec<Coupon>,
+    registers: Option<Registers>,
 }
 
 impl Uniques {
@@ -106,25 +97,21 @@ impl Uniques {
 
     /// Counts the keys.
     pub fn estimate(&self) -> Estimate {
-        match &self.0 {
-            Keys::Few(coupons) => Estimate { count: coupons.len() as u64, is_exact: true },
-            Keys::Many(registers) => Estimate { count: registers.estimate(), is_exact: false },
+        match &self.registers {
+            None => Estimate { count: self.list.len() as u64, is_exact: true },
+            Some(registers) => Estimate { count: registers.estimate(), is_exact: false },
         }
     }
 
     /// Returns a chunk with all of it; empty if there are no keys.
     pub fn chunk(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
-        match &self.0 {
-            Keys::Few(coupons) if coupons.is_empty() => {}
-            Keys::Few(coupons) => {
-                put_counted_header(&mut bytes, COUPONS, coupons.len());
-                bytes.extend(coupons.iter().flat_map(|coupon| coupon.0.to_le_bytes()));
-            }
-            Keys::Many(registers) => {
-                put_counted_header(&mut bytes, REGISTERS, 0);
-                registers.write(&mut bytes);
-            }
+        if let Some(registers) = &self.registers {
+            put_counted_header(&mut bytes, REGISTERS, 0);
+            registers.write(&mut bytes);
+        } else if !self.list.is_empty() {
+            put_counted_header(&mut bytes, COUPONS, self.list.len());
+            bytes.extend(self.list.iter().flat_map(|coupon| coupon.0.to_le_bytes()));
         }
         bytes
     }
@@ -166,36 +153,30 @@ impl Uniques {
     }
 
     fn add_all(&mut self, coupons: &[Coupon]) {
-        let list = match &mut self.0 {
-            Keys::Many(registers) => return registers.raise(coupons),
-            Keys::Few(list) => list,
-        };
+        if let Some(registers) = &mut self.registers {
+            return registers.raise(coupons);
+        }
         if coupons.len() < SORT_FROM {
             for coupon in coupons {
-                let Err(place) = list.binary_search(coupon) else { continue };
-                list.insert(place, *coupon);
+                let Err(place) = self.list.binary_search(coupon) else { continue };
+                self.list.insert(place, *coupon);
             }
         } else {
-            list.extend(coupons);
+            self.list.extend(coupons);
             // Stable sorting merges what is ordered already.
-            list.sort();
-            list.dedup();
+            self.list.sort();
+            self.list.dedup();
         }
-        if list.len() > LIST_MAX {
+        if self.list.len() > LIST_MAX {
             self.registers();
         }
     }
 
+    /// Turns the list into registers, if it is not yet.
     fn registers(&mut self) -> &mut Registers {
-        if let Keys::Few(list) = &self.0 {
-            let mut registers = Registers::default();
-            registers.raise(list);
-            self.0 = Keys::Many(registers);
-        }
-        match &mut self.0 {
-            Keys::Many(registers) => registers,
-            Keys::Few(_) => unreachable!("a list has become registers above"),
-        }
+        let registers = self.registers.get_or_insert_default();
+        registers.raise(&std::mem::take(&mut self.list));
+        registers
     }
 }
 
