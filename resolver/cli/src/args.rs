@@ -9,8 +9,6 @@ use clap::Args;
 
 pub use database::{Database, DatabaseArgs, VisitsStoreArgs};
 
-const WIDTHS: (usize, usize) = (40, 1_000);
-
 /// The server to call, and the API key for it.
 #[derive(Clone, Args)]
 pub struct ServerArgs {
@@ -55,7 +53,7 @@ pub struct TableArgs {
 /// malformed value means the default instead of an error.
 fn line_width(text: &str) -> Result<usize, std::convert::Infallible> {
     let width = text.parse().ok().filter(|width| *width > 0).unwrap_or(100);
-    Ok(width.clamp(WIDTHS.0, WIDTHS.1))
+    Ok(width.clamp(40, 1_000))
 }
 
 #[cfg(test)]

@@ -65,9 +65,8 @@ pub(super) struct Assembled {
     pub(super) service: Arc<PublicService>,
     /// Tells why this process has to end.
     pub(super) closing: Closing,
-    /// The supplier; `None` on a node that serves visitors only.
+    /// The supplier and the sender of webhooks; `None` on a node that serves visitors only.
     pub(super) supply: Option<Stoppable>,
-    /// The sender of webhooks; `None` on a node that serves visitors only.
     pub(super) webhooks: Option<Stoppable>,
 }
 

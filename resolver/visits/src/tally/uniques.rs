@@ -125,9 +125,8 @@ impl Uniques {
                 (COUPONS, argument) => self.merge_coupons(&mut reader, argument)?,
                 (REGISTERS, 0) => self.registers().merge_bytes(&mut reader)?,
                 (format, argument) => {
-                    return Err(
-                        reader.wrong("a header of 16 to 32 (formats 1 and 2)", format << 4 | argument)
-                    );
+                    let expected = "a header of 16 to 32 (formats 1 and 2)";
+                    return Err(reader.wrong(expected, format << 4 | argument));
                 }
             }
         }
