@@ -5,8 +5,7 @@ use clap_complete::Shell;
 
 use crate::config::Cli;
 
-/// Returns the completion script of a shell.
-pub fn script(shell: Shell) -> String {
+pub(crate) fn script(shell: Shell) -> String {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "resolver", &mut script);
     String::from_utf8_lossy(&script).into_owned()

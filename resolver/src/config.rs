@@ -9,7 +9,6 @@ mod settings;
 mod tls;
 mod tuning;
 mod visits;
-mod webhooks;
 
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
@@ -19,9 +18,8 @@ use daemon::{LogFormat, Share, parse_duration, parse_duration_or_zero};
 use ipnet::IpNet;
 
 use self::entries::parse_network;
-pub use self::{
-    former::Arguments, pages::PageSettings, role::Role, settings::Settings, visits::VisitSettings,
-};
+pub use self::{former::Arguments, role::Role};
+pub(crate) use self::{pages::PageSettings, settings::Settings, visits::VisitSettings};
 
 // The headings of `--help`, in its order.
 const LISTEN: &str = "Listen";

@@ -18,10 +18,7 @@ const FIELDS: [Field<Setting>; 3] = [
 ];
 
 /// Checks the configuration, and returns the table or the JSON of its settings.
-///
-/// # Errors
-/// Returns [`Error::Config`] if the value of a flag is wrong.
-pub fn run(args: &ConfigCheckArgs) -> Result<String, Error> {
+pub(crate) fn run(args: &ConfigCheckArgs) -> Result<String, Error> {
     let settings = args.config.settings()?;
     let mut cli = Cli::command();
     // The arguments were parsed successfully before. They are parsed again to learn the source of

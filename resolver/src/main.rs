@@ -1,17 +1,14 @@
-//! The resolver's binary: parses arguments, starts logging, binds, runs, and maps the result to an
-//! exit code.
+//! The resolver's binary: parses arguments, starts logging, runs, and maps the result to an exit code.
 
 use std::process::ExitCode;
 
 use clap::CommandFactory as _;
-use daemon::{Exit, cancel_on_signals, parse, print, unknown_variables, variables};
+use daemon::{parse, unknown_variables, variables};
 use mimalloc::MiMalloc;
 use resolver::{
-    Error, Listeners, completions,
-    config::{Arguments, Cli, Command, Config, ConfigCommand},
-    config_check,
+    Error,
+    config::{Arguments, Cli, Command},
 };
-use tokio_util::sync::CancellationToken;
 
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
@@ -32,31 +29,10 @@ async fn main() -> ExitCode {
             }
             let done = match conflict {
                 Some(conflict) => Err(Error::Contradiction(conflict)),
-                None => act(cli).await,
+                None => resolver::run(cli).await,
             };
             format.end("resolver", done.map_err(|error| (error.exit(), error.into())))
         }
         Err(code) => code,
     }
-}
-
-async fn act(cli: Cli) -> Result<Exit, Error> {
-    let output = match cli.command {
-        None => return serve(cli.serve).await,
-        Some(Command::Serve(config)) => return serve(*config).await,
-        Some(Command::Other(command)) => ::cli::run(*command).await?,
-        Some(Command::Completions { shell }) => completions::script(shell).into(),
-        Some(Command::Config(ConfigCommand::Check(args))) => config_check::run(&args)?.into(),
-    };
-    print(&output.text)?;
-    Ok(output.exit)
-}
-
-async fn serve(config: Config) -> Result<Exit, Error> {
-    let settings = config.settings()?;
-    let listeners = Listeners::bind(&settings)?;
-    let shutdown = CancellationToken::new();
-    cancel_on_signals(shutdown.clone())?;
-    resolver::run(settings, listeners, shutdown).await?;
-    Ok(Exit::Clean)
 }

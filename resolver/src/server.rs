@@ -10,13 +10,13 @@ mod readiness;
 mod running;
 mod visits_task;
 
-use std::{convert::Infallible, io, pin::Pin, sync::Arc, time::Duration};
+use std::{convert::Infallible, io, sync::Arc, time::Duration};
 
 use admin_page::AdminPage;
 use app::webhooks::metrics::WebhookMetrics;
 use cli::wrong_value;
 use codes::Mint;
-use daemon::{Recorder, TaskSupervisor, greet, traces::Traces};
+use daemon::{Exit, Recorder, TaskSupervisor, cancel_on_signals, greet, traces::Traces};
 use databases::Databases;
 use issuing::Issuing;
 use left_visits::SpoolBacklog;
@@ -36,25 +36,18 @@ use web::request_durations::RequestDurations;
 use crate::{
     Error,
     bootstrap::{Bootstrapped, bootstrap},
-    config::Settings,
+    config::{Config, Settings},
 };
 
-/// The sockets that the daemon serves on; a test binds port 0.
-pub struct Listeners {
-    /// The sockets for browsers and API clients, one per thread.
-    pub public: Vec<std::net::TcpListener>,
-    /// The socket for probes and Prometheus.
-    pub admin: TcpListener,
-    /// The socket of the links API over gRPC, if it is served.
-    pub grpc: Option<TcpListener>,
+struct Listeners {
+    /// One per thread.
+    public: Vec<std::net::TcpListener>,
+    admin: TcpListener,
+    grpc: Option<TcpListener>,
 }
 
 impl Listeners {
-    /// Binds the addresses of the configuration.
-    ///
-    /// # Errors
-    /// Returns [`Error::Config`] if an address is in use or does not belong to this machine.
-    pub fn bind(settings: &Settings) -> Result<Self, Error> {
+    fn bind(settings: &Settings) -> Result<Self, Error> {
         let flags = &settings.flags;
         let wrong = |flag, address: std::net::SocketAddr| {
             move |error: io::Error| wrong_value(flag, address, format!("cannot listen: {error}"))
@@ -71,20 +64,14 @@ impl Listeners {
     }
 }
 
-/// Runs the resolver until `shutdown` is cancelled. Then it drains, finishes requests under way and
-/// returns unused numbers.
-///
-/// The future is in a box, because that of an `async fn` would be compiled again in the binary.
-///
-/// # Errors
-/// Returns an error if the configuration does not match the database, the database does not answer
-/// at start, serving fails, or the process may mint no more.
-pub fn run(
-    settings: Settings,
-    listeners: Listeners,
-    shutdown: CancellationToken,
-) -> Pin<Box<dyn Future<Output = Result<(), Error>>>> {
-    Box::pin(serve(settings, listeners, shutdown))
+/// Serves until a signal. Then it drains, finishes requests under way and returns unused numbers.
+pub(crate) async fn run(config: &Config) -> Result<Exit, Error> {
+    let settings = config.settings()?;
+    let listeners = Listeners::bind(&settings)?;
+    let shutdown = CancellationToken::new();
+    cancel_on_signals(shutdown.clone())?;
+    serve(settings, listeners, shutdown).await?;
+    Ok(Exit::Clean)
 }
 
 async fn serve(settings: Settings, listeners: Listeners, shutdown: CancellationToken) -> Result<(), Error> {
@@ -99,8 +86,8 @@ async fn serve(settings: Settings, listeners: Listeners, shutdown: CancellationT
     page.show(|shown| shown.public_tls.clone_from(&tls));
     let (databases, spool) = Databases::open(&settings, &recorder).await?;
     let backlog = spool.as_ref().map(|spool| spool.backlog.clone());
-    page.show(|shown| (shown.databases, shown.spool) = (Some(databases.shown()), backlog.clone()));
-    let bootstrapping = bootstrap(&settings, &*databases.store);
+    page.show(|shown| (shown.databases, shown.spool) = (Some(databases.open.clone()), backlog.clone()));
+    let bootstrapping = bootstrap(&settings, &*databases.open.links);
     let Some(bootstrapped) = shutdown.run_until_cancelled(bootstrapping).await else {
         SpoolBacklog::log_end(backlog.as_ref());
         return Ok(());
@@ -112,7 +99,7 @@ async fn serve(settings: Settings, listeners: Listeners, shutdown: CancellationT
         databases.migrate_visits(&settings.flags.database.database).await?;
     }
     let tasks = (&recorder, &supervisor);
-    let numbers = (clock, &*databases.store as &dyn Register);
+    let numbers = (clock, &*databases.open.links as &dyn Register);
     let (issuing, embedded) = Issuing::start(&settings, &adopted, numbers, tasks).await?;
     let webhook_metrics = WebhookMetrics::new(&recorder);
     page.show(|shown| {
@@ -125,8 +112,7 @@ async fn serve(settings: Settings, listeners: Listeners, shutdown: CancellationT
         mint: Arc::new(Mint::new(&code_key, adopted.keyspaces)),
         issuing,
         clock,
-        store: Arc::clone(&databases.store),
-        budget: databases.budget,
+        databases: databases.open.clone(),
         metrics: Metrics::new(&recorder),
         durations: RequestDurations::new(&recorder),
         traces: traces.clone(),
@@ -134,7 +120,6 @@ async fn serve(settings: Settings, listeners: Listeners, shutdown: CancellationT
         webhook_metrics,
         supply_metrics,
         supervisor: supervisor.clone(),
-        visits: Arc::clone(&databases.visits),
         backlog: spool.as_ref().map(OpenSpool::state),
         sink: spool.as_ref().map_or_else(|| Arc::new(NoSink) as _, |spool| spool.sink.clone() as _),
     };
@@ -180,7 +165,6 @@ async fn wait_for_end(
     }
 }
 
-/// Stops everything in order, and sends the last traces.
 async fn stop(running: Running, delay: Duration, traces: Option<Arc<Traces>>) -> Result<(), Error> {
     let (drained, left) = running.stop(delay).await;
     if let Some(traces) = traces {

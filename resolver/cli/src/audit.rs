@@ -39,7 +39,6 @@ const LIST: List = List {
     below: |answer| earlier(&answer["audit"], "entries"),
 };
 
-/// Returns a page of the audit log, the latest entry first.
 pub(super) async fn run(args: AuditArgs) -> Result<String, Error> {
     Server::list(&args.table, Call::read("audit".to_owned(), maybe("before", args.before)), &LIST).await
 }
@@ -58,10 +57,10 @@ fn changes(entry: &Value) -> String {
             })
             .collect(),
         None if entry["action"].as_str().is_some_and(|action| action.ends_with("-link")) => Vec::new(),
-        None => details
-            .as_object()
-            .map(|details| details.iter().map(|(name, one)| format!("{name}: {}", value(one))).collect())
-            .unwrap_or_default(),
+        None => {
+            let details = details.as_object().into_iter().flatten();
+            details.map(|(name, one)| format!("{name}: {}", value(one))).collect()
+        }
     };
     printable(&fields.join(", "))
 }

@@ -11,13 +11,14 @@
 //!    and the other would store visits twice.
 
 use std::{
-    fs::{self, DirBuilder, File, OpenOptions},
+    fs::{self, DirBuilder, File},
     io::{self, Write as _},
-    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
+    os::unix::fs::DirBuilderExt as _,
     path::{Path, PathBuf},
 };
 
 use clap::Args;
+use daemon::Exit;
 use jiff::Timestamp;
 use serde_json::json;
 use store::sqlite::Snapshot;
@@ -25,7 +26,7 @@ use store::sqlite::Snapshot;
 use crate::{
     Error,
     args::{Database, DatabaseArgs},
-    output::progress_bar,
+    output::{create_private, progress_bar, sync_folder_of},
     wrong_value,
 };
 
@@ -46,12 +47,23 @@ pub struct BackupArgs {
 }
 
 pub(super) async fn run(args: BackupArgs) -> Result<String, Error> {
-    let sources = Sources::of(&args)?;
-    let (target, json) = (args.target, args.json);
+    let wrong = |reason| wrong_value("--database", &args.database.database, reason);
+    let Database::Sqlite(links) = &args.database.database else {
+        return Err(wrong(
+            "expected a SQLite file: back up Postgres with pg_basebackup and its log, and etcd with etcdctl \
+             (k8s/runbooks/backup.md)",
+        ));
+    };
+    if !links.exists() {
+        return Err(wrong("there is no such file"));
+    }
+    let code_key = args.database.code_key(args.code_key_file.as_deref());
+    let others = [args.database.data_folder().join("ledger.json"), code_key];
+    let (links, target) = (links.clone(), args.target);
     let target_name = target.display().to_string();
-    let made = tokio::task::spawn_blocking(move || make(&sources, &target));
+    let made = tokio::task::spawn_blocking(move || make(&links, &others, &target));
     let (made_at, files) = made.await.map_err(|_| Error::TaskFailed("backup"))??;
-    if json {
+    if args.json {
         let files: Vec<_> =
             files.iter().map(|(name, bytes)| json!({ "name": name, "bytes": bytes })).collect();
         let backup = json!({ "target": target_name, "madeAt": made_at.to_string(), "files": files });
@@ -62,37 +74,10 @@ pub(super) async fn run(args: BackupArgs) -> Result<String, Error> {
     Ok(format!("{target_name}: {}, {bytes} bytes in all\n", names.join(", ")))
 }
 
-struct Sources {
-    links: PathBuf,
-    visits: PathBuf,
-    ledger: PathBuf,
-    code_key: PathBuf,
-}
-
-impl Sources {
-    fn of(args: &BackupArgs) -> Result<Self, Error> {
-        let wrong = |reason| wrong_value("--database", &args.database.database, reason);
-        let Database::Sqlite(links) = &args.database.database else {
-            return Err(wrong(
-                "expected a SQLite file: back up Postgres with pg_basebackup and its log, and etcd with etcdctl \
-                 (k8s/runbooks/backup.md)",
-            ));
-        };
-        if !links.exists() {
-            return Err(wrong("there is no such file"));
-        }
-        let folder = args.database.data_folder();
-        let code_key = args.code_key_file.clone().unwrap_or_else(|| folder.join("code.key"));
-        let (links, visits) = (links.clone(), links.with_file_name("visits.db"));
-        Ok(Self { links, visits, ledger: folder.join("ledger.json"), code_key })
-    }
-}
-
 /// The names of files, with their lengths in bytes.
 type Files = Vec<(String, u64)>;
 
-/// Makes a backup, and returns its time and its files.
-fn make(sources: &Sources, target: &Path) -> Result<(Timestamp, Files), Error> {
+fn make(links: &Path, others: &[PathBuf], target: &Path) -> Result<(Timestamp, Files), Error> {
     let wrong = |reason: &str| wrong_value("TARGET", target.display(), reason);
     let name = target.file_name().ok_or_else(|| wrong("expected the path of a new folder"))?;
     if target.exists() {
@@ -107,9 +92,9 @@ fn make(sources: &Sources, target: &Path) -> Result<(Timestamp, Files), Error> {
         _ => wrong(&error.to_string()),
     })?;
     let made_at = Timestamp::now();
-    let made = fill(sources, &unfinished, made_at).and_then(|files| {
+    let made = fill(links, others, &unfinished, made_at).and_then(|files| {
         fs::rename(&unfinished, target)?;
-        sync(&parent(target))?;
+        sync_folder_of(target)?;
         Ok(files)
     });
     match made {
@@ -117,21 +102,21 @@ fn make(sources: &Sources, target: &Path) -> Result<(Timestamp, Files), Error> {
         Err(source) => {
             // What is left of it is of no use; the error that counts is the first.
             let _ = fs::remove_dir_all(&unfinished);
-            Err(Error::Backup { target: target.display().to_string(), source })
+            let what = format!("backup to {}: nothing was kept", target.display());
+            Err(Error::Failed(what, Exit::Internal, source))
         }
     }
 }
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// Copies all files into a folder and syncs them.
-fn fill(sources: &Sources, folder: &Path, made_at: Timestamp) -> Result<Files, Failure> {
+fn fill(links: &Path, others: &[PathBuf], folder: &Path, made_at: Timestamp) -> Result<Files, Failure> {
     let mut files = Vec::new();
+    let visits = links.with_file_name("visits.db");
     // Without visits there is no such file.
-    let visits = Some(sources.visits.as_path()).filter(|path| path.exists());
-    let (links, visits) = Snapshot::of(&sources.links, visits)?;
-    let visits = visits.map(|visits| (visits, &sources.visits, None));
-    for (snapshot, path, made_at) in visits.into_iter().chain([(links, &sources.links, Some(made_at))]) {
+    let (of_links, of_visits) = Snapshot::of(links, Some(visits.as_path()).filter(|path| path.exists()))?;
+    let of_visits = of_visits.map(|snapshot| (snapshot, visits.as_path(), None));
+    for (snapshot, path, made_at) in of_visits.into_iter().chain([(of_links, links, Some(made_at))]) {
         let to = beside(folder, path)?;
         let bar = progress_bar(Some(0), "{msg}").with_message(path.display().to_string());
         snapshot.copy(&to, made_at, &mut |done, total| {
@@ -141,16 +126,16 @@ fn fill(sources: &Sources, folder: &Path, made_at: Timestamp) -> Result<Files, F
         bar.finish();
         files.push(synced(&to)?);
     }
-    for path in [&sources.ledger, &sources.code_key] {
+    for path in others {
         // With issuers elsewhere there is no ledger file.
         if path.exists() {
             let to = beside(folder, path)?;
-            let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&to)?;
+            let mut file = create_private(&to)?;
             file.write_all(&fs::read(path)?)?;
             files.push(synced(&to)?);
         }
     }
-    sync(folder)?;
+    File::open(folder)?.sync_all()?;
     Ok(files)
 }
 
@@ -165,12 +150,4 @@ fn synced(path: &Path) -> io::Result<(String, u64)> {
     file.sync_all()?;
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     Ok((name, file.metadata()?.len()))
-}
-
-fn sync(folder: &Path) -> io::Result<()> {
-    File::open(folder)?.sync_all()
-}
-
-fn parent(path: &Path) -> PathBuf {
-    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_owned()
 }

@@ -48,14 +48,12 @@ const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'
 /// The pairs of a query, not percent-encoded.
 pub(super) type Query = Vec<(&'static str, String)>;
 
-/// A call of the API.
 #[derive(Clone, Debug)]
 pub(super) struct Call {
     pub(super) method: Method,
     /// The path after `/rest/v3/`, percent-encoded.
     pub(super) path: String,
     pub(super) query: Query,
-    /// The JSON body, if any.
     pub(super) body: Option<Value>,
     /// A header in addition to those of all calls.
     pub(super) header: Option<(&'static str, String)>,
@@ -68,12 +66,10 @@ impl Call {
         Self { is_repeatable: true, ..Self::write(Method::GET, path, query) }
     }
 
-    /// Creates a call that changes something, without a body.
     pub(super) fn write(method: Method, path: String, query: Query) -> Self {
         Self { method, path, query, body: None, header: None, is_repeatable: false }
     }
 
-    /// Creates a call that changes something, with a body and without a query.
     pub(super) fn send(method: Method, path: String, body: Value) -> Self {
         Self { body: Some(body), ..Self::write(method, path, Vec::new()) }
     }
@@ -83,7 +79,6 @@ pub(super) fn maybe(name: &'static str, value: Option<impl ToString>) -> Query {
     value.map(|value| (name, value.to_string())).into_iter().collect()
 }
 
-/// Returns a body with the fields that have a value.
 pub(super) fn given<const COUNT: usize>(fields: [(&str, Option<Value>); COUNT]) -> Map<String, Value> {
     fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
 }
@@ -101,7 +96,6 @@ pub(super) fn wrong(flag: &'static str, value: &str, expected: &str) -> Error {
     wrong_value(flag, cut(&printable(value), ARGUMENT_CELLS), expected)
 }
 
-/// A client of a server.
 #[derive(Clone)]
 pub(super) struct Server {
     agent: Agent,
@@ -111,7 +105,6 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// Creates a client.
     pub(super) fn new(args: &ServerArgs) -> Result<Self, Error> {
         let expected = "expected an address such as https://sho.rt, without a query or a password";
         let url = Url::parse(&args.server).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
@@ -150,7 +143,6 @@ impl Server {
         }
     }
 
-    /// Makes a call, and parses the answer as JSON.
     pub(super) async fn ask(&self, call: Call) -> Result<Value, Error> {
         let body = self.call(call).await?;
         Ok(serde_json::from_slice(&body).map_err(|_| self.foreign())?)
@@ -193,14 +185,13 @@ impl Server {
 
     /// Returns the error for an answer that ended before it was complete.
     pub(super) fn broken_off(&self, error: &dyn std::error::Error) -> ClientError {
-        let reason = cut(&printable(&error.to_string()), TEXT_CELLS);
-        ClientError::Unreachable { server: self.url.clone(), reason, in_doubt: false }
+        ClientError::Unreachable(self.url.clone(), cut(&printable(&error.to_string()), TEXT_CELLS))
     }
 
     /// Returns the error for an answer in a form that a resolver would not send.
     pub(super) fn foreign(&self) -> ClientError {
         let problem = "its answer is not that of a Shortmint server: check the address";
-        ClientError::Foreign { server: self.url.clone(), problem }
+        ClientError::Foreign(self.url.clone(), problem)
     }
 
     fn request(&self, call: &Call) -> request::Builder {
@@ -240,7 +231,7 @@ impl Server {
             }
             ureq::Error::BodyExceedsLimit(_) => {
                 let problem = "its answer has more than 16 MiB: ask for smaller pages";
-                return ClientError::Foreign { server: self.url.clone(), problem };
+                return ClientError::Foreign(self.url.clone(), problem);
             }
             ureq::Error::Io(error) => found_nobody(error),
             ureq::Error::Timeout(phase) => matches!(phase, Timeout::Resolve | Timeout::Connect),
@@ -253,8 +244,11 @@ impl Server {
             _ if is_late => format!("no answer within {} s", CALL_TIME.as_secs()),
             error => printable(&error.to_string()),
         };
-        let in_doubt = call.method != Method::GET && !never_came;
-        ClientError::Unreachable { server: self.url.clone(), reason: cut(&reason, TEXT_CELLS), in_doubt }
+        let mut reason = cut(&reason, TEXT_CELLS);
+        if call.method != Method::GET && !never_came {
+            reason.push_str("; whether the call was carried out is not known");
+        }
+        ClientError::Unreachable(self.url.clone(), reason)
     }
 }
 

@@ -3,17 +3,16 @@
 use std::{
     fs,
     io::{self, ErrorKind, Write as _},
-    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
+    os::unix::fs::DirBuilderExt as _,
     path::Path,
 };
 
 use codes::{CodeKey, CodeKeyError};
 
-/// Reads a key file: 64 hexadecimal characters, optionally with white space around them.
-///
-/// # Errors
-/// Returns an error of the kind `NotFound` if the file does not exist, and another one if it cannot
-/// be read or is malformed.
+use crate::output::{create_private, sync_folder_of};
+
+/// Reads a key file: 64 hexadecimal characters, optionally with white space around them. Only of a
+/// file that does not exist, the error is of the kind `NotFound`.
 pub fn read(path: &Path) -> io::Result<CodeKey> {
     match fs::read_to_string(path) {
         Ok(text) => CodeKey::parse(text.trim()).map_err(io::Error::other),
@@ -27,22 +26,17 @@ pub fn read(path: &Path) -> io::Result<CodeKey> {
 
 /// Generates a key and writes it to a new file that only the owner can read. The file is synced
 /// before the key is used, because codes minted under a lost key could not be read back.
-///
-/// # Errors
-/// Returns an error if the file exists or cannot be written, or the system has no random bytes.
 pub fn create(path: &Path) -> io::Result<CodeKey> {
     let key = CodeKey::draw().map_err(|error: getrandom::Error| {
         io::Error::other(format!("no random bytes from the system: {error}"))
     })?;
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    if let Some(folder) = folder {
+    if let Some(folder) = path.parent() {
         fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     }
-    let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    let mut file = create_private(path)?;
     writeln!(file, "{}", key.reveal())?;
     file.sync_all()?;
-    // The folder is synced as well, because it holds the name of the new file.
-    fs::File::open(folder.unwrap_or(Path::new(".")))?.sync_all()?;
+    sync_folder_of(path)?;
     Ok(key)
 }
 

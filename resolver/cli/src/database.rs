@@ -1,9 +1,12 @@
-//! Opens the database of a command, and waits until it answers.
+//! Opens the database of a command, and waits until it answers; and the mapping between numbers and
+//! codes, for commands that run beside a deployment's resolvers.
 
-use std::{sync::Arc, time::Duration};
+use std::{path::Path, sync::Arc, time::Duration};
 
+use codes::Mint;
+use daemon::Exit;
 use store::{
-    Store, StoreError, Witness,
+    Settings, Store, StoreError, Witness,
     postgres::{ConnectOptions, PostgresStore},
     sqlite::SqliteStore,
 };
@@ -12,7 +15,7 @@ use tokio::time::{Instant, sleep};
 use crate::{
     Error,
     args::{Database, DatabaseArgs},
-    wrong_value,
+    code_key_file, wrong_value,
 };
 
 /// How often notifications may not arrive before the address is taken for that of a pooler.
@@ -25,9 +28,6 @@ pub(crate) async fn open(database: &Database) -> Result<Arc<dyn Store>, Error> {
 
 /// Opens the database with so many connections, and with the witness file that survives a restore
 /// of the database if there is one.
-///
-/// # Errors
-/// Returns [`Error::Config`] if the address is wrong or the file cannot be opened.
 pub async fn open_with(
     database: &Database,
     replica: Option<&Database>,
@@ -80,11 +80,8 @@ pub(crate) async fn ready(args: &DatabaseArgs) -> Result<Arc<dyn Store>, Error> 
     Ok(store)
 }
 
-/// Calls `ask` until the database answers, at most until the deadline for the start.
-///
-/// # Errors
-/// Returns [`Error::Unreachable`] after the deadline, and errors that waiting does not mend at
-/// once.
+/// Calls `ask` until the database answers, at most until the deadline for the start. Returns an error
+/// that waiting does not mend at once.
 pub async fn wait_for<T>(
     args: &DatabaseArgs,
     ask: impl AsyncFn() -> Result<T, StoreError>,
@@ -106,9 +103,10 @@ pub async fn wait_for<T>(
             // A server that is slow once is none that shares its sessions.
             Err(StoreError::Deaf) if deaf < DEAF_MAX => deaf += 1,
             Err(error @ StoreError::Deaf) => return Err(wrong_value("--database", &args.database, error)),
-            Err(source) if Instant::now() >= until => {
-                let (database, seconds) = (args.database.to_string(), args.start_deadline.as_secs());
-                return Err(Error::Unreachable { database, seconds, source });
+            Err(error) if Instant::now() >= until => {
+                let (database, seconds) = (&args.database, args.start_deadline.as_secs());
+                let what = format!("--database {database}: no answer within {seconds} s");
+                return Err(Error::Failed(what, Exit::Unavailable, error.into()));
             }
             Err(error) => {
                 tracing::debug!(error = &error as &dyn std::error::Error, "wait for the database");
@@ -116,4 +114,25 @@ pub async fn wait_for<T>(
             }
         }
     }
+}
+
+/// Opens the mapping that the resolvers of this database use.
+pub(crate) async fn open_mint(
+    settings: &dyn Settings,
+    database: &DatabaseArgs,
+    file: Option<&Path>,
+) -> Result<Arc<Mint>, Error> {
+    let path = database.code_key(file);
+    let wrong = |reason: String| wrong_value("--code-key-file", path.display(), reason);
+    let Some(adopted) = settings.fingerprint().await? else {
+        let reason =
+            "expected a database that a resolver has been started on: it decides which codes there are";
+        return Err(wrong_value("--database", &database.database, reason));
+    };
+    let key = code_key_file::read(&path).map_err(|error| wrong(error.to_string()))?;
+    if key.fingerprint() != adopted {
+        return Err(wrong(format!("this database belongs to another code key: its mark is {adopted}")));
+    }
+    let keyspaces = settings.adopt_keyspaces(&[]).await?;
+    Ok(Arc::new(Mint::new(&key, keyspaces)))
 }

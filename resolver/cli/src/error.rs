@@ -4,7 +4,6 @@ use std::io;
 
 use daemon::Exit;
 use store::StoreError;
-use visit_store::VisitStoreError;
 
 /// The error type of this library.
 #[derive(Debug, thiserror::Error)]
@@ -22,40 +21,9 @@ pub enum Error {
     /// Two settings contradict each other.
     #[error("{0}")]
     Contradiction(String),
-    /// The embedded issuer could not start.
-    #[error("embedded issuer")]
-    Issuer {
-        /// The error.
-        source: Box<dyn std::error::Error + Send + Sync>,
-        /// Its exit code.
-        exit: Exit,
-    },
-    /// The database did not answer until the deadline for the start.
-    #[error("--database {database}: no answer within {seconds} s")]
-    Unreachable {
-        /// The database's address, without its password.
-        database: String,
-        /// The time waited, in seconds.
-        seconds: u64,
-        /// The last error.
-        source: StoreError,
-    },
-    /// The database of the rows of visits failed.
-    #[error("--visits-store {address}")]
-    Visits {
-        /// The database's address, without its password.
-        address: String,
-        /// The error.
-        source: VisitStoreError,
-    },
-    /// A backup could not be made.
-    #[error("backup to {target}: nothing was kept")]
-    Backup {
-        /// The folder that was to be created.
-        target: String,
-        /// The error.
-        source: Box<dyn std::error::Error + Send + Sync>,
-    },
+    /// A server or a part of the work failed: which one, without its password, and why.
+    #[error("{0}")]
+    Failed(String, Exit, #[source] Box<dyn std::error::Error + Send + Sync>),
     /// The database refused a command.
     #[error("database")]
     Store(#[from] StoreError),
@@ -78,14 +46,10 @@ impl Error {
     pub fn exit(&self) -> Exit {
         match self {
             Self::Config { .. } | Self::Contradiction(_) => Exit::Config,
-            Self::Issuer { exit, .. } => *exit,
-            Self::Unreachable { .. }
-            | Self::Visits { .. }
-            | Self::Store(StoreError::Unreachable(_) | StoreError::TimedOut) => Exit::Unavailable,
+            Self::Failed(_, exit, _) => *exit,
+            Self::Store(StoreError::Unreachable(_) | StoreError::TimedOut) => Exit::Unavailable,
             Self::Client(error) => error.exit(),
-            Self::Store(_) | Self::Backup { .. } | Self::Io(_) | Self::TaskFailed(_) | Self::Random(_) => {
-                Exit::Internal
-            }
+            Self::Store(_) | Self::Io(_) | Self::TaskFailed(_) | Self::Random(_) => Exit::Internal,
         }
     }
 }

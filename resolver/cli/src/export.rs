@@ -24,10 +24,9 @@ use self::{out::Out, row::Rows};
 use crate::{
     Error, Output,
     args::DatabaseArgs,
-    database::ready,
+    database::{open_mint, ready},
     json_text,
-    open_mint::open_mint,
-    output::{out_error, out_file, progress_bar, warn},
+    output::{out_error, out_file, progress_bar},
 };
 
 /// The number of links of one read; each may be large.
@@ -90,9 +89,7 @@ pub(super) async fn run(args: ExportArgs) -> Result<Output, Error> {
     }
     bar.finish_and_clear();
     let tally = out.end().map_err(failed)?;
-    for warning in tally.warnings(args.format == ExportFormat::Csv) {
-        warn(&warning);
-    }
+    tally.warn(args.format == ExportFormat::Csv);
     let text = match file {
         None => String::new(),
         Some(_) if args.json => json_text::pretty(&json!(tally)),

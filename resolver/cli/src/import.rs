@@ -33,8 +33,7 @@ use self::report::Report;
 use crate::{
     Error, Output,
     args::DatabaseArgs,
-    database::ready,
-    open_mint::open_mint,
+    database::{open_mint, ready},
     output::{progress_bar, warn},
     wrong_value,
 };

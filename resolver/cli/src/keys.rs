@@ -117,8 +117,7 @@ pub(super) async fn run(command: ApiKeyCommand) -> Result<String, Error> {
 }
 
 async fn open(database: &DatabaseArgs) -> Result<ApiKeys, Error> {
-    let store = ready(database).await?;
-    Ok(ApiKeys::new(store))
+    ready(database).await.map(ApiKeys::new)
 }
 
 fn parse_domain(name: String) -> Result<KeyDomain, Error> {
@@ -149,30 +148,23 @@ fn domain_name(key: &ListedKey) -> Option<&str> {
 }
 
 fn to_json(keys: &[ListedKey]) -> String {
-    let time = |time: Option<Timestamp>| time.map(|at| at.to_string());
-    let limits = |key: &ListedKey| {
-        let mut shown = json!(key.record.limits);
+    let one = |key: &ListedKey| {
+        let record = &key.record;
+        let mut limits = json!(record.limits);
         if let Some(domain) = domain_name(key) {
-            shown["domain"] = json!(domain);
+            limits["domain"] = json!(domain);
         }
-        shown
-    };
-    let keys: Vec<_> = keys
-        .iter()
-        .map(|key| {
-            let record = &key.record;
-            json!({
-                "name": record.name,
-                "scopes": record.scopes.to_string(),
-                "createdAt": record.created_at.to_string(),
-                "revokedAt": time(record.revoked_at),
-                "expiresAt": time(record.expires_at),
-                "lastUsedAt": time(record.last_used_at),
-                "limits": limits(key),
-            })
+        json!({
+            "name": record.name,
+            "scopes": record.scopes.to_string(),
+            "createdAt": record.created_at,
+            "revokedAt": record.revoked_at,
+            "expiresAt": record.expires_at,
+            "lastUsedAt": record.last_used_at,
+            "limits": limits,
         })
-        .collect();
-    json_text::pretty(&json!(keys))
+    };
+    json_text::pretty(&keys.iter().map(one).collect())
 }
 
 const FIELDS: [Field<ListedKey>; 7] = [
@@ -189,7 +181,6 @@ fn shown(time: Option<Timestamp>, none: &str) -> String {
     time.map_or(none.to_owned(), |at| format!("{at:.0}"))
 }
 
-/// Formats the limits of a key in words.
 fn limits(key: &ListedKey) -> String {
     let domain = domain_name(key).map(|name| format!("domain {name}"));
     let own = key.record.limits.own_links_only.then(|| "own links only".to_owned());

@@ -24,7 +24,6 @@ pub mod json_text;
 mod keys;
 mod link;
 mod migrate;
-mod open_mint;
 mod output;
 pub mod table;
 mod target;
@@ -75,10 +74,6 @@ pub enum Command {
 
 /// Runs a command, and returns its output. The future is in a box, so that it is compiled here
 /// once.
-///
-/// # Errors
-/// Returns an error if an argument is wrong, the database or the server is unreachable, or the
-/// command fails.
 pub fn run(command: Command) -> Pin<Box<dyn Future<Output = Result<Output, Error>>>> {
     Box::pin(carry_out(command))
 }

@@ -1,6 +1,7 @@
 //! `resolver migrate`: sets up or updates the schema of the database.
 
 use clap::Args;
+use daemon::Exit;
 use store::postgres::{ServingRoles, grant};
 use visit_store::{ClickhouseAddress, ClickhouseVisits, PostgresVisits, VisitStore as _, VisitStoreError};
 
@@ -76,7 +77,9 @@ pub(super) async fn run(args: &MigrateArgs) -> Result<String, Error> {
 }
 
 async fn migrate_visits(address: &ClickhouseAddress, database: &str) -> Result<(), Error> {
-    let failed = |source: VisitStoreError| Error::Visits { address: address.to_string(), source };
+    let failed = |error: VisitStoreError| {
+        Error::Failed(format!("--visits-store {address}"), Exit::Unavailable, error.into())
+    };
     let counters = PostgresVisits::new(database).map_err(failed)?;
     ClickhouseVisits::new(address.clone(), counters).migrate().await.map_err(failed)
 }
@@ -86,14 +89,10 @@ fn serving_roles(args: &MigrateArgs) -> Result<Option<(&str, ServingRoles)>, Err
     let MigrateArgs { database, serve_role, redirect_role, .. } = args;
     let given = [("--serve-role", serve_role), ("--redirect-role", redirect_role)];
     let first = given.into_iter().find_map(|(flag, role)| Some((flag, role.as_ref()?)));
-    match (first, &database.database) {
-        (None, _) => Ok(None),
-        (Some(_), Database::Postgres(url)) => {
-            Ok(Some((url, ServingRoles { serve: serve_role.clone(), redirect: redirect_role.clone() })))
-        }
-        (Some((flag, role)), Database::Sqlite(_)) => {
-            let reason = "expected a Postgres database as --database: SQLite has no roles";
-            Err(wrong_value(flag, role, reason))
-        }
-    }
+    let Some((flag, role)) = first else { return Ok(None) };
+    let Database::Postgres(url) = &database.database else {
+        let reason = "expected a Postgres database as --database: SQLite has no roles";
+        return Err(wrong_value(flag, role, reason));
+    };
+    Ok(Some((url, ServingRoles { serve: serve_role.clone(), redirect: redirect_role.clone() })))
 }

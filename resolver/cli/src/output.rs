@@ -1,7 +1,9 @@
 //! What a command ends with, where its output goes, and what it prints meanwhile.
 
 use std::{
+    fs::File,
     io::{self, Write as _},
+    os::unix::fs::OpenOptionsExt as _,
     path::{Path, PathBuf},
 };
 
@@ -29,6 +31,17 @@ impl From<String> for Output {
 /// well.
 pub(crate) fn out_file(out: Option<&PathBuf>) -> Option<&Path> {
     out.map(PathBuf::as_path).filter(|path| *path != Path::new("-"))
+}
+
+/// Creates a file that only its owner can read.
+pub(crate) fn create_private(path: &Path) -> io::Result<File> {
+    File::options().write(true).create_new(true).mode(0o600).open(path)
+}
+
+/// Syncs the folder of a file, because it holds the file's name.
+pub(crate) fn sync_folder_of(path: &Path) -> io::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
 }
 
 /// Returns the error for an output that cannot be written: a file, or the standard output.

@@ -79,7 +79,6 @@ pub(super) struct List {
     pub(super) at: &'static str,
     pub(super) empty: &'static str,
     pub(super) fields: &'static [Field],
-    /// Formats what the answer says below the table.
     pub(super) below: fn(&Value) -> String,
 }
 

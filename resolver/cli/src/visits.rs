@@ -2,7 +2,6 @@
 
 pub(crate) mod args;
 mod export;
-mod sparkline;
 mod table;
 
 use std::io::{IsTerminal as _, stdout};

@@ -3,7 +3,7 @@
 //! Visits of a batch are grouped by link, and those that no link redirected by domain. Nothing is
 //! collected while no webhook is called for visits.
 
-use std::{cell::Cell, collections::HashMap, time::Duration};
+use std::collections::HashMap;
 
 use codes::LinkId;
 use jiff::Timestamp;
@@ -23,39 +23,18 @@ const EVENTS_MAX: usize = 998;
 
 /// Bytes of such visits in a minute. They are kept with their deliveries for a week, and visitors
 /// could fill the database with them. Events beyond have counts alone.
-const SAMPLED_PER_MINUTE: usize = 1 << 20;
-const MINUTE: Duration = Duration::from_secs(60);
+pub(crate) const SAMPLED_PER_MINUTE: usize = 1 << 20;
 
-/// How much may be told of single visits.
-#[derive(Debug, Default)]
-pub(crate) struct SampleRoom {
-    minute: Option<Duration>,
-    left: usize,
-}
-
-impl SampleRoom {
-    /// Returns the bytes that are left of the minute. `now` is the time since any fixed instant.
-    pub(crate) fn left(&mut self, now: Duration) -> usize {
-        if self.minute.is_none_or(|minute| now >= minute + MINUTE) {
-            *self = Self { minute: Some(now), left: SAMPLED_PER_MINUTE };
-        }
-        self.left
-    }
-
-    /// Notes how many bytes a batch has left.
-    pub(crate) fn leave(&mut self, left: usize) {
-        self.left = left;
-    }
-}
-
-/// The webhooks that a batch is announced to.
+/// The webhooks that a batch is announced to, and what they are told.
 pub struct Announcer<'a> {
     /// What those are called for that are called for visits.
     subscriptions: Vec<Subscription>,
     /// Returns the beginning of the URLs of a domain.
     base: &'a dyn Fn(DomainId) -> String,
     /// Bytes of single visits that may be told still.
-    pub(crate) room: Cell<usize>,
+    room: &'a mut usize,
+    /// The visits of the batch, by link or domain.
+    groups: HashMap<(Option<LinkId>, DomainId), RecordedVisits>,
 }
 
 impl<'a> Announcer<'a> {
@@ -64,47 +43,19 @@ impl<'a> Announcer<'a> {
     pub fn new(
         mut subscriptions: Vec<Subscription>,
         base: &'a dyn Fn(DomainId) -> String,
-        room: usize,
+        room: &'a mut usize,
     ) -> Option<Self> {
         subscriptions.retain(|one| one.kinds.iter().any(|kind| kind.ends_with("visits.recorded")));
-        (!subscriptions.is_empty()).then(|| Self { subscriptions, base, room: Cell::new(room) })
-    }
-
-    /// Returns the events of a batch: one for each group that a webhook is called for, at most
-    /// 1,000. If there are more groups, those with the fewest visits share a summary for each kind.
-    fn events(&self, groups: &[RecordedVisits]) -> Vec<NewWebhookEvent> {
-        let mut matched: Vec<&RecordedVisits> = groups.iter().filter(|group| self.is_called(group)).collect();
-        if matched.len() > EVENTS_MAX {
-            matched.sort_by_key(|group| std::cmp::Reverse(group.visits));
+        if subscriptions.is_empty() {
+            return None;
         }
-        let rest = matched.split_off(matched.len().min(EVENTS_MAX));
-        let (links, orphans): (Vec<_>, Vec<_>) = rest.into_iter().partition(|group| group.link.is_some());
-        let summaries = [links, orphans].into_iter().filter_map(|groups| RecordedVisits::summary(&groups));
-        matched.iter().map(|group| group.event(SAMPLES)).chain(summaries).collect()
+        Some(Self { subscriptions, base, room, groups: HashMap::new() })
     }
 
-    fn is_called(&self, group: &RecordedVisits) -> bool {
-        let (kind, domain) = (group.kind(), Some(group.domain));
-        self.subscriptions.iter().any(|one| one.matches(kind, domain, group.link, &group.tags))
-    }
-}
-
-/// The visits of a batch, by link or domain.
-#[derive(Default)]
-pub(crate) struct Groups(HashMap<(Option<LinkId>, DomainId), RecordedVisits>);
-
-impl Groups {
     /// Adds a visit that `link` redirected. `tags` are those of the link.
-    pub(crate) fn add(
-        &mut self,
-        event: &Event<'_>,
-        link: Option<LinkId>,
-        derived: &Derived,
-        tags: &[i64],
-        announcer: &Announcer<'_>,
-    ) {
+    pub(crate) fn add(&mut self, event: &Event<'_>, link: Option<LinkId>, derived: &Derived, tags: &[i64]) {
         let at = Timestamp::from_microsecond(event.at).unwrap_or_default();
-        let group = self.0.entry((link, event.domain)).or_insert_with(|| RecordedVisits {
+        let group = self.groups.entry((link, event.domain)).or_insert_with(|| RecordedVisits {
             link,
             domain: event.domain,
             tags: tags.to_vec(),
@@ -117,17 +68,30 @@ impl Groups {
         group.visits += 1;
         group.bots += u64::from(derived.is_bot);
         (group.first, group.last) = (group.first.min(at), group.last.max(at));
-        if derived.is_listed && group.samples.len() < SAMPLES && announcer.room.get() > 0 {
-            let sample = sample(event, link, at, derived, &(announcer.base)(event.domain));
-            announcer.room.set(announcer.room.get().saturating_sub(sample.to_string().len()));
+        if derived.is_listed && group.samples.len() < SAMPLES && *self.room > 0 {
+            let sample = sample(event, link, at, derived, &(self.base)(event.domain));
+            *self.room = self.room.saturating_sub(sample.to_string().len());
             group.samples.push(sample);
         }
     }
 
-    pub(crate) fn events(self, announcer: &Announcer<'_>) -> Vec<NewWebhookEvent> {
-        let mut groups: Vec<RecordedVisits> = self.0.into_values().collect();
-        groups.sort_unstable_by_key(|group| (group.link, group.domain));
-        announcer.events(&groups)
+    /// Returns the events of the batch: one for each group that a webhook is called for, at most
+    /// 1,000. If there are more groups, those with the fewest visits share a summary for each kind.
+    pub(crate) fn events(self) -> Vec<NewWebhookEvent> {
+        let mut matched: Vec<_> = self.groups.values().filter(|group| self.is_called(group)).collect();
+        matched.sort_unstable_by_key(|group| (group.link, group.domain));
+        if matched.len() > EVENTS_MAX {
+            matched.sort_by_key(|group| std::cmp::Reverse(group.visits));
+        }
+        let rest = matched.split_off(matched.len().min(EVENTS_MAX));
+        let (links, orphans): (Vec<_>, Vec<_>) = rest.into_iter().partition(|group| group.link.is_some());
+        let summaries = [links, orphans].into_iter().filter_map(|groups| RecordedVisits::summary(&groups));
+        matched.iter().map(|group| group.event(SAMPLES)).chain(summaries).collect()
+    }
+
+    fn is_called(&self, group: &RecordedVisits) -> bool {
+        let (kind, domain) = (group.kind(), Some(group.domain));
+        self.subscriptions.iter().any(|one| one.matches(kind, domain, group.link, &group.tags))
     }
 }
 
@@ -182,7 +146,10 @@ pub(crate) mod tests {
     }
 
     fn events(subscription: Subscription, groups: &[RecordedVisits]) -> Option<Vec<NewWebhookEvent>> {
-        Some(Announcer::new(vec![subscription], &|_| String::new(), 0)?.events(groups))
+        let (base, mut room) = (|_: DomainId| String::new(), 0);
+        let mut announcer = Announcer::new(vec![subscription], &base, &mut room)?;
+        announcer.groups = groups.iter().map(|one| ((one.link, one.domain), one.clone())).collect();
+        Some(announcer.events())
     }
 
     #[test]
@@ -214,16 +181,5 @@ pub(crate) mod tests {
         assert_eq!((summary.link, summary.domain), (None, None));
         assert!(summary.data.contains("\"links\":502"), "{}", summary.data);
         assert!(summary.data.contains(&format!("\"visits\":{}", 502 * 503 / 2)), "{}", summary.data);
-    }
-
-    #[test]
-    fn the_room_for_single_visits_is_that_of_a_minute() {
-        let mut room = SampleRoom::default();
-        let at = |second| Duration::from_secs(second);
-        assert_eq!(room.left(at(7)), SAMPLED_PER_MINUTE);
-        room.leave(100);
-        assert_eq!(room.left(at(66)), 100);
-        room.leave(0);
-        assert_eq!([room.left(at(66)), room.left(at(67))], [0, SAMPLED_PER_MINUTE]);
     }
 }

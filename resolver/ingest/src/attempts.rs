@@ -11,20 +11,16 @@ const RETRY: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(5)
 /// time.
 #[derive(Default)]
 pub(crate) struct Attempts {
-    failed: u32,
+    pub(crate) count: u32,
 }
 
 impl Attempts {
-    pub(crate) fn count(&self) -> u32 {
-        self.failed
-    }
-
     pub(crate) async fn failed(&mut self, what: &'static str, error: &(dyn std::error::Error + 'static)) {
-        if self.failed.is_multiple_of(10) {
-            tracing::warn!(error, attempts = self.failed + 1, "{what}");
+        if self.count.is_multiple_of(10) {
+            tracing::warn!(error, attempts = self.count + 1, "{what}");
         }
         let [first, longest] = RETRY;
-        sleep(first.saturating_mul(1 << self.failed.min(10)).min(longest)).await;
-        self.failed += 1;
+        sleep(first.saturating_mul(1 << self.count.min(10)).min(longest)).await;
+        self.count += 1;
     }
 }

@@ -11,11 +11,11 @@ use visit_store::{Batch, DayDelta, LinkVisits, StoredText, TextRef};
 use visits::{
     Day, DaySecret, Event, Flags, Slot, StoredAddress, Subject, SubjectKey, TextHash, TextKey, Thread, Urls,
     VisitId, VisitRow,
-    tally::{Counted, Dimension, Quarter, Tally, Values},
+    tally::{Counted, Dimension, Quarter, Tally},
 };
 
 use crate::{
-    announce::{Announcer, Groups},
+    announce::Announcer,
     enrich::{Derived, Enricher},
     known_texts::KnownTexts,
 };
@@ -32,8 +32,12 @@ pub struct Context<'a> {
     pub cuts: &'a HashMap<Option<LinkId>, VisitId>,
     /// The tags that visits of a link count for.
     pub tags: &'a HashMap<LinkId, Vec<i64>>,
-    /// The webhooks that are told; `None` if none is called for visits.
-    pub announcer: Option<&'a Announcer<'a>>,
+    /// Derives what is stored of a visit.
+    pub enricher: &'a mut Enricher,
+    /// The texts that the store has.
+    pub known: &'a mut KnownTexts,
+    /// Tells webhooks; `None` if none is called for visits.
+    pub announcer: Option<Announcer<'a>>,
     /// The current day.
     pub today: Day,
     /// The time since any fixed instant.
@@ -41,38 +45,46 @@ pub struct Context<'a> {
 }
 
 /// A batch that is being made.
-#[derive(Default)]
-pub struct BatchMaker {
+pub struct BatchMaker<'a> {
+    context: Context<'a>,
     tallies: HashMap<(SubjectKey, Day), Tally>,
     links: BTreeMap<LinkId, LinkVisits>,
     rows: Vec<VisitRow>,
     addresses: BTreeMap<TextRef, [u8; 16]>,
-    groups: Groups,
     /// Visits that were deleted before they were stored.
     pub deleted: u64,
 }
 
-impl BatchMaker {
+impl<'a> BatchMaker<'a> {
+    /// Begins a batch.
+    pub fn new(context: Context<'a>) -> Self {
+        Self {
+            context,
+            tallies: HashMap::new(),
+            links: BTreeMap::new(),
+            rows: Vec::new(),
+            addresses: BTreeMap::new(),
+            deleted: 0,
+        }
+    }
+
     /// Adds a visit.
-    pub fn add(
-        &mut self,
-        event: &Event<'_>,
-        thread: Thread,
-        context: &Context<'_>,
-        enricher: &mut Enricher,
-        known: &mut KnownTexts,
-    ) {
+    pub fn add(&mut self, event: &Event<'_>, thread: Thread) {
+        let context = &mut self.context;
         let id = VisitId::new(event.at, context.slot, thread);
         let listed_under = event.link.filter(|_| event.outcome.is_of_link());
-        let is_cut = |link: Option<LinkId>| context.cuts.get(&link).is_some_and(|before| id < *before);
-        if is_cut(listed_under) {
+        if context.cuts.get(&listed_under).is_some_and(|before| id < *before) {
             self.deleted += 1;
             return;
         }
         let day = Day::of(event.at);
         let secret = context.secrets.get(&day).and_then(Option::as_ref);
-        let derived = enricher.derive(event, secret, context.today);
-        self.count(event, &derived, context, day);
+        let derived = context.enricher.derive(event, secret, context.today);
+        if let Some(announcer) = &mut context.announcer {
+            let tags = listed_under.and_then(|link| context.tags.get(&link));
+            announcer.add(event, listed_under, &derived, tags.map_or(&[][..], Vec::as_slice));
+        }
+        self.count(event, &derived, day);
         if let Some(link) = listed_under {
             let one = LinkVisits { link, total: 0, bots: 0, last: 0 };
             let visits = self.links.entry(link).or_insert(one);
@@ -80,13 +92,8 @@ impl BatchMaker {
             visits.bots += i64::from(derived.is_bot);
             visits.last = visits.last.max(event.at);
         }
-        if let Some(announcer) = context.announcer {
-            let tags = listed_under.and_then(|link| context.tags.get(&link));
-            let tags = tags.map_or(&[][..], Vec::as_slice);
-            self.groups.add(event, listed_under, &derived, tags, announcer);
-        }
         if derived.is_listed {
-            let row = row(event, id, listed_under, &derived, context, known);
+            let row = self.row(event, id, listed_under, &derived);
             if row.address.is_text()
                 && let Some(IpAddr::V6(whole)) = derived.kept
             {
@@ -97,10 +104,11 @@ impl BatchMaker {
         }
     }
 
-    fn count(&mut self, event: &Event<'_>, derived: &Derived, context: &Context<'_>, day: Day) {
-        let (language, rule) = (derived.language.tag(), rule_name(event.rule));
-        let values = Values::of(|dimension| match dimension {
-            Dimension::Referrer => &derived.referrer_host,
+    fn count(&mut self, event: &Event<'_>, derived: &Derived, day: Day) {
+        let language = derived.language.tag();
+        let rule = if event.rule == 0 { String::new() } else { event.rule.to_string() };
+        let values: [&str; Dimension::ALL.len()] = Dimension::ALL.map(|dimension| match dimension {
+            Dimension::Referrer => &*derived.referrer_host,
             Dimension::Browser => &derived.agent.browser,
             Dimension::Os => &derived.agent.os,
             Dimension::Device => derived.agent.device,
@@ -120,10 +128,10 @@ impl BatchMaker {
             address: derived.address,
             values,
         };
-        let domain = Some(event.domain);
+        let (domain, tags) = (Some(event.domain), self.context.tags);
         if let Some(link) = event.link {
             self.tally(SubjectKey::of_link(link, event.domain), day).add(&counted);
-            for tag in context.tags.get(&link).into_iter().flatten() {
+            for tag in tags.get(&link).into_iter().flatten() {
                 self.tally(Subject::Tag(*tag, None).key(), day).add(&counted);
                 self.tally(Subject::Tag(*tag, domain).key(), day).add(&counted);
             }
@@ -148,14 +156,33 @@ impl BatchMaker {
         self.tallies.entry((subject, day)).or_default()
     }
 
+    /// Returns the row of a visit. Texts that are not kept are referred to as such.
+    fn row(&mut self, event: &Event<'_>, id: VisitId, link: Option<LinkId>, derived: &Derived) -> VisitRow {
+        let Context { texts, known, now, .. } = &mut self.context;
+        let month = Day::of(event.at).month();
+        let mut keep = |text: &[u8]| {
+            let hash = texts.hash(text);
+            let is_kept = text.is_empty() || known.keep(TextRef { month, hash }, text, *now);
+            if is_kept { hash } else { TextHash::OTHER }
+        };
+        VisitRow {
+            link,
+            id,
+            visitor: visitor(derived.visitor),
+            user_agent: keep(event.user_agent),
+            referrer: keep(event.referrer),
+            urls: keep(&Urls { request: event.request, target: event.target }.join()),
+            place: keep(&derived.located.text),
+            address: StoredAddress::new(derived.kept, |octets| texts.hash(octets).get()),
+            domain: event.domain,
+            language: derived.language,
+            flags: Flags::new(event.outcome, derived.is_bot),
+            rule: event.rule,
+        }
+    }
+
     /// Returns the batch of the blocks from `from` to before `to`.
-    pub fn finish(
-        mut self,
-        from: u64,
-        to: u64,
-        known: &KnownTexts,
-        announcer: Option<&Announcer<'_>>,
-    ) -> Batch {
+    pub fn finish(mut self, from: u64, to: u64) -> Batch {
         // In the order of the index on rows, and of the counters' keys.
         self.rows.sort_unstable_by_key(|row| (row.link, row.id));
         let mut days: Vec<DayDelta> = self
@@ -168,7 +195,7 @@ impl BatchMaker {
             from,
             to,
             rows: self.rows,
-            texts: known.added(),
+            texts: self.context.known.take_added(),
             addresses: self
                 .addresses
                 .into_iter()
@@ -177,47 +204,8 @@ impl BatchMaker {
             days,
             links: self.links.into_values().collect(),
             tags: HashMap::new(),
-            events: announcer.map(|announcer| self.groups.events(announcer)).unwrap_or_default(),
+            events: self.context.announcer.map(Announcer::events).unwrap_or_default(),
         }
-    }
-}
-
-fn rule_name(rule: u8) -> String {
-    if rule == 0 { String::new() } else { rule.to_string() }
-}
-
-/// Returns the row of a visit. Texts that are not kept are referred to as such.
-fn row(
-    event: &Event<'_>,
-    id: VisitId,
-    link: Option<LinkId>,
-    derived: &Derived,
-    context: &Context<'_>,
-    known: &mut KnownTexts,
-) -> VisitRow {
-    let month = Day::of(event.at).month();
-    let mut keep = |text: &[u8]| {
-        let hash = context.texts.hash(text);
-        let is_kept = text.is_empty() || known.keep(TextRef { month, hash }, text, context.now);
-        if is_kept { hash } else { TextHash::OTHER }
-    };
-    let urls = Urls { request: event.request, target: event.target };
-    let (user_agent, referrer, urls, place) =
-        (keep(event.user_agent), keep(event.referrer), keep(&urls.join()), keep(&derived.located.text));
-    let address = StoredAddress::new(derived.kept, |octets| context.texts.hash(octets).get());
-    VisitRow {
-        link,
-        id,
-        visitor: visitor(derived.visitor),
-        user_agent,
-        referrer,
-        urls,
-        place,
-        address,
-        domain: event.domain,
-        language: derived.language,
-        flags: Flags::new(event.outcome, derived.is_bot),
-        rule: event.rule,
     }
 }
 
@@ -283,11 +271,9 @@ mod tests {
     fn batch_with(cuts: &[(Option<i64>, i64)], keep_days: i32, room: usize) -> (Batch, u64, usize) {
         let kinds = ["visits.recorded", "orphan-visits.recorded"].map(subscription).into();
         let base = |domain: DomainId| format!("https://d{}.test", domain.get());
-        let announcer = Announcer::new(kinds, &base, room).unwrap();
         let options = Options { addresses: AddressMode::Cut, keep_days };
         let mut enricher = Enricher::new(options, GeoIp::default(), AddressSecret::new([1; 16]));
-        let mut known = KnownTexts::default();
-        let day = Day::of(NOON);
+        let (mut left, day) = (room, Day::of(NOON));
         let cuts = cuts.iter().map(|(link, at)| (link.map(LinkId::from_stored), VisitId::floor(*at)));
         let context = Context {
             slot: Slot::new(3).unwrap(),
@@ -295,16 +281,16 @@ mod tests {
             secrets: &HashMap::from([(day, Some(DaySecret::new([3; 16])))]),
             cuts: &cuts.collect(),
             tags: &HashMap::from([(LinkId::from_stored(7), vec![70])]),
-            announcer: Some(&announcer),
+            enricher: &mut enricher,
+            known: &mut KnownTexts::default(),
+            announcer: Announcer::new(kinds, &base, &mut left),
             today: day,
             now: Duration::ZERO,
         };
-        let mut maker = BatchMaker::default();
-        for event in events() {
-            maker.add(&event, Thread::of(1), &context, &mut enricher, &mut known);
-        }
+        let mut maker = BatchMaker::new(context);
+        events().iter().for_each(|event| maker.add(event, Thread::of(1)));
         let deleted = maker.deleted;
-        (maker.finish(5, 6, &known, Some(&announcer)), deleted, announcer.room.get())
+        (maker.finish(5, 6), deleted, left)
     }
 
     fn key_of(link: i64) -> SubjectKey {

@@ -9,10 +9,9 @@ use std::{
 use agents::{Agent, Cache};
 use geoip::{CountryCode, GeoIp, Place};
 use links::DomainId;
+use url::Url;
 use visit_store::Erasure;
 use visits::{AddressMode, AddressSecret, Day, DaySecret, Event, Language, PlaceText, VisitId};
-
-use crate::referrer;
 
 /// Places remembered; the table is emptied when it is full.
 const PLACES: usize = 50_000;
@@ -31,10 +30,10 @@ pub struct Enricher {
     /// The parser and its cache, built with the first visit: it takes tens of megabytes.
     agents: Option<Cache>,
     places: GeoIp,
-    located: HashMap<(IpAddr, Option<[u8; 2]>), Arc<Located>>,
+    /// Forgotten from time to time, because the files of places may have changed.
+    pub(crate) places_by_address: HashMap<(IpAddr, Option<[u8; 2]>), Arc<Located>>,
     addresses: AddressSecret,
     options: Options,
-    /// Domains whose visitors are never tracked.
     pub(crate) untracked: HashSet<DomainId>,
     /// Erasures of visits that may still be in the spool.
     erasures: Vec<Erasure>,
@@ -42,37 +41,32 @@ pub struct Enricher {
 
 /// A place, in the forms in which it is stored and counted.
 #[derive(Debug, Default)]
-pub struct Located {
+pub(crate) struct Located {
     /// All that is known, as rows refer to it.
-    pub text: Vec<u8>,
+    pub(crate) text: Vec<u8>,
     /// The country: two letters, or empty.
-    pub country: String,
+    pub(crate) country: String,
     /// Country and region, such as `DE/Bayern`, or empty.
-    pub region: String,
+    pub(crate) region: String,
     /// Country, region and city, or empty.
-    pub city: String,
+    pub(crate) city: String,
 }
 
-/// What was derived from a visit.
-pub struct Derived {
-    /// What the user agent says.
-    pub agent: Arc<Agent>,
-    /// The place of the address.
-    pub located: Arc<Located>,
-    /// The preferred language.
-    pub language: Language,
-    /// The host of the referrer; empty for none.
-    pub referrer_host: String,
-    /// Whether a bot made the visit.
-    pub is_bot: bool,
+pub(crate) struct Derived {
+    pub(crate) agent: Arc<Agent>,
+    pub(crate) located: Arc<Located>,
+    pub(crate) language: Language,
+    /// Empty for none.
+    pub(crate) referrer_host: String,
+    pub(crate) is_bot: bool,
     /// Whether the visit gets a row.
-    pub is_listed: bool,
+    pub(crate) is_listed: bool,
     /// The key of the visitor on this day.
-    pub visitor: Option<u64>,
+    pub(crate) visitor: Option<u64>,
     /// The address, as far as it is kept.
-    pub kept: Option<IpAddr>,
+    pub(crate) kept: Option<IpAddr>,
     /// The key of that address.
-    pub address: Option<u64>,
+    pub(crate) address: Option<u64>,
 }
 
 impl Enricher {
@@ -81,7 +75,7 @@ impl Enricher {
         Self {
             agents: None,
             places,
-            located: HashMap::new(),
+            places_by_address: HashMap::new(),
             addresses,
             options,
             untracked: HashSet::new(),
@@ -91,7 +85,7 @@ impl Enricher {
 
     /// Replaces the erasures that visits of the spool are subject to. An erased visit is counted
     /// like one whose visitor asked not to be tracked.
-    pub fn set_erasures(&mut self, mut erasures: Vec<Erasure>) {
+    pub(crate) fn set_erasures(&mut self, mut erasures: Vec<Erasure>) {
         // The latest first: most visits are later than all.
         erasures.sort_unstable_by_key(|erasure| std::cmp::Reverse(erasure.before));
         self.erasures = erasures;
@@ -105,7 +99,7 @@ impl Enricher {
     }
 
     /// Derives what is stored of a visit. `secret` is that of its day, and `today` the current day.
-    pub fn derive(&mut self, event: &Event<'_>, secret: Option<&DaySecret>, today: Day) -> Derived {
+    pub(crate) fn derive(&mut self, event: &Event<'_>, secret: Option<&DaySecret>, today: Day) -> Derived {
         let agents = self.agents.get_or_insert_with(|| Cache::new(Cache::BYTES_MAX));
         let agent = agents.agent(event.user_agent);
         let kept = self.options.addresses.keep(event.client);
@@ -120,7 +114,7 @@ impl Enricher {
         Derived {
             located: self.locate(event),
             language: Language::preferred(event.languages),
-            referrer_host: referrer::host(event.referrer),
+            referrer_host: referrer_host(event.referrer),
             is_bot: agent.bot,
             is_listed: is_kept && !is_private,
             visitor: secret
@@ -135,21 +129,16 @@ impl Enricher {
     /// Locates an address. The country that a trusted proxy names takes precedence.
     fn locate(&mut self, event: &Event<'_>) -> Arc<Located> {
         let key = (event.client.to_canonical(), event.country);
-        if let Some(located) = self.located.get(&key) {
+        if let Some(located) = self.places_by_address.get(&key) {
             return Arc::clone(located);
         }
-        if self.located.len() >= PLACES {
-            self.located.clear();
+        if self.places_by_address.len() >= PLACES {
+            self.places_by_address.clear();
         }
         let place = self.places.place(key.0);
         let located = Arc::new(located(&place, event.country));
-        self.located.insert(key, Arc::clone(&located));
+        self.places_by_address.insert(key, Arc::clone(&located));
         located
-    }
-
-    /// Forgets located addresses, because the files may have changed.
-    pub fn forget_places(&mut self) {
-        self.located.clear();
     }
 }
 
@@ -186,6 +175,20 @@ fn located(place: &Place, told: Option<[u8; 2]>) -> Located {
 /// Joins the parts of a value such as `DE/Bayern/München`; empty if its last part is unknown.
 fn joined(parts: &[&str]) -> String {
     if parts.last().is_none_or(|last| last.is_empty()) { String::new() } else { parts.join("/") }
+}
+
+/// Returns the host of a referrer, in lower case and without `www.`; empty for none. A referrer that
+/// is no URL with a host, such as `android-app://…`, counts by its beginning. Counters cut it.
+fn referrer_host(referrer: &[u8]) -> String {
+    let text = String::from_utf8_lossy(referrer);
+    let text = text.trim();
+    if text.is_empty() {
+        return String::new();
+    }
+    let host = Url::parse(text).ok().and_then(|url| url.host_str().map(str::to_ascii_lowercase));
+    let host = host.unwrap_or_else(|| text.split(['/', '?', '#']).next().unwrap_or_default().to_owned());
+    let host = host.strip_prefix("www.").unwrap_or(&host);
+    host.chars().filter(|character| !character.is_control()).collect()
 }
 
 #[cfg(test)]
@@ -264,5 +267,21 @@ pub(crate) mod tests {
         ] {
             assert_eq!(is_erased(mode, client, at), expected, "{mode:?} {client} {at}");
         }
+    }
+
+    #[test]
+    fn referrers_count_by_their_host() {
+        for (referrer, expected) in [
+            ("", ""),
+            ("https://www.Example.com/a?b", "example.com"),
+            ("http://example.com:8080/", "example.com"),
+            ("android-app://com.slack/", "com.slack"),
+            ("example.org/a", "example.org"),
+            ("\u{1}\n", ""),
+            ("http://[2001:db8::1]/", "[2001:db8::1]"),
+        ] {
+            assert_eq!(referrer_host(referrer.as_bytes()), expected, "{referrer}");
+        }
+        assert_eq!(referrer_host(&[0xff, 0xfe]), "\u{fffd}\u{fffd}");
     }
 }

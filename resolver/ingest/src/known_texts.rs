@@ -7,12 +7,13 @@ use std::{
 
 use visit_store::{StoredText, TextRef};
 
+use crate::minute::Minute;
+
 /// Texts remembered in each of two generations.
 const REMEMBERED: usize = 100_000;
 /// New texts in a minute. Visitors who send another user agent or referrer each time would
 /// otherwise fill the store with texts that no one reads.
-const NEW_PER_MINUTE: u32 = 10_000;
-const MINUTE: Duration = Duration::from_secs(60);
+const NEW_PER_MINUTE: usize = 10_000;
 
 /// Texts that the store has, and those that the next batch adds.
 #[derive(Debug, Default)]
@@ -20,8 +21,7 @@ pub struct KnownTexts {
     young: HashSet<TextRef>,
     old: HashSet<TextRef>,
     added: HashMap<TextRef, Vec<u8>>,
-    minute: Duration,
-    new_in_minute: u32,
+    new_texts: Minute,
     /// Texts that were not kept since the start.
     pub(crate) refused: u64,
 }
@@ -37,33 +37,24 @@ impl KnownTexts {
             self.remember(at);
             return true;
         }
-        if now >= self.minute + MINUTE {
-            (self.minute, self.new_in_minute) = (now, 0);
-        }
-        if self.new_in_minute >= NEW_PER_MINUTE {
+        let left = self.new_texts.left(NEW_PER_MINUTE, now);
+        if *left == 0 {
             self.refused += 1;
             return false;
         }
-        self.new_in_minute += 1;
+        *left -= 1;
         self.added.insert(at, text.to_vec());
         true
     }
 
-    /// Returns the texts that the next batch adds.
-    pub fn added(&self) -> Vec<StoredText> {
-        self.added.iter().map(|(at, text)| StoredText { at: *at, text: text.clone() }).collect()
+    /// Takes the texts that the next batch adds. Until it is stored, the store does not have them.
+    pub fn take_added(&mut self) -> Vec<StoredText> {
+        std::mem::take(&mut self.added).into_iter().map(|(at, text)| StoredText { at, text }).collect()
     }
 
-    /// Notes that the batch with the added texts is stored.
-    pub fn stored(&mut self) {
-        for at in std::mem::take(&mut self.added).into_keys() {
-            self.remember(at);
-        }
-    }
-
-    /// Forgets the added texts: their batch is made anew.
-    pub fn discard(&mut self) {
-        self.added.clear();
+    /// Notes that a batch with these texts is stored.
+    pub fn stored(&mut self, texts: &[StoredText]) {
+        texts.iter().for_each(|text| self.remember(text.at));
     }
 
     fn remember(&mut self, at: TextRef) {
@@ -84,18 +75,22 @@ mod tests {
         TextRef { month: Month::from_stored(1), hash: TextHash::from_stored(hash) }
     }
 
+    fn store(known: &mut KnownTexts) {
+        let added = known.take_added();
+        known.stored(&added);
+    }
+
     #[test]
     fn a_text_is_added_once_and_again_if_its_batch_was_not_stored() {
         let mut known = KnownTexts::default();
         let now = Duration::from_secs(1);
         for _ in 0..2 {
             assert!(known.keep(at(7), b"a", now) && known.keep(at(7), b"a", now));
-            assert_eq!(known.added(), [StoredText { at: at(7), text: b"a".to_vec() }]);
-            known.discard();
+            assert_eq!(known.take_added(), [StoredText { at: at(7), text: b"a".to_vec() }]);
         }
         assert!(known.keep(at(7), b"a", now));
-        known.stored();
-        assert!(known.keep(at(7), b"a", now) && known.added().is_empty());
+        store(&mut known);
+        assert!(known.keep(at(7), b"a", now) && known.take_added().is_empty());
     }
 
     #[test]
@@ -105,7 +100,7 @@ mod tests {
             (from..from + 20_000).filter(|hash| known.keep(at(*hash), b"", Duration::from_secs(now))).count()
         };
         assert_eq!(kept(&mut known, 0, 0), 10_000);
-        known.stored();
+        store(&mut known);
         assert_eq!(kept(&mut known, 0, 59), 10_000);
         assert_eq!(known.refused, 20_000);
         assert_eq!(kept(&mut known, 0, 60), 20_000);
@@ -116,15 +111,15 @@ mod tests {
         let mut known = KnownTexts::default();
         let mut minute = 0;
         known.keep(at(-1), b"", Duration::ZERO);
-        known.stored();
+        store(&mut known);
         for hash in 0..300_000 {
             if hash % 5_000 == 0 {
                 minute += 60;
                 assert!(known.keep(at(-1), b"", Duration::from_secs(minute)));
-                assert!(known.added().is_empty(), "{hash}");
+                assert!(known.added.is_empty(), "{hash}");
             }
             known.keep(at(hash), b"", Duration::from_secs(minute));
-            known.stored();
+            store(&mut known);
         }
         assert!(known.young.len() + known.old.len() <= 2 * REMEMBERED);
     }

@@ -11,7 +11,6 @@ use metrics::{Counter, Gauge, counter};
 use spool::{Backlog, DropReason};
 use tokio::time::Instant;
 
-/// Interval over which the rate of recorded visits is measured.
 const SECOND: Duration = Duration::from_secs(1);
 
 /// Metrics of stored visits, which [`IngestMetrics::new`] describes.
@@ -31,7 +30,7 @@ pub struct IngestMetrics {
     spool_bytes: Gauge,
     spool_bytes_max: Gauge,
     oldest: Gauge,
-    last_stored: Gauge,
+    pub(crate) last_stored: Gauge,
     /// By reason, in the order of [`DropReason::ALL`], which is that of its values.
     dropped: [Counter; DropReason::ALL.len()],
     pub(crate) other_texts: Counter,
@@ -136,11 +135,6 @@ impl IngestMetrics {
         self.rows_oldest.set(age(oldest));
     }
 
-    /// Publishes the time of the latest visit that is stored, in microseconds since 1970.
-    pub(crate) fn set_last_stored(&self, at: i64) {
-        self.last_stored.set(seconds(at));
-    }
-
     /// Notes how many rows are counted and not stored yet, and the time of the first of them.
     pub(crate) fn set_rows_waiting(&self, rows: usize, oldest: Option<i64>) {
         *self.waiting_rows.lock().expect("no code panics while it holds this lock") = (rows as u64, oldest);
@@ -165,6 +159,6 @@ fn gauge_value(count: u64) -> f64 {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a fraction of a microsecond does not matter")]
-fn seconds(micros: i64) -> f64 {
+pub(crate) fn seconds(micros: i64) -> f64 {
     micros as f64 / 1e6
 }

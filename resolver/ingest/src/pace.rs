@@ -13,7 +13,6 @@ const RECENT: Duration = Duration::from_millis(300);
 /// The age of the oldest waiting visit from which the store catches up, busy or not.
 const LATE: Duration = Duration::from_secs(60);
 
-/// What the pace depends on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Backlog {
     pub(crate) recorded: u64,

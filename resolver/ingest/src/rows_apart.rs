@@ -82,7 +82,7 @@ impl RowsApart {
         self.metrics.set_rows_waiting(record.rows.len(), oldest);
         while let Err(error) = self.store.store_rows(&record).await {
             record.may_be_stored = true;
-            if attempts.count().is_multiple_of(TABLES_EVERY) {
+            if attempts.count.is_multiple_of(TABLES_EVERY) {
                 self.create_tables().await;
             }
             attempts.failed("store the rows of visits", &error).await;

@@ -24,18 +24,19 @@ use links::{DomainId, webhook::Subscription};
 use spool::{OwnedBlock, Reader, Sidecars};
 use tokio::{
     sync::watch,
-    time::{Instant, timeout},
+    time::{Instant, sleep, timeout},
 };
 use visit_store::{Batch, Producer, SpoolId, Standing, VisitStore, VisitStoreError, WriteError};
 use visits::{Day, DaySecret, Malformed, TextKey, VisitId, read_block};
 
 use crate::{
-    announce::{Announcer, SampleRoom},
+    announce::{Announcer, SAMPLED_PER_MINUTE},
     attempts::Attempts,
     batch::{BatchMaker, Context},
     enrich::{Enricher, Options},
     known_texts::KnownTexts,
-    metrics::IngestMetrics,
+    metrics::{IngestMetrics, seconds},
+    minute::Minute,
     pace::{Backlog, pause},
     rows_apart::RowsApart,
 };
@@ -93,7 +94,8 @@ struct Storer<'a> {
     texts: TextKey,
     known: KnownTexts,
     rows: RowsApart,
-    samples: SampleRoom,
+    /// Bytes of single visits that webhooks may be told.
+    samples: Minute,
     secrets: HashMap<Day, Option<DaySecret>>,
     cuts: HashMap<Option<LinkId>, VisitId>,
     version: i64,
@@ -102,8 +104,8 @@ struct Storer<'a> {
 }
 
 /// Why the task ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
+#[derive(Debug)]
+enum Ended {
     /// Everything is stored, and the slot was given back.
     Drained,
     /// Another process stores this spool.
@@ -132,7 +134,7 @@ pub fn run_on_this_thread(config: StorerConfig) {
 
 /// Stores visits until nothing more will be recorded and all are stored, or another process takes
 /// over.
-pub async fn run(mut config: StorerConfig) -> Ended {
+async fn run(mut config: StorerConfig) -> Ended {
     let mut attempts = Attempts::default();
     loop {
         let storing = async { Storer::register(&mut config).await.run().await };
@@ -143,19 +145,14 @@ pub async fn run(mut config: StorerConfig) -> Ended {
                 "this process is no longer registered (its slot was taken, or the database was put back): it registers again"
             ),
             Ok(ended) => return ended,
-            // Nothing of it is used again: what it had not stored is in the spool.
-            Err(_) => attempts.failed("store visits", &Panicked).await,
+            // Nothing of it is used again: what it had not stored is in the spool. The log has the
+            // reason.
+            Err(_) => attempts.failed("store visits", &std::io::Error::other("a panic")).await,
         }
     }
 }
 
-/// The task has panicked; the log has the reason.
-#[derive(Debug, thiserror::Error)]
-#[error("a panic")]
-struct Panicked;
-
 impl<'a> Storer<'a> {
-    /// Registers the spool, and repeats that until the store answers.
     async fn register(config: &'a mut StorerConfig) -> Self {
         let mut attempts = Attempts::default();
         let (producer, (texts, addresses)) = loop {
@@ -190,7 +187,7 @@ impl<'a> Storer<'a> {
             texts,
             known: KnownTexts::default(),
             rows,
-            samples: SampleRoom::default(),
+            samples: Minute::default(),
             secrets: HashMap::new(),
             cuts: HashMap::new(),
             version: -1,
@@ -211,7 +208,7 @@ impl<'a> Storer<'a> {
                 if alive.elapsed() >= ALIVE {
                     alive = Instant::now();
                     let standing = self.config.store.standing(&self.producer).await;
-                    if let Some(ended) = standing.ok().and_then(|standing| self.ended(standing)) {
+                    if let Some(Err(ended)) = standing.ok().map(|standing| self.position_of(standing)) {
                         return ended;
                     }
                 }
@@ -250,14 +247,12 @@ impl<'a> Storer<'a> {
     }
 
     async fn wait(&mut self) {
-        let Self { config, .. } = self;
-        let recorded = async {
-            tokio::select! {
-                _ = config.recorded.changed() => {}
-                _ = config.ending.changed() => {}
-            }
-        };
-        let _ = timeout(IDLE, recorded).await;
+        let StorerConfig { recorded, ending, .. } = &mut *self.config;
+        tokio::select! {
+            _ = recorded.changed() => {}
+            _ = ending.changed() => {}
+            () = sleep(IDLE) => {}
+        }
     }
 
     /// Stores blocks, and repeats that until the store has answered.
@@ -267,14 +262,12 @@ impl<'a> Storer<'a> {
             let batch = match self.make(blocks).await {
                 Ok(batch) => batch,
                 Err(error) => {
-                    self.known.discard();
                     attempts.failed("prepare visits for the store", &error).await;
                     continue;
                 }
             };
             if let Err(error) = self.rows.record(&batch, self.version) {
                 self.config.metrics.spool_errors.increment(1);
-                self.known.discard();
                 attempts.failed("record the rows of visits", &error).await;
                 continue;
             }
@@ -285,7 +278,6 @@ impl<'a> Storer<'a> {
                 Err(WriteError::Fenced) => {
                     let position = self.position().await?;
                     if position != batch.to {
-                        self.known.discard();
                         self.producer.position = position;
                         return Ok(());
                     }
@@ -305,7 +297,6 @@ impl<'a> Storer<'a> {
                 self.stored(&batch, blocks).await;
                 return Ok(());
             }
-            self.known.discard();
             self.version = -1;
         }
     }
@@ -323,30 +314,24 @@ impl<'a> Storer<'a> {
         let mut tags = self.config.store.tags_of(&links).await?;
         // The same for the whole batch.
         let now = self.started.elapsed();
-        let room = self.samples.left(now);
-        let announcer = Announcer::new((self.config.webhooks)(), &*self.config.base, room);
-        let context = Context {
+        let room = self.samples.left(SAMPLED_PER_MINUTE, now);
+        let mut maker = BatchMaker::new(Context {
             slot: self.producer.slot,
             texts: &self.texts,
             secrets: &self.secrets,
             cuts: &self.cuts,
             tags: &tags,
-            announcer: announcer.as_ref(),
+            enricher: &mut self.enricher,
+            known: &mut self.known,
+            announcer: Announcer::new((self.config.webhooks)(), &*self.config.base, room),
             today: Day::of((self.config.now)().as_microsecond()),
             now,
-        };
-        let mut maker = BatchMaker::default();
-        let mut malformed = 0;
-        for block in blocks {
-            malformed += u64::from(
-                add_block(block, &mut maker, &context, &mut self.enricher, &mut self.known).is_err(),
-            );
-        }
-        self.config.metrics.malformed.increment(malformed);
+        });
+        let malformed = blocks.iter().filter(|block| add_block(block, &mut maker).is_err()).count();
+        self.config.metrics.malformed.increment(malformed as u64);
         self.config.metrics.deleted.increment(maker.deleted);
-        self.samples.leave(announcer.as_ref().map_or(room, |announcer| announcer.room.get()));
         let to = blocks.last().map_or(self.producer.position, |block| block.sequence + 1);
-        let batch = maker.finish(self.producer.position, to, &self.known, announcer.as_ref());
+        let batch = maker.finish(self.producer.position, to);
         // The store compares them: links without a tag may have got one meanwhile.
         links.into_iter().for_each(|link| _ = tags.entry(link).or_default());
         Ok(Batch { tags, ..batch })
@@ -357,7 +342,7 @@ impl<'a> Storer<'a> {
         self.enricher.untracked = (self.config.untracked)();
         if self.places_from.elapsed() >= PLACES {
             self.places_from = Instant::now();
-            self.enricher.forget_places();
+            self.enricher.places_by_address.clear();
             // A secret that was erased must not be used any longer.
             self.secrets.clear();
             // Changes that concern no visit here are learnt all the same.
@@ -375,7 +360,7 @@ impl<'a> Storer<'a> {
     /// Notes that a batch is stored, stores its rows where they are apart, and removes its blocks
     /// from the spool.
     async fn stored(&mut self, batch: &Batch, blocks: &[OwnedBlock]) {
-        self.known.stored();
+        self.known.stored(&batch.texts);
         self.producer.position = batch.to;
         self.rows.store().await;
         let metrics = &self.config.metrics;
@@ -383,7 +368,7 @@ impl<'a> Storer<'a> {
         metrics.batches.increment(1);
         metrics.other_texts.absolute(self.known.refused);
         if let Some(last) = blocks.iter().map(|block| block.span.1).max() {
-            metrics.set_last_stored(last);
+            metrics.last_stored.set(seconds(last));
         }
         if let Err(error) = self.config.reader.release(batch.to) {
             tracing::warn!(error = &error as &dyn std::error::Error, "remove stored visits from the spool");
@@ -395,18 +380,17 @@ impl<'a> Storer<'a> {
         let mut attempts = Attempts::default();
         loop {
             match self.config.store.standing(&self.producer).await {
-                Ok(Standing::At(position)) => return Ok(position),
-                Ok(standing) => return Err(self.ended(standing).unwrap_or(Ended::Unregistered)),
+                Ok(standing) => return self.position_of(standing),
                 Err(error) => attempts.failed("ask for the position of visits", &error).await,
             }
         }
     }
 
-    /// Returns why this process may store nothing more, if it may not.
-    fn ended(&self, standing: Standing) -> Option<Ended> {
+    /// Returns the stored position, or why this process may store nothing more.
+    fn position_of(&self, standing: Standing) -> Result<u64, Ended> {
         match standing {
-            Standing::At(_) => None,
-            Standing::Unregistered => Some(Ended::Unregistered),
+            Standing::At(position) => Ok(position),
+            Standing::Unregistered => Err(Ended::Unregistered),
             Standing::Replaced => {
                 self.config.metrics.fenced.set(1.0);
                 tracing::error!(
@@ -414,7 +398,7 @@ impl<'a> Storer<'a> {
                     "another process stores the visits of this spool, so this one stops storing: expected a spool folder of \
                      its own for each process"
                 );
-                Some(Ended::Fenced)
+                Err(Ended::Fenced)
             }
         }
     }
@@ -441,7 +425,6 @@ impl<'a> Storer<'a> {
         }
     }
 
-    /// Gives the slot back: nothing is left to store.
     async fn leave(&mut self) -> Ended {
         if let Err(error) = self.config.store.release(&self.producer).await {
             tracing::warn!(error = &error as &dyn std::error::Error, "release the slot of visits");
@@ -450,7 +433,6 @@ impl<'a> Storer<'a> {
     }
 }
 
-/// Returns the links and the days of the visits in some blocks.
 fn contents(blocks: &[OwnedBlock]) -> (Vec<LinkId>, HashSet<Day>) {
     let (mut links, mut days) = (HashSet::new(), HashSet::new());
     for block in blocks {
@@ -461,16 +443,10 @@ fn contents(blocks: &[OwnedBlock]) -> (Vec<LinkId>, HashSet<Day>) {
     (links.into_iter().collect(), days)
 }
 
-fn add_block(
-    block: &OwnedBlock,
-    maker: &mut BatchMaker,
-    context: &Context<'_>,
-    enricher: &mut Enricher,
-    known: &mut KnownTexts,
-) -> Result<(), Malformed> {
+fn add_block(block: &OwnedBlock, maker: &mut BatchMaker<'_>) -> Result<(), Malformed> {
     let (thread, events) = read_block(&block.bytes)?;
     for event in events {
-        maker.add(&event?, thread, context, enricher, known);
+        maker.add(&event?, thread);
     }
     Ok(())
 }

@@ -11,7 +11,6 @@ use visits::Day;
 const FOLD: Duration = Duration::from_secs(2);
 /// Interval at which partitions and retention are looked after.
 const KEEP: Duration = Duration::from_secs(1_800);
-/// Interval at which closed months are merged.
 const MERGE: Duration = Duration::from_secs(3_600);
 /// Time for a chore in one round: one that goes on must not hold up the others.
 const CHORE: Duration = Duration::from_secs(10);

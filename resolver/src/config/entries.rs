@@ -83,7 +83,6 @@ impl<'a> Entries<'a> {
         })
     }
 
-    /// Parses the networks of all entries of this name.
     pub(super) fn networks(&self, name: &str) -> Result<Vec<IpNet>, Error> {
         let parse =
             |(_, value): (_, &str)| parse_network(value).map_err(|error| self.wrong(name, value, error));

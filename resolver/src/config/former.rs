@@ -155,7 +155,6 @@ fn former(argument: &OsStr) -> Option<(&'static str, &'static Now, Option<String
     Some((*name, now, value.map(str::to_owned)))
 }
 
-/// Returns the values that arguments have for a flag.
 fn present_values(arguments: &[OsString], flag: &str) -> Vec<String> {
     let mut values = Vec::new();
     let mut texts = arguments.iter().filter_map(|argument| argument.to_str());
@@ -176,7 +175,6 @@ impl Now {
         }
     }
 
-    /// Returns the arguments that stand for a value.
     fn arguments(&self, value: &str) -> Vec<OsString> {
         let argument = |entry: String| format!("--{}={entry}", self.flag()).into();
         match self {
@@ -221,7 +219,6 @@ mod tests {
     /// The same in the present spelling.
     const PRESENT: &str = include_str!("../../testdata/flags");
 
-    /// Returns the flags of a file, each with its value.
     fn flags(file: &str) -> Vec<(&str, Option<&str>)> {
         let lines = file.lines().filter(|line| !line.starts_with('#'));
         lines
@@ -229,8 +226,8 @@ mod tests {
             .collect()
     }
 
-    fn words(file: &str) -> Vec<&str> {
-        flags(file).into_iter().flat_map(|(flag, value)| [Some(flag), value]).flatten().collect()
+    fn words<'a>(flags: &[(&'a str, Option<&'a str>)]) -> Vec<&'a str> {
+        flags.iter().flat_map(|(flag, value)| [Some(*flag), *value]).flatten().collect()
     }
 
     fn translate(words: &[&str], variables: &[(String, String)]) -> (Vec<String>, Vec<String>) {
@@ -264,15 +261,13 @@ mod tests {
 
     #[test]
     fn a_full_configuration_in_former_spellings_says_the_same_as_the_present_one() {
-        let expected = meaning(["resolver"].into_iter().chain(words(PRESENT)));
+        let expected = meaning(["resolver"].into_iter().chain(words(&flags(PRESENT))));
         let is_former = |flag: &str| Arguments::is_former(&variable(&flag[2..]));
         let (former, unchanged): (Vec<_>, Vec<_>) =
             flags(FORMERLY).into_iter().partition(|(flag, _)| is_former(flag));
         let variables: Vec<(String, String)> =
             former.iter().map(|(flag, value)| (variable(&flag[2..]), value.unwrap().to_owned())).collect();
-        let unchanged: Vec<&str> =
-            unchanged.into_iter().flat_map(|(flag, value)| [Some(flag), value]).flatten().collect();
-        for (given, variables) in [(words(FORMERLY), &[][..]), (unchanged, &variables[..])] {
+        for (given, variables) in [(words(&flags(FORMERLY)), &[][..]), (words(&unchanged), &variables[..])] {
             let (arguments, warnings) = translate(&given, variables);
             assert_eq!(meaning(&arguments), expected);
             assert_eq!(warnings.len(), former.len());

@@ -13,15 +13,13 @@ use super::{Config, entries::Entries};
 const LOGO_BYTES: u64 = 8 * 1024;
 const LOGO_EXPECTED: &str = "the logo must be an SVG, PNG, WebP or JPEG file of at most 8 KiB";
 
-/// The validated flags of the pages.
 #[derive(Clone, Debug)]
-pub struct PageSettings {
+pub(crate) struct PageSettings {
     /// Whether visitors may create links without an API key.
-    pub public_create: bool,
-    /// The operator's theme.
-    pub theme: Theme,
+    pub(crate) public_create: bool,
+    pub(crate) theme: Theme,
     /// The theme's logo, for QR codes.
-    pub qr_logo: Option<Arc<Logo>>,
+    pub(crate) qr_logo: Option<Arc<Logo>>,
 }
 
 impl Config {

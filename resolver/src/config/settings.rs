@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, path::PathBuf, str::FromStr as _, sync::Arc, time::Duration};
 
-use ::webhooks::Sender;
+use ::webhooks::{Roots, Sender};
 use api::CallLimits;
 use app::LinkPolicy;
 use cli::{Error, args::Database, wrong_value};
@@ -30,61 +30,43 @@ pub(super) const MIB_MAX: u64 = 1 << 20;
 
 /// The validated configuration, with every default filled in.
 #[derive(Clone, Debug)]
-pub struct Settings {
-    /// The flags that these come from.
-    pub flags: Config,
+pub(crate) struct Settings {
+    pub(crate) flags: Config,
     /// The keyspaces, in the order of the flag.
-    pub keyspaces: Vec<Keyspace>,
-    /// The keyspace for new links.
-    pub default_keyspace: Namespace,
+    pub(crate) keyspaces: Vec<Keyspace>,
+    pub(crate) default_keyspace: Namespace,
     /// The name of this process at the issuer.
-    pub holder: HolderId,
+    pub(crate) holder: HolderId,
     /// The beginning of short URLs of the default domain, without a trailing slash.
-    pub public_url: String,
-    /// The operator's rules for links.
-    pub link_policy: LinkPolicy,
+    pub(crate) public_url: String,
+    pub(crate) link_policy: LinkPolicy,
     /// The time zone of times without an offset.
-    pub time_zone: TimeZone,
-    /// The default status of redirects.
-    pub redirect_status: hyper::StatusCode,
+    pub(crate) time_zone: TimeZone,
+    pub(crate) redirect_status: hyper::StatusCode,
     /// The public URL in parts.
-    pub default_domain: PublicUrl,
-    /// The fallback targets for visitors whose requests match no link.
-    pub fallbacks: FallbackTargets,
-    /// The policy for domains and target rules.
-    pub policy: Policy,
-    /// The call limits of the API.
-    pub call_limits: CallLimits,
-    /// The path of the code key.
-    pub code_key_file: PathBuf,
+    pub(crate) default_domain: PublicUrl,
+    pub(crate) fallbacks: FallbackTargets,
+    pub(crate) policy: Policy,
+    pub(crate) call_limits: CallLimits,
+    pub(crate) code_key_file: PathBuf,
     /// The path of the witness file, which survives a restore of the database.
-    pub witness: Option<PathBuf>,
-    /// The limits of one client.
-    pub client_limits: ClientLimits,
-    /// The GeoIP databases.
-    pub geoip: GeoIp,
-    /// The size of the cache and the lag of replicas.
-    pub lookup: LookupSizes,
-    /// The maximum number of connections to Postgres.
-    pub database_connections: u32,
+    pub(crate) witness: Option<PathBuf>,
+    pub(crate) client_limits: ClientLimits,
+    pub(crate) geoip: GeoIp,
+    pub(crate) lookup: LookupSizes,
+    pub(crate) database_connections: u32,
     /// The number of threads of the public listener.
-    pub threads: usize,
+    pub(crate) threads: usize,
     /// Whether redirects of cached links are answered without hyper.
-    pub fast_path: bool,
-    /// The pages.
-    pub pages: PageSettings,
-    /// How visits are recorded and kept.
-    pub visits: VisitSettings,
-    /// The sender of events to webhooks.
-    pub webhooks: Arc<Sender>,
+    pub(crate) fast_path: bool,
+    pub(crate) pages: PageSettings,
+    pub(crate) visits: VisitSettings,
+    pub(crate) webhooks: Arc<Sender>,
 }
 
 impl Config {
     /// Validates the configuration, and fills in the defaults.
-    ///
-    /// # Errors
-    /// Returns [`Error::Config`] with the flag, its value and what is wrong with it.
-    pub fn settings(&self) -> Result<Settings, Error> {
+    pub(crate) fn settings(&self) -> Result<Settings, Error> {
         let keyspaces = parse_keyspaces(&self.keyspaces)
             .map_err(|error| wrong_value("--keyspaces", &self.keyspaces, error))?;
         let (public_url, own_hosts) = self.check_public_url()?;
@@ -121,10 +103,7 @@ impl Config {
                 per_client: count("calls-per-client")?,
             },
             witness: self.witness_file(),
-            code_key_file: self
-                .code_key_file
-                .clone()
-                .unwrap_or_else(|| self.database.data_folder().join("code.key")),
+            code_key_file: self.database.code_key(self.code_key_file.as_deref()),
             client_limits: self.client_limits(&limits)?,
             geoip: GeoIp::open(&self.places)
                 .map_err(|(path, error)| wrong_value("--places", path.display(), error))?,
@@ -213,6 +192,17 @@ impl Config {
         Ok(FallbackTargets { redirects, keyspaces: of_keyspaces })
     }
 
+    fn webhook_sender(&self) -> Result<Arc<Sender>, Error> {
+        let given = Entries::of("--webhooks", &["http", "network", "ca"], &self.webhooks)?;
+        let (allowed_networks, allow_http) = (given.networks("network")?, given.has("http")?);
+        let roots = given.parse("ca", |path| {
+            let pem = std::fs::read(path).map_err(|error| error.to_string())?;
+            Roots::from_pem(&pem).map_err(|error| error.to_string())
+        })?;
+        let policy = ::webhooks::Policy { allowed_networks, allow_http };
+        Ok(Arc::new(Sender::new(policy, roots.unwrap_or_else(Roots::mozilla))))
+    }
+
     fn witness_file(&self) -> Option<PathBuf> {
         self.witness.clone().or_else(|| match &self.database.database {
             Database::Sqlite(path) => Some(path.with_added_extension("witness")),
@@ -221,15 +211,10 @@ impl Config {
     }
 
     fn check_read_database(&self) -> Result<(), Error> {
+        let reason = "use postgres://USER@HOST/NAME, a replica of a Postgres in --database";
         match (&self.read_database, &self.database.database) {
-            (None | Some(Database::Postgres(_)), Database::Postgres(_)) | (None, Database::Sqlite(_)) => {
-                Ok(())
-            }
-            (Some(replica), _) => Err(wrong_value(
-                "--read-database",
-                replica,
-                "use postgres://USER@HOST/NAME, a replica of a Postgres in --database",
-            )),
+            (None, _) | (Some(Database::Postgres(_)), Database::Postgres(_)) => Ok(()),
+            (Some(replica), _) => Err(wrong_value("--read-database", replica, reason)),
         }
     }
 
@@ -268,23 +253,17 @@ impl Config {
     fn check_public_url(&self) -> Result<(String, Vec<(Host, u16)>), Error> {
         let text = self.public_url.clone().unwrap_or_else(|| format!("http://{}", self.listen));
         let reason = "use an address such as https://sho.rt, without a path, a query or a password";
-        let url = Url::parse(&text).map_err(|_| wrong_value("--public-url", &text, reason))?;
+        let wrong = || wrong_value("--public-url", &text, reason);
+        let url = Url::parse(&text).map_err(|_| wrong())?;
         let plain = matches!(url.scheme(), "http" | "https")
             && url.path() == "/"
             && url.query().is_none()
             && url.fragment().is_none()
             && url.username().is_empty()
             && url.password().is_none();
-        let host = url
-            .host()
-            .filter(|_| plain)
-            .ok_or_else(|| wrong_value("--public-url", &text, reason))?
-            .to_owned();
+        let host = url.host().filter(|_| plain).ok_or_else(wrong)?.to_owned();
         // With default ports a short link is served under both schemes.
-        let ports = match url.port() {
-            Some(port) => vec![port],
-            None => vec![80, 443],
-        };
+        let ports = url.port().map_or(vec![80, 443], |port| vec![port]);
         let own = ports.into_iter().map(|port| (host.clone(), port)).collect();
         Ok((text.trim_end_matches('/').to_owned(), own))
     }

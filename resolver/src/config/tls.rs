@@ -8,7 +8,6 @@ use tls::{ClientTls, HTTP1, HTTP2, Identity, ServerTls, TlsFiles, Verify};
 use super::{Config, entries::Entries};
 
 impl Config {
-    /// Reads the files for TLS of the public listener, if it has TLS.
     pub(crate) fn public_tls(&self) -> Result<Option<ServerTls>, Error> {
         let files = files("--tls", &["cert", "key"], &self.tls)?;
         if files.certificate.is_none() {
@@ -27,11 +26,8 @@ impl Config {
         for url in &self.issuer {
             let is_https = url.starts_with("https://");
             if !(is_https || url.starts_with("http://")) || url.parse::<hyper::Uri>().is_err() {
-                return Err(wrong_value(
-                    "--issuer",
-                    url,
-                    "use an address such as https://issuer-0.issuer:7070",
-                ));
+                let reason = "use an address such as https://issuer-0.issuer:7070";
+                return Err(wrong_value("--issuer", url, reason));
             }
             if !is_https && !is_local(url) && !self.database.insecure {
                 return Err(wrong_value("--issuer", url, "beyond this machine use https://, or --insecure"));
@@ -40,7 +36,6 @@ impl Config {
         self.database.check_plaintext(self.read_database.as_ref())
     }
 
-    /// Reads the files for connections to issuers, if one of them has TLS.
     pub(crate) fn issuer_tls(&self, holder: &str) -> Result<Option<ClientTls>, Error> {
         if !self.issuer.iter().any(|url| url.starts_with("https://")) {
             return Ok(None);

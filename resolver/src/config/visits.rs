@@ -15,30 +15,26 @@ const KEEP_DAYS_MAX: i32 = 36_500;
 /// The longest name of a parameter of `--visits-skip`, in bytes.
 const PARAM_MAX: usize = 255;
 
-/// How visits are recorded and kept.
 #[derive(Clone, Debug)]
-pub struct VisitSettings {
+pub(crate) struct VisitSettings {
     /// Whether visits are spooled and stored.
-    pub is_on: bool,
+    pub(crate) is_on: bool,
     /// The database of their rows, if it is not that of the links.
-    pub store: Option<ClickhouseAddress>,
-    /// The folder of the spool.
-    pub spool: PathBuf,
+    pub(crate) store: Option<ClickhouseAddress>,
+    pub(crate) spool: PathBuf,
     /// The maximum size of the spool, in bytes.
-    pub spool_bytes: u64,
-    /// When visits are written to the spool.
-    pub flush: Flush,
-    /// How much of visitors' addresses is stored.
-    pub addresses: AddressMode,
+    pub(crate) spool_bytes: u64,
+    pub(crate) flush: Flush,
+    pub(crate) addresses: AddressMode,
     /// How long single visits are kept; `None` if they are only counted.
-    pub keep: Option<Duration>,
+    pub(crate) keep: Option<Duration>,
     /// Which visits are recorded, and how much of each.
-    pub rules: CaptureRules,
+    pub(crate) rules: CaptureRules,
 }
 
 impl VisitSettings {
     /// Returns the number of days for which single visits are kept, a begun one counted whole.
-    pub fn keep_days(&self) -> i32 {
+    pub(crate) fn keep_days(&self) -> i32 {
         let days = self.keep.map_or(0, |keep| keep.as_secs().div_ceil(24 * 3_600));
         i32::try_from(days).unwrap_or(i32::MAX).min(KEEP_DAYS_MAX)
     }
@@ -72,11 +68,8 @@ impl Config {
         let given = Entries::of("--visits-privacy", &names, &self.visits_privacy)?;
         let (is_strict, is_full) = (given.has("strict")?, given.has("full")?);
         if [is_strict, is_full, given.has("default")?].iter().filter(|level| **level).count() > 1 {
-            return Err(wrong_value(
-                "--visits-privacy",
-                self.visits_privacy.join(","),
-                "name one level only",
-            ));
+            let given = self.visits_privacy.join(",");
+            return Err(wrong_value("--visits-privacy", given, "name one level only"));
         }
         let addresses = given.parse("addresses", |value| match value {
             "cut" => Ok(AddressMode::Cut),

@@ -2,21 +2,17 @@
 
 use std::{convert::Infallible, sync::Arc};
 
-use app::{
-    database_metrics::{DatabaseMetrics, show_contacts},
-    webhooks::metrics::WebhookMetrics,
-};
+use app::{database_metrics::show_contacts, webhooks::metrics::WebhookMetrics};
 use daemon::{Admin, Recorder, Refresh, TaskSupervisor};
 use issuer::observer::Observer;
+use jiff::Timestamp;
 use metrics::{describe_gauge, gauge};
-use store::Store;
 use supply::SupplyMetrics;
 use tls::ServerTls;
 use tokio::{net::TcpListener, sync::watch};
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
-use visit_store::VisitStore;
 
-use super::{issuing::Issuing, left_visits::SpoolBacklog};
+use super::{databases::OpenDatabases, issuing::Issuing, left_visits::SpoolBacklog};
 use crate::config::Role;
 
 /// The admin listener. It serves until it is dropped, so that probes are answered while the process
@@ -30,20 +26,13 @@ pub(super) struct AdminPage {
 /// The state that a metrics page shows. It is empty until the daemon has started that far.
 #[derive(Default)]
 pub(super) struct Shown {
-    pub(super) databases: Option<ShownDatabases>,
+    pub(super) databases: Option<OpenDatabases>,
     pub(super) spool: Option<SpoolBacklog>,
     pub(super) issuing: Option<Issuing>,
     /// The metrics of webhooks, in processes that deliver to receivers.
     pub(super) webhooks: Option<Arc<WebhookMetrics>>,
     pub(super) observer: Option<Arc<Observer>>,
     pub(super) public_tls: Option<ServerTls>,
-}
-
-/// The databases, whose connections a metrics page shows.
-pub(super) struct ShownDatabases {
-    pub(super) links: Arc<dyn Store>,
-    pub(super) visits: Arc<dyn VisitStore>,
-    pub(super) metrics: Arc<DatabaseMetrics>,
 }
 
 impl AdminPage {
@@ -93,11 +82,10 @@ fn show_readiness(recorder: &Recorder, role: Role, is_ready: bool) {
             "resolver_ready",
             "1 while this process is ready, else 0, for what it serves: redirects, creates."
         );
-        if role.serves_visitors() {
-            gauge!("resolver_ready", "serves" => "redirects").set(value);
-        }
-        if role.serves_api() {
-            gauge!("resolver_ready", "serves" => "creates").set(value);
+        for (serves, is_served) in [("redirects", role.serves_visitors()), ("creates", role.serves_api())] {
+            if is_served {
+                gauge!("resolver_ready", "serves" => serves).set(value);
+            }
         }
     });
 }
@@ -120,12 +108,12 @@ fn refresh(
         if let Some(issuing) = issuing {
             metrics.report(&issuing.client, &issuing.mintings);
         }
-        if let Some(ShownDatabases { links, visits, metrics }) = &shown.databases {
+        if let Some(OpenDatabases { links, visits, metrics, .. }) = &shown.databases {
             metrics.set_pools(&links.pools());
             metrics.set_pools(&visits.pools());
         }
         if let Some(spool) = &shown.spool {
-            spool.show();
+            spool.metrics.show(&spool.gauge.read(), Timestamp::now());
         }
         metrics
             .certificate("issuer", issuing.as_ref().and_then(|issuing| issuing.tls.as_ref()?.certificate()));

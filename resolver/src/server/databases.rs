@@ -20,20 +20,24 @@ use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::task::AbortOnDropHandle;
 use visit_store::{VisitStore, VisitStoreError};
 
-use super::{
-    admin_page::ShownDatabases,
-    visits_task::{self, OpenSpool},
-};
+use super::visits_task::{self, OpenSpool};
 use crate::config::Settings;
 
 /// Interval at which each server is asked for its state, for the metrics page.
 const ASK_EVERY: Duration = Duration::from_secs(5);
 
-pub(super) struct Databases {
-    pub(super) store: Arc<dyn Store>,
+/// The databases, as far as parts of the daemon share them.
+#[derive(Clone)]
+pub(super) struct OpenDatabases {
+    pub(super) links: Arc<dyn Store>,
     pub(super) visits: Arc<dyn VisitStore>,
+    /// The connections of both.
     pub(super) budget: ConnectionBudget,
-    metrics: Arc<DatabaseMetrics>,
+    pub(super) metrics: Arc<DatabaseMetrics>,
+}
+
+pub(super) struct Databases {
+    pub(super) open: OpenDatabases,
     _asking: AbortOnDropHandle<()>,
     /// The lock of the SQLite file.
     _lock: Option<File>,
@@ -55,32 +59,21 @@ impl Databases {
         };
         let store = open_with(database, flags.read_database.as_ref(), witness, &options).await?;
         let (visits, spool) = open_visits(settings, &store, (recorder, &options))?;
-        let asking = ask(Arc::clone(&store), Arc::clone(&visits), Arc::clone(&metrics));
-        let asking = AbortOnDropHandle::new(tokio::spawn(asking));
-        let databases = Self { store, visits, budget: options.budget, metrics, _asking: asking, _lock: lock };
-        Ok((databases, spool))
-    }
-
-    pub(super) fn shown(&self) -> ShownDatabases {
-        let (links, visits) = (Arc::clone(&self.store), Arc::clone(&self.visits));
-        ShownDatabases { links, visits, metrics: Arc::clone(&self.metrics) }
+        let open = OpenDatabases { links: store, visits, budget: options.budget, metrics };
+        let asking = AbortOnDropHandle::new(tokio::spawn(ask(open.clone())));
+        Ok((Self { open, _asking: asking, _lock: lock }, spool))
     }
 
     /// Applies the migrations of the store of visits. Without ClickHouse the process starts all the
     /// same: visits wait in the spool, and are stored by the next try.
     pub(super) async fn migrate_visits(&self, database: &Database) -> Result<(), cli::Error> {
-        match self.visits.migrate().await {
+        match self.open.visits.migrate().await {
             Err(error @ VisitStoreError::Engine(_)) => {
                 tracing::warn!(error = &error as &dyn std::error::Error, "prepare ClickHouse for visits");
                 Ok(())
             }
             migrated => migrated.map_err(|error| visits_task::failed(database, &error)),
         }
-    }
-
-    pub(super) async fn close(self) {
-        self.visits.close().await;
-        self.store.close().await;
     }
 }
 
@@ -140,15 +133,15 @@ fn servers(settings: &Settings) -> Vec<Server> {
 
 /// Asks each server for its state, also while this process waits for a newer schema. One that does
 /// not answer holds up no other.
-async fn ask(store: Arc<dyn Store>, visits: Arc<dyn VisitStore>, metrics: Arc<DatabaseMetrics>) {
+async fn ask(OpenDatabases { links, visits, metrics, .. }: OpenDatabases) {
     let schema = again_and_again(|| async {
-        if let Ok(schema) = store.schema().await {
+        if let Ok(schema) = links.schema().await {
             metrics.set_schema(schema);
         }
     });
     let slots = again_and_again(|| async { metrics.set_slots(visits.slots().await.ok().flatten()) });
     // The observer of the connections is told of the other two outcomes.
-    let replica = again_and_again(|| store.ping_replica());
+    let replica = again_and_again(|| links.ping_replica());
     let rows = again_and_again(|| async { drop(visits.ping_rows().await) });
     tokio::join!(schema, slots, replica, rows);
 }

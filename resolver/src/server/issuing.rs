@@ -18,7 +18,6 @@ use crate::{Error, config::Settings};
 /// random share of up to as much again, so that resolvers started together do not ask together.
 const REFILL_PERMILLE: u64 = 200;
 
-/// The source of numbers, and who takes them.
 #[derive(Clone)]
 pub(super) struct Issuing {
     pub(super) client: Arc<IssuerClient>,
@@ -55,8 +54,8 @@ impl Issuing {
                 registered.insert(keyspace.name.clone(), end);
             }
             let started = Embedded::start(&ledger, registered, Limits::default(), tasks).await;
-            let embedded =
-                started.map_err(|error| Error::Issuer { exit: error.exit(), source: error.into() })?;
+            let embedded = started
+                .map_err(|error| Error::Failed("embedded issuer".to_owned(), error.exit(), error.into()))?;
             (Target::Embedded(embedded.dialer.clone()), Some(embedded))
         } else {
             let (urls, allows_plaintext) = (flags.issuer.clone(), flags.database.insecure);

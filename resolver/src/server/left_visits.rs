@@ -6,7 +6,6 @@ use std::{
 };
 
 use ingest::IngestMetrics;
-use jiff::Timestamp;
 use spool::BacklogGauge;
 
 const MOUNTS: &str = "/proc/self/mountinfo";
@@ -22,11 +21,6 @@ pub(super) struct SpoolBacklog {
 }
 
 impl SpoolBacklog {
-    /// Publishes what waits, whenever a metrics page is requested.
-    pub(super) fn show(&self) {
-        self.metrics.show(&self.gauge.read(), Timestamp::now());
-    }
-
     /// Logs that the process has stopped, and what it leaves in its spool if it has one. It cannot
     /// tell whether a volume, or a folder of the machine, is there for the next start.
     pub(super) fn log_end(spool: Option<&Self>) {
@@ -60,33 +54,24 @@ impl SpoolBacklog {
 fn passing(mounts: &str, folder: &Path) -> Option<&'static str> {
     let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
     // Of several mounts at one place, the last one counts.
-    let of_folder = mounts.lines().filter_map(Mount::parse).filter(|mount| folder.starts_with(&mount.at));
-    let mount = of_folder.max_by_key(|mount| mount.at.as_os_str().len())?;
-    match mount.kind {
+    let of_folder = mounts.lines().filter_map(mount).filter(|(_, at, _)| folder.starts_with(at));
+    let (root, _, kind) = of_folder.max_by_key(|(_, at, _)| at.as_os_str().len())?;
+    match kind {
         "tmpfs" | "ramfs" => Some("memory"),
         "overlay" | "fuse.fuse-overlayfs" | "aufs" => Some("the container's own layer"),
-        _ if format!("{}/", mount.root).contains(EMPTY_DIR) => Some("an emptyDir volume"),
+        _ if format!("{root}/").contains(EMPTY_DIR) => Some("an emptyDir volume"),
         _ => None,
     }
 }
 
-/// A line of [`MOUNTS`].
-struct Mount<'a> {
-    /// The folder of the file system that is mounted.
-    root: &'a str,
-    at: PathBuf,
-    kind: &'a str,
-}
-
-impl<'a> Mount<'a> {
-    fn parse(line: &'a str) -> Option<Self> {
-        let (place, system) = line.split_once(" - ")?;
-        let mut place = place.split(' ').skip(3);
-        let (root, at) = (place.next()?, place.next()?);
-        // Characters that separate fields are escaped in octal.
-        let at = at.replace("\\040", " ").replace("\\011", "\t").replace("\\134", "\\");
-        Some(Self { root, at: at.into(), kind: system.split(' ').next()? })
-    }
+/// Reads a line of [`MOUNTS`]: the folder of the file system that is mounted, where, and its kind.
+fn mount(line: &str) -> Option<(&str, PathBuf, &str)> {
+    let (place, system) = line.split_once(" - ")?;
+    let mut place = place.split(' ').skip(3);
+    let (root, at) = (place.next()?, place.next()?);
+    // Characters that separate fields are escaped in octal.
+    let at = at.replace("\\040", " ").replace("\\011", "\t").replace("\\134", "\\");
+    Some((root, at.into(), system.split(' ').next()?))
 }
 
 #[cfg(test)]

@@ -30,15 +30,14 @@ use lookup::{
 use pages::{Pages, Renderer};
 use recorder::{BlockSink, Recorder, RecorderConfig};
 use redirect::{Redirector, qr_code::QrCodeLimits, robots::Robots};
-use store::{SettingsPoll, Store, postgres::ConnectionBudget};
+use store::SettingsPoll;
 use supply::{Clock, Closing, Supplier, SupplierConfig, SupplyMetrics, safety_rule::SafetyRules};
 use tls::ServerTls;
 use tokio::{runtime, time::Instant};
 use tokio_util::sync::CancellationToken;
-use visit_store::VisitStore;
 use web::{client_limits::Clients, request_durations::RequestDurations};
 
-use super::{issuing::Issuing, running::Stoppable};
+use super::{databases::OpenDatabases, issuing::Issuing, running::Stoppable};
 use crate::config::Settings;
 
 /// Of so many public connections, one can be a subscription to live visits.
@@ -49,9 +48,7 @@ pub(super) struct Parts {
     /// What creates links; `None` on a node that serves visitors only.
     pub(super) issuing: Option<Issuing>,
     pub(super) clock: Clock,
-    pub(super) store: Arc<dyn Store>,
-    /// The connections of the store.
-    pub(super) budget: ConnectionBudget,
+    pub(super) databases: OpenDatabases,
     pub(super) metrics: Arc<Metrics>,
     pub(super) durations: Arc<RequestDurations>,
     pub(super) traces: Option<Arc<Traces>>,
@@ -59,10 +56,8 @@ pub(super) struct Parts {
     pub(super) webhook_metrics: Arc<WebhookMetrics>,
     pub(super) supply_metrics: Arc<SupplyMetrics>,
     pub(super) supervisor: TaskSupervisor,
-    pub(super) visits: Arc<dyn VisitStore>,
     /// What of the spool is not stored yet; `None` if no visits are recorded.
     pub(super) backlog: Option<SpoolGauge>,
-    /// Where recorded visits are written.
     pub(super) sink: Arc<dyn BlockSink>,
 }
 
@@ -70,9 +65,8 @@ pub(super) struct Assembled {
     pub(super) service: Arc<PublicService>,
     /// Tells why this process has to end.
     pub(super) closing: Closing,
-    /// The supplier; `None` on a node that serves visitors only.
+    /// The supplier and the sender of webhooks; `None` on a node that serves visitors only.
     pub(super) supply: Option<Stoppable>,
-    /// The sender of webhooks; `None` on a node that serves visitors only.
     pub(super) webhooks: Option<Stoppable>,
 }
 
@@ -102,11 +96,11 @@ impl Parts {
             &self.supervisor,
             settings.lookup,
             Arc::clone(&self.mint),
-            self.store.clone(),
+            self.databases.links.clone(),
             Arc::clone(&self.metrics),
         ));
         let directory = DirectoryConfig {
-            settings: self.store.clone(),
+            settings: self.databases.links.clone(),
             public_url: settings.default_domain.clone(),
             policy: settings.policy,
             lookup: Arc::clone(&lookup),
@@ -134,7 +128,7 @@ impl Parts {
         let supplier = Supplier::new(SupplierConfig {
             owner: issuing.owner.clone(),
             client: Arc::clone(&issuing.client),
-            register: self.store.clone(),
+            register: self.databases.links.clone(),
             mintings: issuing.mintings.clone(),
             clock: self.clock,
             metrics: Arc::clone(&self.supply_metrics),
@@ -186,7 +180,8 @@ impl Assembly<'_> {
     fn redirector(&self) -> Redirector {
         let (settings, parts) = (self.settings, &self.parts);
         let unvisited_for = settings.flags.remove_unvisited_after;
-        let mut last_visits = LastVisits::start(&parts.supervisor, parts.store.clone(), unvisited_for);
+        let mut last_visits =
+            LastVisits::start(&parts.supervisor, parts.databases.links.clone(), unvisited_for);
         // Without a spool, redirects are only noted for the removal of unvisited links.
         let visits = RecorderConfig {
             threads: settings.threads,
@@ -200,9 +195,9 @@ impl Assembly<'_> {
             lookup: Arc::clone(&self.lookup),
             domain_cache: Arc::clone(&self.domain_cache),
             passwords: Arc::clone(&self.passwords),
-            admission: VisitLimiter::start(&parts.supervisor, parts.store.clone()),
+            admission: VisitLimiter::start(&parts.supervisor, parts.databases.links.clone()),
             visits: Recorder::start(&parts.supervisor, visits),
-            catalog: parts.store.clone(),
+            catalog: parts.databases.links.clone(),
             clients: Arc::clone(&self.clients),
             budgets: Arc::clone(&self.budgets),
             metrics: Arc::clone(&parts.metrics),
@@ -220,9 +215,9 @@ impl Assembly<'_> {
     /// Starts what answers calls of the API, and the tasks that go with it; nothing on a node that
     /// serves visitors only.
     fn start_api(&self) -> Option<(Arc<Api>, Stoppable)> {
-        let Parts { issuing, store, metrics, supervisor, .. } = &self.parts;
-        let issuing = issuing.as_ref()?;
-        let turns = DatabasePermits::of(self.parts.budget);
+        let Parts { issuing, databases, metrics, supervisor, .. } = &self.parts;
+        let (issuing, store) = (issuing.as_ref()?, &databases.links);
+        let turns = DatabasePermits::of(databases.budget);
         let creator = CreatorConfig {
             mintings: issuing.mintings.clone(),
             store: store.clone(),
@@ -256,13 +251,13 @@ impl Assembly<'_> {
     }
 
     fn link_service(&self, creator: Arc<Creator>, turns: DatabasePermits) -> LinkService {
-        let store = &self.parts.store;
+        let databases = &self.parts.databases;
         LinkService {
             lookup: Arc::clone(&self.lookup),
             creator,
             domain_cache: Arc::clone(&self.domain_cache),
-            store: store.clone(),
-            visits: Arc::clone(&self.parts.visits),
+            store: databases.links.clone(),
+            visits: Arc::clone(&databases.visits),
             backlog: self.parts.backlog.clone(),
             key_names: KeyNames::default(),
             passwords: Arc::clone(&self.passwords),
@@ -276,7 +271,8 @@ impl Assembly<'_> {
     fn api(&self, links: Arc<LinkService>) -> Api {
         let (settings, parts) = (self.settings, &self.parts);
         let keys = Arc::new(KeyRing::default());
-        parts.supervisor.spawn("noter of used API keys", note_used(Arc::clone(&keys), parts.store.clone()));
+        let noter = note_used(Arc::clone(&keys), parts.databases.links.clone());
+        parts.supervisor.spawn("noter of used API keys", noter);
         // Live visits need single visits.
         let has_rows = settings.visits.is_on && settings.visits.keep.is_some();
         let most = u64::try_from(self.limits.public).unwrap_or(u64::MAX) / LIVE_SHARE;
@@ -288,7 +284,7 @@ impl Assembly<'_> {
             domain_cache: Arc::clone(&self.domain_cache),
             live,
             keys,
-            store: parts.store.clone(),
+            store: parts.databases.links.clone(),
             health: HealthCheck::default(),
             clients: Arc::clone(&self.clients),
             calls: Calls::new(settings.call_limits),

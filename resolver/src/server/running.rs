@@ -57,11 +57,11 @@ impl Running {
         let service = &assembled.service;
         let domains = &service.redirector.domain_cache;
         if settings.visits.is_on && settings.flags.role.serves_api() {
-            let (store, clock) = (Arc::clone(&databases.visits), Arc::clone(domains));
+            let (store, clock) = (Arc::clone(&databases.open.visits), Arc::clone(domains));
             let upkeep = upkeep::run(store, settings.visits.keep_days(), move || clock.now());
             supervisor.spawn("upkeep of visits", upkeep);
         }
-        let storing = spool.map(|spool| VisitTasks::start(settings, spool, &databases.visits, domains));
+        let storing = spool.map(|spool| VisitTasks::start(settings, spool, &databases.open.visits, domains));
         let stop = CancellationToken::new();
         let public =
             tokio::spawn(listener::serve(public, Arc::clone(service), stop.clone(), supervisor.clone()));
@@ -92,7 +92,8 @@ impl Running {
         if let Some(embedded) = self.embedded {
             embedded.stop().await;
         }
-        self.databases.close().await;
+        self.databases.open.visits.close().await;
+        self.databases.open.links.close().await;
         (drained, left)
     }
 }

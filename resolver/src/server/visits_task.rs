@@ -123,7 +123,6 @@ pub(super) struct VisitTasks {
 }
 
 impl VisitTasks {
-    /// Starts to store what the spool has.
     pub(super) fn start(
         settings: &Settings,
         spool: OpenSpool,

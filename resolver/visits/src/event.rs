@@ -87,8 +87,11 @@ impl<'a> Event<'a> {
     /// [`encoded_len`](Self::encoded_len) bytes. `base` is the time that the event's own is
     /// relative to, at most an hour earlier.
     #[inline]
-    pub(crate) fn encode(&self, base: i64, out: &mut [u8]) {
-        let mut out = Out(out);
+    pub(crate) fn encode(&self, base: i64, mut out: &mut [u8]) {
+        let mut put = |bytes: &[u8]| {
+            let place = out.split_off_mut(..bytes.len()).expect("there is room for the event");
+            place.copy_from_slice(bytes);
+        };
         let len = |text: &[u8]| u16::try_from(text.len()).expect("texts were cut below 64 KiB").to_le_bytes();
         let whole = u16::try_from(self.encoded_len()).expect("an event has at most EVENT_MAX bytes");
         let offset = u32::try_from(self.at.saturating_sub(base)).unwrap_or(u32::MAX);
@@ -96,27 +99,27 @@ impl<'a> Event<'a> {
         let bits = bit(self.is_opted_out, OPTED_OUT)
             | bit(self.client.is_ipv6(), IPV6)
             | bit(self.country.is_some(), NAMED_BY_COUNTRY);
-        out.put(&whole.to_le_bytes());
-        out.put(&[self.outcome.number(), bits]);
-        out.put(&offset.to_le_bytes());
-        out.put(&self.link.map_or(0, LinkId::get).to_le_bytes());
-        out.put(&u32::try_from(self.domain.get()).unwrap_or(0).to_le_bytes());
-        out.put(&[self.rule]);
-        out.put(&len(self.user_agent));
-        out.put(&len(self.referrer));
-        out.put(&[u8::try_from(self.languages.len()).expect("languages were cut to 64 bytes")]);
-        out.put(&len(self.request));
-        out.put(&len(self.target));
+        put(&whole.to_le_bytes());
+        put(&[self.outcome.number(), bits]);
+        put(&offset.to_le_bytes());
+        put(&self.link.map_or(0, LinkId::get).to_le_bytes());
+        put(&u32::try_from(self.domain.get()).unwrap_or(0).to_le_bytes());
+        put(&[self.rule]);
+        put(&len(self.user_agent));
+        put(&len(self.referrer));
+        put(&[u8::try_from(self.languages.len()).expect("languages were cut to 64 bytes")]);
+        put(&len(self.request));
+        put(&len(self.target));
         // The length of a cookie, which earlier releases recorded.
-        out.put(&[0; 2]);
+        put(&[0; 2]);
         match self.client {
-            IpAddr::V4(address) => out.put(&address.octets()),
-            IpAddr::V6(address) => out.put(&address.octets()),
+            IpAddr::V4(address) => put(&address.octets()),
+            IpAddr::V6(address) => put(&address.octets()),
         }
         if let Some(country) = &self.country {
-            out.put(country);
+            put(country);
         }
-        self.texts().into_iter().for_each(|text| out.put(text));
+        self.texts().into_iter().for_each(put);
     }
 
     /// Reads the first event of `bytes`, and returns it with the bytes after it.
@@ -124,24 +127,24 @@ impl<'a> Event<'a> {
         let (whole, _) = bytes.split_first_chunk().ok_or(Malformed)?;
         let (event, rest) =
             bytes.split_at_checked(usize::from(u16::from_le_bytes(*whole))).ok_or(Malformed)?;
-        let mut fields = In(event.get(2..).ok_or(Malformed)?);
-        let [outcome, bits] = fields.array()?;
-        let offset = u32::from_le_bytes(fields.array()?);
-        let link = i64::from_le_bytes(fields.array()?);
-        let domain = u32::from_le_bytes(fields.array()?);
-        let [rule] = fields.array()?;
-        let user_agent = usize::from(u16::from_le_bytes(fields.array()?));
-        let referrer = usize::from(u16::from_le_bytes(fields.array()?));
-        let [languages] = fields.array()?;
-        let request = usize::from(u16::from_le_bytes(fields.array()?));
-        let target = usize::from(u16::from_le_bytes(fields.array()?));
-        let cookie = usize::from(u16::from_le_bytes(fields.array()?));
+        let mut fields = event.get(2..).ok_or(Malformed)?;
+        let [outcome, bits] = array(&mut fields)?;
+        let offset = u32::from_le_bytes(array(&mut fields)?);
+        let link = i64::from_le_bytes(array(&mut fields)?);
+        let domain = u32::from_le_bytes(array(&mut fields)?);
+        let [rule] = array(&mut fields)?;
+        let user_agent = usize::from(u16::from_le_bytes(array(&mut fields)?));
+        let referrer = usize::from(u16::from_le_bytes(array(&mut fields)?));
+        let [languages] = array(&mut fields)?;
+        let request = usize::from(u16::from_le_bytes(array(&mut fields)?));
+        let target = usize::from(u16::from_le_bytes(array(&mut fields)?));
+        let cookie = usize::from(u16::from_le_bytes(array(&mut fields)?));
         let client = if bits & IPV6 == 0 {
-            IpAddr::V4(Ipv4Addr::from(fields.array::<4>()?))
+            IpAddr::V4(Ipv4Addr::from(array::<4>(&mut fields)?))
         } else {
-            IpAddr::V6(Ipv6Addr::from(fields.array::<16>()?))
+            IpAddr::V6(Ipv6Addr::from(array::<16>(&mut fields)?))
         };
-        let country = (bits & NAMED_BY_COUNTRY != 0).then(|| fields.array()).transpose()?;
+        let country = (bits & NAMED_BY_COUNTRY != 0).then(|| array(&mut fields)).transpose()?;
         let event = Self {
             at: base.checked_add(i64::from(offset)).ok_or(Malformed)?,
             outcome: Outcome::from_stored(outcome).ok_or(Malformed)?,
@@ -151,40 +154,23 @@ impl<'a> Event<'a> {
             client,
             country,
             is_opted_out: bits & OPTED_OUT != 0,
-            user_agent: fields.take(user_agent)?,
-            referrer: fields.take(referrer)?,
-            languages: fields.take(usize::from(languages))?,
-            request: fields.take(request)?,
-            target: fields.take(target)?,
+            user_agent: take(&mut fields, user_agent)?,
+            referrer: take(&mut fields, referrer)?,
+            languages: take(&mut fields, usize::from(languages))?,
+            request: take(&mut fields, request)?,
+            target: take(&mut fields, target)?,
         };
-        fields.take(cookie)?;
-        if fields.0.is_empty() { Ok((event, rest)) } else { Err(Malformed) }
+        take(&mut fields, cookie)?;
+        if fields.is_empty() { Ok((event, rest)) } else { Err(Malformed) }
     }
 }
 
-struct Out<'a>(&'a mut [u8]);
-
-impl Out<'_> {
-    #[inline]
-    fn put(&mut self, bytes: &[u8]) {
-        let (place, rest) = std::mem::take(&mut self.0).split_at_mut(bytes.len());
-        place.copy_from_slice(bytes);
-        self.0 = rest;
-    }
+fn take<'a>(bytes: &mut &'a [u8], len: usize) -> Result<&'a [u8], Malformed> {
+    bytes.split_off(..len).ok_or(Malformed)
 }
 
-struct In<'a>(&'a [u8]);
-
-impl<'a> In<'a> {
-    fn take(&mut self, len: usize) -> Result<&'a [u8], Malformed> {
-        let (taken, rest) = self.0.split_at_checked(len).ok_or(Malformed)?;
-        self.0 = rest;
-        Ok(taken)
-    }
-
-    fn array<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {
-        let (taken, rest) = self.0.split_first_chunk::<N>().ok_or(Malformed)?;
-        self.0 = rest;
-        Ok(*taken)
-    }
+fn array<const N: usize>(bytes: &mut &[u8]) -> Result<[u8; N], Malformed> {
+    let (taken, rest) = bytes.split_first_chunk::<N>().ok_or(Malformed)?;
+    *bytes = rest;
+    Ok(*taken)
 }

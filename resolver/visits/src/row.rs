@@ -144,12 +144,8 @@ impl Language {
         };
         let language = (0..3).filter_map(letter).map(|bits| char::from(bits - 1 + b'a'));
         let country: String = (3..5).filter_map(letter).map(|bits| char::from(bits - 1 + b'A')).collect();
-        let mut tag: String = language.collect();
-        if !country.is_empty() {
-            tag.push('-');
-            tag.push_str(&country);
-        }
-        tag
+        let language: String = language.collect();
+        if country.is_empty() { language } else { format!("{language}-{country}") }
     }
 }
 

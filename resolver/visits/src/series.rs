@@ -10,7 +10,7 @@
 
 use jiff::{Timestamp, ToSpan as _, Zoned, civil::Date, tz::TimeZone};
 
-use crate::{DAY, QUARTER, TimeRange, range::quarter_of};
+use crate::{DAY, QUARTER, TimeRange, id::quarter_of};
 
 /// Maximum number of points of a series.
 pub const POINTS_MAX: usize = 10_000;
@@ -44,7 +44,6 @@ impl Interval {
         }
     }
 
-    /// Returns the beginning of the interval that a time lies in.
     fn floor(self, at: i64, zone: &TimeZone) -> i64 {
         let date = || zoned(at, zone).date();
         let first = match self {
@@ -61,7 +60,6 @@ impl Interval {
         start_of(first, zone).unwrap_or(at).min(at)
     }
 
-    /// Returns the beginning of the interval after the one that begins at a time.
     fn next(self, start: i64, zone: &TimeZone) -> i64 {
         let date = || zoned(start, zone).date();
         let after = start.saturating_add(QUARTER);
@@ -95,27 +93,19 @@ fn hour_of(at: i64, zone: &TimeZone) -> (Date, i8, i32) {
 }
 
 /// Quarter hours of the longest hour. Both directions stop there, whatever a zone's rules say.
-const QUARTERS_OF_HOUR: usize = 4;
+const QUARTERS_OF_HOUR: i64 = 4;
 
 fn floor_of_hour(at: i64, zone: &TimeZone) -> i64 {
     let hour = hour_of(at, zone);
-    let earlier = (0..QUARTERS_OF_HOUR).scan(at, |at, _| {
-        *at = at.saturating_sub(QUARTER);
-        Some(*at)
-    });
+    let earlier = (1..=QUARTERS_OF_HOUR).map(|count| at.saturating_sub(count * QUARTER));
     earlier.take_while(|at| hour_of(*at, zone) == hour).last().unwrap_or(at)
 }
 
 fn next_hour(start: i64, zone: &TimeZone) -> i64 {
     let hour = hour_of(start, zone);
-    let mut at = start;
-    for _ in 0..QUARTERS_OF_HOUR {
-        at = at.saturating_add(QUARTER);
-        if hour_of(at, zone) != hour {
-            break;
-        }
-    }
-    at
+    let later = |count: i64| start.saturating_add(count * QUARTER);
+    let other = (1..QUARTERS_OF_HOUR).map(later).find(|at| hour_of(*at, zone) != hour);
+    other.unwrap_or_else(|| later(QUARTERS_OF_HOUR))
 }
 
 /// A series would have too many points.
@@ -208,77 +198,47 @@ mod tests {
         TimeZone::get(name).unwrap()
     }
 
-    fn starts(from: &str, before: &str, interval: Interval, name: &str) -> Vec<String> {
-        let (zone, range) = (zone(name), TimeRange { from: at(from), before: at(before) });
-        let series = Series::new(range, interval, &zone).unwrap();
-        series.points.iter().map(|point| rfc3339(point.start, &zone)).collect()
-    }
+    /// An interval, a zone and a range, and below them the points.
+    const POINTS: &str = "\
+day Europe/Berlin 2026-10-24T10:00:00Z 2026-10-26T00:00:00Z
+    2026-10-24T00:00:00+02:00 2026-10-25T00:00:00+02:00 2026-10-26T00:00:00+01:00
+day Europe/Berlin 2026-03-28T23:00:00Z 2026-03-29T22:15:00Z
+    2026-03-29T00:00:00+01:00 2026-03-30T00:00:00+02:00
+day Asia/Kolkata 2026-11-24T18:00:00Z 2026-11-24T18:30:00Z
+    2026-11-24T00:00:00+05:30
+day Asia/Kathmandu 2026-11-24T18:00:00Z 2026-11-24T18:15:01Z
+    2026-11-24T00:00:00+05:45 2026-11-25T00:00:00+05:45
+# Chile's clocks skip midnight, so that the day begins at one o'clock.
+day America/Santiago 2026-09-06T05:00:00Z 2026-09-07T04:00:00Z
+    2026-09-06T01:00:00-03:00 2026-09-07T00:00:00-03:00
+hour Europe/Berlin 2026-10-25T00:30:00Z 2026-10-25T02:15:00Z
+    2026-10-25T02:00:00+02:00 2026-10-25T02:00:00+01:00 2026-10-25T03:00:00+01:00
+hour Europe/Berlin 2026-03-29T00:00:00Z 2026-03-29T02:00:00Z
+    2026-03-29T01:00:00+01:00 2026-03-29T03:00:00+02:00
+hour Asia/Kolkata 2026-11-24T18:00:00Z 2026-11-24T19:00:00Z
+    2026-11-24T23:00:00+05:30 2026-11-25T00:00:00+05:30
+hour Europe/Berlin 2026-10-25T01:45:00Z 2026-10-25T02:00:00Z
+    2026-10-25T02:00:00+01:00
+# Lord Howe's clocks change by half an hour.
+hour Australia/Lord_Howe 2026-04-04T14:15:00Z 2026-04-04T16:00:00Z
+    2026-04-05T01:00:00+11:00 2026-04-05T01:30:00+10:30 2026-04-05T02:00:00+10:30
+week Europe/Berlin 2026-10-25T12:00:00Z 2026-11-02T00:00:00Z
+    2026-10-19T00:00:00+02:00 2026-10-26T00:00:00+01:00 2026-11-02T00:00:00+01:00
+month America/New_York 2026-02-10T00:00:00Z 2026-04-01T00:00:00Z
+    2026-02-01T00:00:00-05:00 2026-03-01T00:00:00-05:00
+15min UTC 2026-02-10T00:01:00Z 2026-02-10T00:16:00Z
+    2026-02-10T00:00:00+00:00 2026-02-10T00:15:00+00:00";
 
     #[test]
-    fn days_follow_the_clocks_of_the_zone() {
-        let days = |from, before, zone| starts(from, before, Interval::Day, zone);
-        assert_eq!(
-            days("2026-10-24T10:00:00Z", "2026-10-26T00:00:00Z", "Europe/Berlin"),
-            ["2026-10-24T00:00:00+02:00", "2026-10-25T00:00:00+02:00", "2026-10-26T00:00:00+01:00"]
-        );
-        assert_eq!(
-            days("2026-03-28T23:00:00Z", "2026-03-29T22:15:00Z", "Europe/Berlin"),
-            ["2026-03-29T00:00:00+01:00", "2026-03-30T00:00:00+02:00"]
-        );
-        assert_eq!(
-            days("2026-11-24T18:00:00Z", "2026-11-24T18:30:00Z", "Asia/Kolkata"),
-            ["2026-11-24T00:00:00+05:30"]
-        );
-        assert_eq!(
-            days("2026-11-24T18:00:00Z", "2026-11-24T18:15:01Z", "Asia/Kathmandu"),
-            ["2026-11-24T00:00:00+05:45", "2026-11-25T00:00:00+05:45"]
-        );
-        // Chile's clocks skip midnight, so that the day begins at one o'clock.
-        assert_eq!(
-            days("2026-09-06T05:00:00Z", "2026-09-07T04:00:00Z", "America/Santiago"),
-            ["2026-09-06T01:00:00-03:00", "2026-09-07T00:00:00-03:00"]
-        );
-    }
-
-    #[test]
-    fn hours_are_told_apart_when_the_clocks_are_set_back() {
-        assert_eq!(
-            starts("2026-10-25T00:30:00Z", "2026-10-25T02:15:00Z", Interval::Hour, "Europe/Berlin"),
-            ["2026-10-25T02:00:00+02:00", "2026-10-25T02:00:00+01:00", "2026-10-25T03:00:00+01:00"]
-        );
-        assert_eq!(
-            starts("2026-03-29T00:00:00Z", "2026-03-29T02:00:00Z", Interval::Hour, "Europe/Berlin"),
-            ["2026-03-29T01:00:00+01:00", "2026-03-29T03:00:00+02:00"]
-        );
-        assert_eq!(
-            starts("2026-11-24T18:00:00Z", "2026-11-24T19:00:00Z", Interval::Hour, "Asia/Kolkata"),
-            ["2026-11-24T23:00:00+05:30", "2026-11-25T00:00:00+05:30"]
-        );
-        assert_eq!(
-            starts("2026-10-25T01:45:00Z", "2026-10-25T02:00:00Z", Interval::Hour, "Europe/Berlin"),
-            ["2026-10-25T02:00:00+01:00"]
-        );
-        // Lord Howe's clocks change by half an hour.
-        assert_eq!(
-            starts("2026-04-04T14:15:00Z", "2026-04-04T16:00:00Z", Interval::Hour, "Australia/Lord_Howe"),
-            ["2026-04-05T01:00:00+11:00", "2026-04-05T01:30:00+10:30", "2026-04-05T02:00:00+10:30"]
-        );
-    }
-
-    #[test]
-    fn weeks_begin_on_monday_and_months_on_their_first_day() {
-        assert_eq!(
-            starts("2026-10-25T12:00:00Z", "2026-11-02T00:00:00Z", Interval::Week, "Europe/Berlin"),
-            ["2026-10-19T00:00:00+02:00", "2026-10-26T00:00:00+01:00", "2026-11-02T00:00:00+01:00"]
-        );
-        assert_eq!(
-            starts("2026-02-10T00:00:00Z", "2026-04-01T00:00:00Z", Interval::Month, "America/New_York"),
-            ["2026-02-01T00:00:00-05:00", "2026-03-01T00:00:00-05:00"]
-        );
-        assert_eq!(
-            starts("2026-02-10T00:01:00Z", "2026-02-10T00:16:00Z", Interval::QuarterHour, "UTC"),
-            ["2026-02-10T00:00:00+00:00", "2026-02-10T00:15:00+00:00"]
-        );
+    fn points_begin_where_intervals_begin_on_the_clocks_of_the_zone() {
+        let lines: Vec<&str> = POINTS.lines().filter(|line| !line.starts_with('#')).collect();
+        for case in lines.chunks(2) {
+            let [interval, name, from, before] = case[0].split(' ').collect::<Vec<_>>()[..] else { panic!() };
+            let (zone, range) = (zone(name), TimeRange { from: at(from), before: at(before) });
+            let series = Series::new(range, Interval::parse(interval).unwrap(), &zone).unwrap();
+            let starts: Vec<_> = series.points.iter().map(|point| rfc3339(point.start, &zone)).collect();
+            assert_eq!(starts.join(" "), case[1].trim(), "{}", case[0]);
+        }
     }
 
     #[test]

@@ -21,7 +21,6 @@ mod accuracy;
 mod chunk;
 mod dictionary;
 mod dimension;
-mod dimension_chunk;
 mod dimensions;
 mod quarters;
 mod registers;
@@ -30,7 +29,7 @@ mod tests;
 mod uniques;
 
 pub use chunk::Damaged;
-pub use dimension::{Dimension, Values};
+pub use dimension::Dimension;
 pub use dimensions::{DimensionCounts, OTHER, VALUE_BYTES_MAX, VALUES_HELD, VALUES_MAX, ValueCount};
 pub use quarters::{Counts, Quarter, QuarterCounts};
 pub use uniques::{Estimate, RELATIVE_ERROR, Uniques};
@@ -51,8 +50,8 @@ pub struct Counted<'a> {
     pub visitor: Option<u64>,
     /// The address, if known.
     pub address: Option<u64>,
-    /// Values of the dimensions.
-    pub values: Values<'a>,
+    /// The values of [`Dimension::ALL`]; an empty one is unknown.
+    pub values: [&'a str; Dimension::ALL.len()],
 }
 
 /// What a subject had on a day, or a change of it.
@@ -89,14 +88,15 @@ impl Tally {
     /// Counts a visit.
     pub fn add(&mut self, visit: &Counted<'_>) {
         let one = ValueCount::one(visit.is_bot);
-        self.dimensions.add(Dimension::Outcome, visit.values.get(Dimension::Outcome), one);
+        for (dimension, value) in Dimension::ALL.into_iter().zip(visit.values) {
+            if visit.is_redirected || dimension == Dimension::Outcome {
+                self.dimensions.add(dimension, value, one);
+            }
+        }
         if !visit.is_redirected {
             return;
         }
-        self.quarters.add(visit.quarter, Counts::one(visit.is_bot, visit.is_listed));
-        for dimension in Dimension::ALL.into_iter().filter(|dimension| *dimension != Dimension::Outcome) {
-            self.dimensions.add(dimension, visit.values.get(dimension), one);
-        }
+        self.quarters.add(visit.quarter, visit.is_bot, visit.is_listed);
         if !visit.is_bot {
             visit.visitor.into_iter().for_each(|key| self.visitors.add(key));
             visit.address.into_iter().for_each(|key| self.addresses.add(key));

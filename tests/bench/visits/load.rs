@@ -80,20 +80,8 @@ impl Load {
     ) -> Batch {
         let secrets: HashMap<Day, Option<DaySecret>> =
             times.iter().map(|at| (Day::of(*at), Some(DaySecret::new([3; 16])))).collect();
-        let texts = self.texts;
-        let (cuts, tags) = (HashMap::new(), self.tags.clone());
         let today = times.iter().map(|at| Day::of(*at)).max().unwrap_or(Day::from_stored(0));
-        let context = Context {
-            slot: producer.slot,
-            texts: &texts,
-            secrets: &secrets,
-            cuts: &cuts,
-            tags: &tags,
-            announcer: None,
-            today,
-            now: Duration::ZERO,
-        };
-        let mut maker = BatchMaker::default();
+        let mut events = Vec::new();
         for at in times {
             let place = |all: usize, number: u64| usize::try_from(number).unwrap_or(0) % all;
             let (agent, referrer, language, client) = (
@@ -102,7 +90,7 @@ impl Load {
                 LANGUAGES[place(LANGUAGES.len(), self.below(4))],
                 u32::try_from(self.below(1 << 32)).unwrap_or(0),
             );
-            let event = Event {
+            events.push(Event {
                 at: *at,
                 outcome: Outcome::Redirected,
                 link: Some(link(self)),
@@ -116,11 +104,24 @@ impl Load {
                 languages: language.as_bytes(),
                 request: b"",
                 target: b"",
-            };
-            maker.add(&event, Thread::of(0), &context, &mut self.enricher, &mut self.known);
+            });
         }
-        let batch = maker.finish(producer.position, producer.position + 1, &self.known, None);
-        self.known.stored();
+        let cuts = HashMap::new();
+        let mut maker = BatchMaker::new(Context {
+            slot: producer.slot,
+            texts: &self.texts,
+            secrets: &secrets,
+            cuts: &cuts,
+            tags: &self.tags,
+            enricher: &mut self.enricher,
+            known: &mut self.known,
+            announcer: None,
+            today,
+            now: Duration::ZERO,
+        });
+        events.iter().for_each(|event| maker.add(event, Thread::of(0)));
+        let batch = maker.finish(producer.position, producer.position + 1);
+        self.known.stored(&batch.texts);
         batch
     }
 }

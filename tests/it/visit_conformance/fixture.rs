@@ -12,7 +12,7 @@ use visit_store::{
 use visits::{
     DAY, Day, Flags, Language, Outcome, StoredAddress, Subject, SubjectKey, TextHash, Thread, VisitId,
     VisitRow,
-    tally::{Counted, Counters, Dimension, Quarter, Tally, Values},
+    tally::{Counted, Counters, Dimension, Quarter, Tally},
 };
 
 pub(crate) const ALL_COLUMNS: Columns =
@@ -86,8 +86,8 @@ impl Visit {
             is_redirected: true,
             visitor: Some(self.visitor),
             address: Some(self.visitor / 2),
-            values: Values::of(|dimension| match dimension {
-                Dimension::Referrer => &referrer,
+            values: Dimension::ALL.map(|dimension| match dimension {
+                Dimension::Referrer => referrer.as_str(),
                 Dimension::Outcome => self.outcome.as_str(),
                 _ => "",
             }),

@@ -173,7 +173,8 @@ async fn authorize(call: &Call, live: &LiveVisits) -> Result<(Grant, Duration, S
     let token = token_of(&call.headers, call.uri.query());
     let token = token.ok_or_else(|| HubError::unauthorized(NO_TOKEN))?;
     let now = api.domain_cache.now();
-    let claims = token::verify(secret(&call.api, live).await?, &token, now).map_err(HubError::unauthorized)?;
+    let claims =
+        token::verify(secret(&call.api, live).await?, &token, now).map_err(HubError::unauthorized)?;
     let (key, number) = claims.key();
     let found = find_grant(api, key, number).await.map_err(Problem::from)?;
     let by = found.ok_or_else(|| HubError::unauthorized(NO_KEY))?;

@@ -16,7 +16,7 @@ use store::{Done, Lane, Operation};
 use visit_store::{Columns, DayCounters, Days, RowQuery, VisitReader, VisitStoreError};
 use visits::{
     DAY, Day, Flags, Language, Outcome, Slot, StoredAddress, Subject, TextHash, Thread, VisitId, VisitRow,
-    tally::{Counted, Dimension, Quarter, Tally, Values},
+    tally::{Counted, Counters, Dimension, Quarter, Tally},
 };
 
 pub(crate) const START: i64 = 1_764_028_800_000_000; // 2025-11-25T00:00:00Z
@@ -133,7 +133,7 @@ impl VisitReader for MemoryStore {
                     is_redirected: true,
                     visitor: Some(row.id.get().unsigned_abs()),
                     address: Some(7),
-                    values: Values::of(|dimension| match dimension {
+                    values: Dimension::ALL.map(|dimension| match dimension {
                         Dimension::Country => "DE",
                         Dimension::Outcome => row.flags.outcome().as_str(),
                         _ => "",

@@ -83,7 +83,13 @@ impl LinkService {
         }
         let Some(tag) = tag else { return Ok(vec![Subject::All(domain)]) };
         let _turn = self.turns.queries.take(by.id).await?;
-        Ok(self.store.tag_id(&tag, &Visible::default()).await?.map(|id| Subject::Tag(id, domain)).into_iter().collect())
+        Ok(self
+            .store
+            .tag_id(&tag, &Visible::default())
+            .await?
+            .map(|id| Subject::Tag(id, domain))
+            .into_iter()
+            .collect())
     }
 
     async fn reach(&self, domain: Option<&str>, by: &Grant) -> Result<Reach, AppError> {

@@ -48,10 +48,7 @@ pub struct VisitsStoreArgs {
 }
 
 impl VisitsStoreArgs {
-    /// Returns the address, if there is one.
-    ///
-    /// # Errors
-    /// Returns [`Error::Config`] unless `database` is a Postgres database.
+    /// Returns the address, if there is one, which requires a Postgres database.
     pub fn of(&self, database: &Database) -> Result<Option<ClickhouseAddress>, Error> {
         let Some(address) = &self.visits_store else { return Ok(None) };
         if matches!(database, Database::Postgres(_)) {
@@ -80,10 +77,12 @@ impl DatabaseArgs {
         }
     }
 
+    /// Returns the file of the code key: the given one, or the default one beside those files.
+    pub fn code_key(&self, given: Option<&Path>) -> PathBuf {
+        given.map_or_else(|| self.data_folder().join("code.key"), Path::to_owned)
+    }
+
     /// Checks that no database is reached in plaintext beyond this machine, unless that is allowed.
-    ///
-    /// # Errors
-    /// Returns [`Error::Config`] with the address and its host.
     pub fn check_plaintext(&self, replica: Option<&Database>) -> Result<(), Error> {
         for (flag, database) in [("--database", Some(&self.database)), ("--read-database", replica)] {
             let Some(database @ Database::Postgres(url)) = database else { continue };

@@ -13,32 +13,15 @@ pub(super) const TEXT_CELLS: usize = 2_000;
 /// The errors of an API call.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    /// The server did not answer, or its answer was incomplete.
-    #[error("--server {server}: no answer: {reason}{}", if *.in_doubt { "; whether the call was carried out is not known" } else { "" })]
-    Unreachable {
-        /// The server's address.
-        server: String,
-        /// The error of the connection.
-        reason: String,
-        /// Whether the server may have made the change nevertheless.
-        in_doubt: bool,
-    },
-    /// The server refused the call.
-    #[error("the server refused the call: {text}")]
-    Refused {
-        /// The answer's HTTP status.
-        status: u16,
-        /// The server's reason, on one line.
-        text: String,
-    },
+    /// The server at an address did not answer, or its answer was incomplete: the reason.
+    #[error("--server {0}: no answer: {1}")]
+    Unreachable(String, String),
+    /// The server refused the call: the answer's status, and its reason on one line.
+    #[error("the server refused the call: {1}")]
+    Refused(u16, String),
     /// The address does not belong to a resolver, or the answer is too large.
-    #[error("--server {server}: {problem}")]
-    Foreign {
-        /// The server's address.
-        server: String,
-        /// How the answer differs from that of a resolver.
-        problem: &'static str,
-    },
+    #[error("--server {0}: {1}")]
+    Foreign(String, &'static str),
     /// The call cannot be sent as an HTTP request.
     #[error("the call cannot be sent: {0}")]
     Unsendable(String),
@@ -48,16 +31,13 @@ impl ClientError {
     /// Returns the exit code of the process for this error.
     pub fn exit(&self) -> Exit {
         match self {
-            Self::Unreachable { .. } => Exit::Unavailable,
             // A later call may succeed.
-            Self::Refused { status: 429 | 502..=504, .. } => Exit::Unavailable,
-            Self::Refused { status: 404, .. } => Exit::NotFound,
+            Self::Unreachable(..) | Self::Refused(429 | 502..=504, _) => Exit::Unavailable,
+            Self::Refused(404, _) => Exit::NotFound,
             // The request or its API key is wrong. 409 means that a name is taken, 412 that the
             // version is outdated.
-            Self::Refused { status: 400 | 401 | 403 | 409 | 412 | 422, .. } | Self::Unsendable(_) => {
-                Exit::Config
-            }
-            Self::Refused { .. } | Self::Foreign { .. } => Exit::Internal,
+            Self::Refused(400 | 401 | 403 | 409 | 412 | 422, _) | Self::Unsendable(_) => Exit::Config,
+            Self::Refused(..) | Self::Foreign(..) => Exit::Internal,
         }
     }
 }
@@ -70,13 +50,12 @@ pub(super) struct Reply {
 }
 
 impl Reply {
-    /// Converts an answer without success to an error.
     pub(super) fn refusal(&self) -> ClientError {
         let mut text = problem_text(self.status, &self.body);
         if let Some(wait) = self.wait {
             text = format!("{text} (try again in {} s)", wait.as_secs());
         }
-        ClientError::Refused { status: self.status, text: cut(&text, TEXT_CELLS) }
+        ClientError::Refused(self.status, cut(&text, TEXT_CELLS))
     }
 }
 
@@ -142,7 +121,7 @@ mod tests {
 
     #[test]
     fn the_exit_code_says_whether_to_try_again_or_to_ask_otherwise() {
-        let refused = |status| ClientError::Refused { status, text: String::new() }.exit();
+        let refused = |status| ClientError::Refused(status, String::new()).exit();
         for (status, exit) in [
             (400, Exit::Config),
             (401, Exit::Config),

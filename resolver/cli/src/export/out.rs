@@ -2,9 +2,8 @@
 
 use std::{
     collections::BTreeMap,
-    fs::{self, File, OpenOptions},
+    fs::{self, File},
     io::{self, BufWriter, Seek, SeekFrom, Write},
-    os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
 };
 
@@ -13,12 +12,12 @@ use serde::{Deserialize, Serialize};
 use transfer::{Row, write_csv, write_csv_head, write_end, write_header, write_ndjson};
 
 use super::{ExportArgs, ExportFormat};
-use crate::{Error, output::out_file, wrong_value};
+use crate::{
+    Error,
+    output::{create_private, out_file, warn},
+    wrong_value,
+};
 
-/// The mode of an export: only its owner reads it, because it contains hashes of passwords.
-const MODE: u32 = 0o600;
-
-/// The counts of an export.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct Tally {
@@ -32,28 +31,28 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    pub(super) fn warnings(&self, is_table: bool) -> Vec<String> {
-        let lost = self.left_out.iter().map(|(what, count)| {
+    /// Warns of what the export lacks.
+    pub(super) fn warn(&self, is_table: bool) {
+        let Self { deleted, without_code, left_out, .. } = self;
+        for (what, count) in left_out {
             let form = if is_table { "a table does" } else { "an export does" };
-            format!("{count} links have a property that {form} not carry: {what}")
-        });
-        let hint = is_table.then_some(
-            "only --format ndjson carries everything; an import disables links whose password is missing",
-        );
-        let hint = hint.filter(|_| !self.left_out.is_empty()).map(str::to_owned);
-        let deleted = (self.deleted > 0).then(|| {
-            format!(
-                "{} deleted links are left out of the table: their codes may be given to others elsewhere",
-                self.deleted
-            )
-        });
-        let without_code = (self.without_code > 0).then(|| {
-            format!(
-                "{} links are left out, because no code leads to them: is --code-key-file that of the server?",
-                self.without_code
-            )
-        });
-        lost.chain(hint).chain(deleted).chain(without_code).collect()
+            warn(&format!("{count} links have a property that {form} not carry: {what}"));
+        }
+        if is_table && !left_out.is_empty() {
+            warn(
+                "only --format ndjson carries everything; an import disables links whose password is missing",
+            );
+        }
+        if *deleted > 0 {
+            warn(&format!(
+                "{deleted} deleted links are left out of the table: their codes may be given to others elsewhere"
+            ));
+        }
+        if *without_code > 0 {
+            warn(&format!(
+                "{without_code} links are left out, because no code leads to them: is --code-key-file that of the server?"
+            ));
+        }
     }
 }
 
@@ -70,7 +69,6 @@ struct Progress {
 pub(super) struct Out {
     to: BufWriter<Box<dyn Write + Send>>,
     format: ExportFormat,
-    /// The last link that was read.
     pub(super) after: Option<LinkId>,
     pub(super) tally: Tally,
     /// The file, and the path of its progress file.
@@ -104,7 +102,6 @@ impl Out {
         Ok(Self { to, format: args.format, after, tally, file: Some((file, progress)) })
     }
 
-    /// Writes a link, as far as the format carries it.
     pub(super) fn write(&mut self, row: &Row) -> io::Result<()> {
         let is_table = self.format == ExportFormat::Csv;
         if is_table && row.deleted_at.is_some() {
@@ -134,7 +131,6 @@ impl Out {
         fs::rename(&new, progress)
     }
 
-    /// Completes the output, and removes the progress file.
     pub(super) fn end(mut self) -> io::Result<Tally> {
         if self.format == ExportFormat::Ndjson {
             write_end(self.tally.links, &mut self.to)?;
@@ -153,8 +149,8 @@ impl Out {
 type Opened = (File, Option<LinkId>, Tally);
 
 fn create(path: &Path) -> Result<Opened, Error> {
-    let created = OpenOptions::new().write(true).create_new(true).mode(MODE).open(path);
-    match created {
+    // It contains hashes of passwords.
+    match create_private(path) {
         Ok(file) => Ok((file, None, Tally::default())),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             let reason = "there is such a file already: name another one, or continue it with --resume";
@@ -171,7 +167,7 @@ fn resume(path: &Path, progress: &Path) -> Result<Opened, Error> {
         return Err(wrong_value("--out", path.display(), reason));
     };
     let failed = |error: io::Error| wrong_value("--out", path.display(), error);
-    let file = OpenOptions::new().write(true).open(path).map_err(failed)?;
+    let file = File::options().write(true).open(path).map_err(failed)?;
     file.set_len(bytes).map_err(failed)?;
     Ok((file, Some(LinkId::from_stored(after)), tally))
 }

@@ -6,23 +6,18 @@
 //!    no file is left.
 //! 3. Visits are personal data, so only the file's owner may read it.
 
-mod answer;
-mod rows;
-
 use std::{
-    fs::{self, File, OpenOptions},
-    io::{self, BufReader, BufWriter, IsTerminal as _, Write, stdout},
-    os::unix::fs::OpenOptionsExt as _,
+    borrow::Cow,
+    fs::{self, File},
+    io::{self, BufReader, BufWriter, IsTerminal as _, Read, Write, stdout},
+    ops::ControlFlow,
     path::Path,
 };
 
 use indicatif::ProgressBar;
-use serde_json::json;
+use serde_json::{Value, json};
+use transfer::{Shape, each_item, harmless, write_record};
 
-use self::{
-    answer::{Ended, each_visit},
-    rows::{write_head, write_visit},
-};
 use super::{
     args::{VisitsExportArgs, VisitsFormat},
     list_call,
@@ -31,11 +26,29 @@ use crate::{
     Error,
     client::{Call, Server},
     json_text,
-    output::{out_error, out_file, progress_bar},
+    output::{create_private, out_error, out_file, progress_bar},
     wrong_value,
 };
 
-const MODE: u32 = 0o600;
+/// The visits in an answer, which is read while it arrives: `{"visits": {"data": [{…}, …], …}}`.
+const LIST: Shape = Shape { path: &["visits", "data"], beside: None };
+/// The columns of a table, and where each is in a visit.
+const COLUMNS: [(&str, &str); 14] = [
+    ("date", "/date"),
+    ("type", "/type"),
+    ("visitedUrl", "/visitedUrl"),
+    ("redirectUrl", "/redirectUrl"),
+    ("referer", "/referer"),
+    ("userAgent", "/userAgent"),
+    ("potentialBot", "/potentialBot"),
+    ("countryCode", "/visitLocation/countryCode"),
+    ("countryName", "/visitLocation/countryName"),
+    ("regionName", "/visitLocation/regionName"),
+    ("cityName", "/visitLocation/cityName"),
+    ("latitude", "/visitLocation/latitude"),
+    ("longitude", "/visitLocation/longitude"),
+    ("timezone", "/visitLocation/timezone"),
+];
 
 pub(super) async fn run(args: VisitsExportArgs) -> Result<String, Error> {
     if let Some(path) = out_file(args.out.as_ref()).filter(|path| path.exists()) {
@@ -53,66 +66,44 @@ pub(super) async fn run(args: VisitsExportArgs) -> Result<String, Error> {
 }
 
 fn write(server: &Server, call: &Call, args: &VisitsExportArgs, total: u64) -> Result<String, Error> {
-    let Some(path) = out_file(args.out.as_ref()) else {
-        write_to(server, call, args.format, total, stdout()).map_err(|ended| failed(server, ended, None))?;
-        return Ok(String::new());
-    };
-    let unfinished = path.with_added_extension("unfinished");
-    let file = create(&unfinished).map_err(|error| wrong_value("--out", unfinished.display(), error))?;
-    let written = file
-        .try_clone()
-        .map_err(Ended::Write)
-        .and_then(|to| write_to(server, call, args.format, total, to))
-        .and_then(|visits| {
-            file.sync_all().and_then(|()| fs::rename(&unfinished, path)).map_err(Ended::Write)?;
-            Ok(visits)
+    let file = out_file(args.out.as_ref());
+    let failed = |error: io::Error| out_error(file, error);
+    let write_to = |to: &mut dyn Write| {
+        let answer = server.stream(call)?;
+        let mut to = BufWriter::new(to);
+        write_head(args.format, &mut to).map_err(failed)?;
+        // On a terminal it would be drawn between the visits.
+        let is_terminal = stdout().is_terminal();
+        let bar =
+            if is_terminal { ProgressBar::hidden() } else { progress_bar(Some(total), "{pos}/{len} visits") };
+        let mut visits = 0;
+        let ended = each_visit(server, BufReader::new(answer), |visit| {
+            visits += 1;
+            bar.inc(1);
+            write_visit(args.format, visit, &mut to).map_err(failed)
         });
+        bar.finish_and_clear();
+        ended?;
+        to.flush().map_err(failed)?;
+        Ok::<u64, Error>(visits)
+    };
+    let Some(path) = file else { return write_to(&mut stdout()).map(|_| String::new()) };
+    let unfinished = path.with_added_extension("unfinished");
+    let mut file = create(&unfinished).map_err(|error| wrong_value("--out", unfinished.display(), error))?;
+    let written = write_to(&mut file).and_then(|visits| {
+        file.sync_all().and_then(|()| fs::rename(&unfinished, path)).map_err(failed)?;
+        Ok(visits)
+    });
     match written {
         Ok(visits) if args.json => Ok(json_text::pretty(&json!({ "visits": visits }))),
         Ok(visits) => Ok(format!("{visits} visits written to {}\n", path.display())),
-        Err(ended) => {
+        Err(error) => {
             // What is left of the file is of no use, and the error that ended it is the one to
             // show.
             drop(fs::remove_file(&unfinished));
-            Err(failed(server, ended, Some(path)))
+            Err(error)
         }
     }
-}
-
-/// Returns the command's error for what ended an export to a file or the standard output.
-fn failed(server: &Server, ended: Ended, file: Option<&Path>) -> Error {
-    match ended {
-        Ended::Refused(error) => error.into(),
-        Ended::BrokenOff(error) => server.broken_off(&error).into(),
-        Ended::Foreign => server.foreign().into(),
-        Ended::Write(error) => out_error(file, error),
-    }
-}
-
-fn write_to(
-    server: &Server,
-    call: &Call,
-    format: VisitsFormat,
-    total: u64,
-    to: impl Write,
-) -> Result<u64, Ended> {
-    let answer = server.stream(call).map_err(Ended::Refused)?;
-    let mut to = BufWriter::new(to);
-    write_head(format, &mut to).map_err(Ended::Write)?;
-    // On a terminal it would be drawn between the visits.
-    let is_terminal = stdout().is_terminal();
-    let bar =
-        if is_terminal { ProgressBar::hidden() } else { progress_bar(Some(total), "{pos}/{len} visits") };
-    let mut visits = 0;
-    let ended = each_visit(BufReader::new(answer), |visit| {
-        visits += 1;
-        bar.inc(1);
-        write_visit(format, visit, &mut to)
-    });
-    bar.finish_and_clear();
-    ended?;
-    to.flush().map_err(Ended::Write)?;
-    Ok(visits)
 }
 
 /// Creates a file in place of what an earlier export left: that may be a link to somewhere else, or
@@ -120,7 +111,63 @@ fn write_to(
 fn create(path: &Path) -> io::Result<File> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => OpenOptions::new().write(true).create_new(true).mode(MODE).open(path),
+        _ => create_private(path),
+    }
+}
+
+/// Passes each visit of an answer to `take`, until one cannot be taken.
+fn each_visit(
+    server: &Server,
+    answer: impl Read,
+    mut take: impl FnMut(&Value) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let foreign = || Err::<(), Error>(server.foreign().into());
+    let broken_off = |error: io::Error| Err::<(), Error>(server.broken_off(&error).into());
+    let mut ended = None;
+    let read = each_item(answer, LIST, |item| {
+        let visit = item.filter(|item| item["date"].is_string());
+        match visit.as_ref().map_or_else(foreign, &mut take) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => {
+                ended = Some(error);
+                ControlFlow::Break(())
+            }
+        }
+    });
+    match (ended, read) {
+        (Some(error), _) => Err(error),
+        (None, Ok(0)) => broken_off(io::ErrorKind::UnexpectedEof.into()),
+        (None, Ok(_)) => Ok(()),
+        (None, Err(error)) if error.is_io() || error.is_eof() => broken_off(error.into()),
+        (None, Err(_)) => foreign(),
+    }
+}
+
+/// Writes what is before the first visit: the names of the columns of a table.
+fn write_head(format: VisitsFormat, to: impl Write) -> io::Result<()> {
+    match format {
+        VisitsFormat::Csv => write_record(COLUMNS.iter().map(|(name, _)| *name), to),
+        VisitsFormat::Ndjson => Ok(()),
+    }
+}
+
+fn write_visit(format: VisitsFormat, visit: &Value, mut to: impl Write) -> io::Result<()> {
+    match format {
+        VisitsFormat::Csv => {
+            let cells = COLUMNS.map(|(_, pointer)| cell(visit.pointer(pointer)));
+            write_record(cells.iter().map(|cell| &**cell), to)
+        }
+        VisitsFormat::Ndjson => writeln!(to, "{visit}"),
+    }
+}
+
+/// Formats a value for a cell. Visitors choose some of the texts, and a spreadsheet would evaluate
+/// a formula in them. Degrees may begin with a minus, and are numbers.
+fn cell(value: Option<&Value>) -> Cow<'_, str> {
+    match value {
+        Some(Value::String(text)) => harmless(text),
+        None | Some(Value::Null) => Cow::Borrowed(""),
+        Some(value) => Cow::Owned(value.to_string()),
     }
 }
 
@@ -129,6 +176,7 @@ mod tests {
     use std::os::unix::fs::{PermissionsExt as _, symlink};
 
     use super::*;
+    use crate::{ClientError, args::ServerArgs};
 
     #[test]
     fn a_file_that_was_left_is_replaced_and_not_written_through() {
@@ -140,7 +188,99 @@ mod tests {
         assert_eq!(fs::read(&other).unwrap(), b"other");
         fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
         create(&path).unwrap();
-        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, MODE);
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         assert!(create(folder.path()).is_err(), "a folder is not replaced");
+    }
+
+    fn server() -> Server {
+        Server::new(&ServerArgs { server: "http://sho.rt".to_owned(), api_key: "k".to_owned() }).unwrap()
+    }
+
+    fn answer() -> String {
+        let visit = |date: &str| {
+            json!({
+                "date": date, "referer": "", "userAgent": "a", "visitLocation": null, "potentialBot": true,
+                "visitedUrl": "https://s.test/a", "redirectUrl": null, "aNewField": [1],
+            })
+        };
+        json!({ "visits": { "data": [visit("1"), visit("2")], "pagination": { "data": 1 } } }).to_string()
+    }
+
+    fn dates(answer: &str) -> Result<Vec<String>, Error> {
+        let mut dates = Vec::new();
+        each_visit(&server(), answer.as_bytes(), |visit| {
+            dates.push(visit["date"].as_str().unwrap().to_owned());
+            Ok(())
+        })?;
+        Ok(dates)
+    }
+
+    #[test]
+    fn visits_are_read_and_fields_of_a_newer_server_are_ignored() {
+        assert_eq!(dates(&answer()).unwrap(), ["1", "2"]);
+        assert_eq!(dates(r#"{"visits": {"data": []}}"#).unwrap(), [""; 0]);
+    }
+
+    #[test]
+    fn an_answer_that_ends_anywhere_is_broken_off() {
+        let answer = answer();
+        for end in 0..answer.len() {
+            let ended = dates(&answer[..end]).unwrap_err();
+            assert!(matches!(ended, Error::Client(ClientError::Unreachable(..))), "{end}: {ended:?}");
+        }
+    }
+
+    #[test]
+    fn an_answer_of_another_form_is_foreign() {
+        for other in ["{}", r#"{"visits": {}}"#, r#"{"visits": {"data": [1]}}"#, "<html>"] {
+            let ended = dates(other).unwrap_err();
+            assert!(matches!(ended, Error::Client(ClientError::Foreign(..))), "{other}: {ended:?}");
+        }
+    }
+
+    #[test]
+    fn a_visit_that_is_not_taken_ends_the_list() {
+        let mut taken = 0;
+        let ended = each_visit(&server(), answer().as_bytes(), |_| {
+            taken += 1;
+            Err(io::Error::from(io::ErrorKind::StorageFull).into())
+        });
+        assert!(matches!(ended, Err(Error::Io(error)) if error.kind() == io::ErrorKind::StorageFull));
+        assert_eq!(taken, 1);
+    }
+
+    #[test]
+    fn a_table_has_a_row_for_each_visit_and_no_formulas() {
+        let visits = [
+            json!({
+                "date": "2026-11-25T10:00:00+00:00", "visitedUrl": "https://s.test/a", "potentialBot": true,
+                "referer": "=HYPERLINK(\"https://evil.test\")", "userAgent": "two\nlines, \"quoted\"",
+                "visitLocation": { "countryCode": "BR", "latitude": -23.5 },
+            }),
+            json!({ "type": "base_url", "visitLocation": null }),
+        ];
+        let mut table = Vec::new();
+        write_head(VisitsFormat::Csv, &mut table).unwrap();
+        for visit in &visits {
+            write_visit(VisitsFormat::Csv, visit, &mut table).unwrap();
+        }
+        let mut records = transfer::Records::open(&*table, |_| 0).unwrap();
+        let mut rows: Vec<Vec<String>> = Vec::new();
+        while let Some(record) = records.next().unwrap() {
+            rows.push(record.cells().map(|cell| cell.unwrap().to_owned()).collect());
+        }
+        assert_eq!(rows.remove(0), COLUMNS.map(|(name, _)| name));
+        let cell = |row: usize, name| &*rows[row][COLUMNS.iter().position(|it| it.0 == name).unwrap()];
+        assert_eq!(cell(0, "referer"), "'=HYPERLINK(\"https://evil.test\")");
+        assert_eq!(cell(0, "userAgent"), "two\nlines, \"quoted\"");
+        assert_eq!((cell(0, "latitude"), cell(0, "countryCode")), ("-23.5", "BR"));
+        assert_eq!((cell(0, "potentialBot"), cell(1, "latitude"), rows.len()), ("true", "", 2));
+    }
+
+    #[test]
+    fn a_line_of_json_is_a_visit_as_the_api_has_it() {
+        let (visit, mut lines) = (json!({ "date": "2026-11-25", "aNewField": [1] }), Vec::new());
+        write_visit(VisitsFormat::Ndjson, &visit, &mut lines).unwrap();
+        assert_eq!(lines, b"{\"date\":\"2026-11-25\",\"aNewField\":[1]}\n");
     }
 }

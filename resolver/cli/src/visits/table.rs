@@ -3,10 +3,8 @@
 use serde_json::Value;
 use visits::tenths_of_percent;
 
-use super::sparkline;
 use crate::table::{Field, List, grid, pairs, rows, text, time};
 
-/// Names of the dimensions, as they are shown.
 const DIMENSIONS: [(&str, &str); 10] = [
     ("referrer", "referrers"),
     ("browser", "browsers"),
@@ -20,6 +18,7 @@ const DIMENSIONS: [(&str, &str); 10] = [
     ("rule", "rules"),
 ];
 const UNKNOWN: &str = "(unknown)";
+const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
 pub(super) const LIST: List = List {
     at: "/visits/data",
@@ -81,7 +80,7 @@ fn series(points: &[Value], interval: &str, width: usize, is_terminal: bool) -> 
     }
     if is_terminal {
         let totals: Vec<u64> = points.iter().map(|point| point["total"].as_u64().unwrap_or(0)).collect();
-        return format!("\nvisits by {interval}\n{}\n", sparkline::draw(&totals, width));
+        return format!("\nvisits by {interval}\n{}\n", sparkline(&totals, width));
     }
     format!("\nvisits by {interval}\n{}", grid(points, &POINTS, width))
 }
@@ -106,6 +105,27 @@ fn dimension(title: &'static str, values: &[Value], width: usize) -> String {
         ("share", true, |row| row[2].clone()),
     ];
     format!("\n{}", grid(&rows, &fields, width))
+}
+
+/// Draws a series as one line of bars, in at most `width` cells. Neighbours are added up if there
+/// are more points. A point without visits is a space; the highest one is a full bar.
+fn sparkline(series: &[u64], width: usize) -> String {
+    let together = series.len().div_ceil(width.max(1)).max(1);
+    let sums: Vec<u64> = series
+        .chunks(together)
+        .map(|points| points.iter().fold(0, |sum: u64, point| sum.saturating_add(*point)))
+        .collect();
+    let highest = sums.iter().copied().max().unwrap_or(0);
+    sums.iter().map(|sum| bar(*sum, highest)).collect()
+}
+
+fn bar(sum: u64, highest: u64) -> char {
+    if sum == 0 {
+        return ' ';
+    }
+    // In eighths of the highest point, rounded up, so that a single visit is seen.
+    let eighths = (u128::from(sum) * 8).div_ceil(u128::from(highest));
+    BARS[usize::try_from(eighths).unwrap_or(BARS.len()).clamp(1, BARS.len()) - 1]
 }
 
 #[cfg(test)]
@@ -158,5 +178,20 @@ mod tests {
         }
         assert!(!plain.contains("cities"), "{plain}");
         assert!(stats(&answer, 80, true).contains("visits by day\n▄█\n"));
+    }
+
+    #[test]
+    fn the_highest_point_is_a_full_bar_and_any_visit_is_seen() {
+        assert_eq!(sparkline(&[0, 1, 50, 100], 10), " ▁▄█");
+        assert_eq!(sparkline(&[1, 1], 10), "██");
+        assert_eq!(sparkline(&[], 10), "");
+        assert_eq!(sparkline(&[0, 0], 10), "  ");
+        assert_eq!(sparkline(&[u64::MAX, u64::MAX, 1], 1), "█");
+    }
+
+    #[test]
+    fn more_points_than_cells_are_added_up() {
+        assert_eq!(sparkline(&[1, 1, 1, 1, 8, 8], 3), "▁▁█");
+        assert_eq!(sparkline(&[2; 365], 50).chars().count(), 46);
     }
 }

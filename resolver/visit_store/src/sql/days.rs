@@ -133,7 +133,7 @@ mod tests {
     use store::sqlite::SqliteSql;
     use visits::{
         QUARTER, Subject,
-        tally::{Counted, Dimension, Quarter, Tally, Values},
+        tally::{Counted, Dimension, Quarter, Tally},
     };
 
     use super::*;
@@ -192,7 +192,7 @@ mod tests {
                     is_redirected: true,
                     visitor: Some(key),
                     address: Some(key % 40),
-                    values: Values::of(|dimension| match dimension {
+                    values: Dimension::ALL.map(|dimension| match dimension {
                         Dimension::Referrer => "example.com",
                         Dimension::Outcome => "redirected",
                         _ => "",

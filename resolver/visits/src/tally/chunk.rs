@@ -75,15 +75,11 @@ impl<'a> Reader<'a> {
     }
 
     pub(super) fn byte(&mut self, expected: &'static str) -> Result<u8, Damaged> {
-        let (byte, rest) = self.rest.split_first().ok_or_else(|| self.short(expected))?;
-        self.rest = rest;
-        Ok(*byte)
+        self.rest.split_off_first().copied().ok_or_else(|| self.short(expected))
     }
 
     pub(super) fn take(&mut self, count: usize, expected: &'static str) -> Result<&'a [u8], Damaged> {
-        let (taken, rest) = self.rest.split_at_checked(count).ok_or_else(|| self.short(expected))?;
-        self.rest = rest;
-        Ok(taken)
+        self.rest.split_off(..count).ok_or_else(|| self.short(expected))
     }
 
     pub(super) fn varint(&mut self, expected: &'static str) -> Result<u64, Damaged> {

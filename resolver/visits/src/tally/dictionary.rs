@@ -102,11 +102,11 @@ static DICTIONARIES: LazyLock<[Dictionary; Dimension::ALL.len()]> =
     LazyLock::new(|| LISTS.map(Dictionary::new));
 
 pub(super) fn code(dimension: Dimension, text: &str) -> Option<u8> {
-    DICTIONARIES[dimension.code()].codes.get(text).copied()
+    DICTIONARIES[dimension as usize].codes.get(text).copied()
 }
 
 pub(super) fn text(dimension: Dimension, code: u8) -> Option<&'static str> {
-    DICTIONARIES[dimension.code()].texts.get(usize::from(code)).copied()
+    DICTIONARIES[dimension as usize].texts.get(usize::from(code)).copied()
 }
 
 #[cfg(test)]
@@ -137,7 +137,7 @@ mod tests {
             (23, 0xf3eb_b934_283e_6c8c),
         ];
         for (dimension, (count, hash)) in Dimension::ALL.into_iter().zip(stored) {
-            let texts = &DICTIONARIES[dimension.code()].texts;
+            let texts = &DICTIONARIES[dimension as usize].texts;
             assert!(texts.len() <= usize::from(CODES), "{dimension:?}");
             assert_eq!(fingerprint(&texts[..count]), hash, "{dimension:?}");
             for (known, number) in texts.iter().zip(0..) {

@@ -1,8 +1,9 @@
 //! Dimensions: the properties of visits that are counted by value.
 
 codes::named_values! {
-    /// A property of visits that is counted by value, with its name in the API. The codes are
-    /// stored: one is never reused, and chunks have room for 16.
+    /// A property of visits that is counted by value, with its name in the API. The codes, which
+    /// are also the places in `ALL`, are stored: one is never reused, and chunks have room for
+    /// 16.
     ///
     /// Places follow each other from the widest on, because the text of each begins with that of
     /// the one before, and chunks store only the difference.
@@ -31,26 +32,3 @@ codes::named_values! {
 }
 
 const _: () = assert!(Dimension::ALL.len() <= 16, "chunks have room for 16");
-
-impl Dimension {
-    /// Returns the stored code, which is the place in [`Self::ALL`].
-    pub(super) fn code(self) -> usize {
-        self as usize
-    }
-}
-
-/// The values of a visit; an empty one is unknown.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Values<'a>([&'a str; Dimension::ALL.len()]);
-
-impl<'a> Values<'a> {
-    /// Takes the value of each dimension.
-    pub fn of(value: impl FnMut(Dimension) -> &'a str) -> Self {
-        Self(Dimension::ALL.map(value))
-    }
-
-    /// Returns the value of a dimension.
-    pub fn get(&self, dimension: Dimension) -> &'a str {
-        self.0[dimension.code()]
-    }
-}

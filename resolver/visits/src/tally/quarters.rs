@@ -10,10 +10,7 @@
 //! is a quarter hour and a class; a chunk lists the cells that are not zero as (gap to the previous
 //! cell, count).
 
-use std::{
-    collections::BTreeMap,
-    ops::{AddAssign, Neg},
-};
+use std::collections::BTreeMap;
 
 use crate::{DAY, Day, QUARTER};
 
@@ -57,100 +54,67 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// Counts one visit.
-    pub fn one(is_bot: bool, is_listed: bool) -> Self {
-        Self {
-            total: 1,
-            bots: i64::from(is_bot),
-            unlisted: i64::from(!is_listed),
-            unlisted_bots: i64::from(is_bot && !is_listed),
-        }
-    }
-
-    /// Returns the visits of each class, of which none is in two.
-    fn classes(self) -> [i64; CLASSES] {
-        let bots = self.bots.wrapping_sub(self.unlisted_bots);
-        let unlisted = self.unlisted.wrapping_sub(self.unlisted_bots);
-        let others = self.total.wrapping_sub(self.bots).wrapping_sub(unlisted);
-        [others, bots, unlisted, self.unlisted_bots]
-    }
-
-    fn of_class(class: usize, count: i64) -> Self {
+    fn add(&mut self, class: usize, count: i64) {
         let when = |is_in: bool| if is_in { count } else { 0 };
-        Self {
-            total: count,
-            bots: when(class == 1 || class == 3),
-            unlisted: when(class >= 2),
-            unlisted_bots: when(class == 3),
-        }
+        self.total = self.total.wrapping_add(count);
+        self.bots = self.bots.wrapping_add(when(class == 1 || class == 3));
+        self.unlisted = self.unlisted.wrapping_add(when(class >= 2));
+        self.unlisted_bots = self.unlisted_bots.wrapping_add(when(class == 3));
     }
 }
 
-impl AddAssign for Counts {
-    fn add_assign(&mut self, other: Self) {
-        self.total = self.total.wrapping_add(other.total);
-        self.bots = self.bots.wrapping_add(other.bots);
-        self.unlisted = self.unlisted.wrapping_add(other.unlisted);
-        self.unlisted_bots = self.unlisted_bots.wrapping_add(other.unlisted_bots);
-    }
-}
-
-impl Neg for Counts {
-    type Output = Self;
-
-    fn neg(self) -> Self {
-        Self {
-            total: self.total.wrapping_neg(),
-            bots: self.bots.wrapping_neg(),
-            unlisted: self.unlisted.wrapping_neg(),
-            unlisted_bots: self.unlisted_bots.wrapping_neg(),
-        }
-    }
-}
-
-/// Visits of a day by quarter hour.
+/// Visits of a day by quarter hour, as the cells that are not zero.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct QuarterCounts(BTreeMap<Quarter, Counts>);
+pub struct QuarterCounts(BTreeMap<usize, i64>);
 
 impl QuarterCounts {
-    /// Adds visits to a quarter hour.
-    pub fn add(&mut self, quarter: Quarter, counts: Counts) {
-        let sum = self.0.entry(quarter).or_default();
-        *sum += counts;
-        if *sum == Counts::default() {
-            self.0.remove(&quarter);
+    /// Counts a visit.
+    pub fn add(&mut self, quarter: Quarter, is_bot: bool, is_listed: bool) {
+        let class = usize::from(is_bot) + 2 * usize::from(!is_listed);
+        self.add_to(usize::from(quarter.0) * CLASSES + class, 1);
+    }
+
+    fn add_to(&mut self, cell: usize, count: i64) {
+        let sum = self.0.entry(cell).or_default();
+        *sum = sum.wrapping_add(count);
+        if *sum == 0 {
+            self.0.remove(&cell);
         }
     }
 
     /// Returns what takes these visits away.
     pub(super) fn negated(&self) -> Self {
-        Self(self.0.iter().map(|(quarter, counts)| (*quarter, -*counts)).collect())
+        Self(self.0.iter().map(|(cell, count)| (*cell, count.wrapping_neg())).collect())
     }
 
     /// Returns the visits of the day.
     pub fn total(&self) -> Counts {
         let mut total = Counts::default();
-        self.0.values().for_each(|counts| total += *counts);
+        self.0.iter().for_each(|(cell, count)| total.add(cell % CLASSES, *count));
         total
     }
 
     /// Returns the quarter hours that have visits, in their order.
     pub fn iter(&self) -> impl Iterator<Item = (Quarter, Counts)> {
-        self.0.iter().map(|(quarter, counts)| (*quarter, *counts))
+        let mut quarters: BTreeMap<Quarter, Counts> = BTreeMap::new();
+        for (cell, count) in &self.0 {
+            let quarter = Quarter(u8::try_from(cell / CLASSES).expect("a cell is below 384"));
+            quarters.entry(quarter).or_default().add(cell % CLASSES, *count);
+        }
+        quarters.into_iter()
     }
 
     /// Returns a chunk with all of it; empty if there are no visits.
     pub fn chunk(&self) -> Vec<u8> {
-        let cells: Vec<(usize, i64)> = self.cells().filter(|(_, count)| *count != 0).collect();
         let mut bytes = Vec::new();
-        if cells.is_empty() {
+        if self.0.is_empty() {
             return bytes;
         }
-        put_counted_header(&mut bytes, FORMAT, cells.len());
+        put_counted_header(&mut bytes, FORMAT, self.0.len());
         let mut next = 0;
-        for (cell, count) in cells {
+        for (cell, count) in &self.0 {
             put_varint(&mut bytes, (cell - next) as u64);
-            put_signed(&mut bytes, count);
+            put_signed(&mut bytes, *count);
             next = cell + 1;
         }
         bytes
@@ -175,18 +139,9 @@ impl QuarterCounts {
         for _ in 0..reader.announced(argument)? {
             let cell = next + reader.below(CELLS - next, "a later quarter hour of the day")?;
             next = cell + 1;
-            let counts = Counts::of_class(cell % CLASSES, reader.signed("a number of visits")?);
-            let quarter = u8::try_from(cell / CLASSES).expect("a cell is below 384");
-            self.add(Quarter(quarter), counts);
+            self.add_to(cell, reader.signed("a number of visits")?);
         }
         Ok(())
-    }
-
-    fn cells(&self) -> impl Iterator<Item = (usize, i64)> {
-        self.0.iter().flat_map(|(quarter, counts)| {
-            let first = usize::from(quarter.0) * CLASSES;
-            (first..).zip(counts.classes())
-        })
     }
 }
 
@@ -196,17 +151,13 @@ mod tests {
 
     use super::*;
 
-    fn changes() -> impl Strategy<Value = Vec<(u8, [i64; 4])>> {
-        prop::collection::vec((0..Quarter::COUNT, any::<[i64; 4]>()), 0..120)
+    fn changes() -> impl Strategy<Value = Vec<(usize, i64)>> {
+        prop::collection::vec((0..CELLS, any::<i64>()), 0..400)
     }
 
-    fn counts_of(changes: &[(u8, [i64; 4])]) -> QuarterCounts {
+    fn counts_of(changes: &[(usize, i64)]) -> QuarterCounts {
         let mut counts = QuarterCounts::default();
-        for (quarter, [total, bots, unlisted, unlisted_bots]) in changes {
-            let change =
-                Counts { total: *total, bots: *bots, unlisted: *unlisted, unlisted_bots: *unlisted_bots };
-            counts.add(Quarter(*quarter), change);
-        }
+        changes.iter().for_each(|(cell, count)| counts.add_to(*cell, *count));
         counts
     }
 
@@ -235,8 +186,11 @@ mod tests {
         for quarter in 0..Quarter::COUNT {
             for (is_bot, is_listed) in [(false, false), (false, true), (true, false), (true, true)] {
                 let mut counts = QuarterCounts::default();
-                counts.add(Quarter(quarter), Counts::one(is_bot, is_listed));
+                counts.add(Quarter(quarter), is_bot, is_listed);
                 assert!(counts.chunk().len() <= 4, "{counts:?}");
+                let (bots, unlisted) = (i64::from(is_bot), i64::from(!is_listed));
+                let one = Counts { total: 1, bots, unlisted, unlisted_bots: bots * unlisted };
+                assert!(counts.iter().eq([(Quarter(quarter), one)]), "{counts:?}");
                 assert_eq!(QuarterCounts::from_chunks(&counts.chunk()).unwrap(), counts);
             }
         }
@@ -252,7 +206,7 @@ mod tests {
 
     #[test]
     fn quarters_are_in_their_order_and_add_up() {
-        let counts = counts_of(&[(95, [3; 4]), (0, [1; 4]), (40, [2; 4])]);
+        let counts = counts_of(&[(4 * 95 + 3, 3), (3, 1), (4 * 40 + 3, 2)]);
         assert!(counts.iter().map(|(quarter, _)| quarter.0).eq([0, 40, 95]));
         assert_eq!(counts.total(), Counts { total: 6, bots: 6, unlisted: 6, unlisted_bots: 6 });
     }

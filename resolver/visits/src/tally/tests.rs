@@ -5,30 +5,8 @@ use proptest::prelude::*;
 use super::*;
 use crate::QUARTER;
 
-#[derive(Clone, Debug)]
-struct Visit {
-    quarter: u8,
-    is_bot: bool,
-    is_listed: bool,
-    is_redirected: bool,
-    visitor: Option<u64>,
-    address: Option<u64>,
-    values: [String; 10],
-}
-
-impl Visit {
-    fn counted(&self) -> Counted<'_> {
-        Counted {
-            quarter: Quarter::of(i64::from(self.quarter) * QUARTER),
-            is_bot: self.is_bot,
-            is_listed: self.is_listed,
-            is_redirected: self.is_redirected,
-            visitor: self.visitor,
-            address: self.address,
-            values: Values::of(|dimension| &self.values[dimension.code()]),
-        }
-    }
-}
+/// A visit, whose values are beside it.
+type Visit = (Counted<'static>, [String; 10]);
 
 fn value() -> impl Strategy<Value = String> {
     prop_oneof![
@@ -47,14 +25,10 @@ fn visit() -> impl Strategy<Value = Visit> {
     let key = || prop::option::of(0..40_u64);
     let flags = any::<[bool; 3]>();
     (0..Quarter::COUNT, flags, key(), key(), prop::array::uniform10(value())).prop_map(
-        |(quarter, [is_bot, is_listed, is_redirected], visitor, address, values)| Visit {
-            quarter,
-            is_bot,
-            is_listed,
-            is_redirected,
-            visitor,
-            address,
-            values,
+        |(quarter, [is_bot, is_listed, is_redirected], visitor, address, values)| {
+            let quarter = Quarter::of(i64::from(quarter) * QUARTER);
+            let none = [""; 10];
+            (Counted { quarter, is_bot, is_listed, is_redirected, visitor, address, values: none }, values)
         },
     )
 }
@@ -65,7 +39,9 @@ fn visits() -> impl Strategy<Value = Vec<Visit>> {
 
 fn tally<'a>(visits: impl IntoIterator<Item = &'a Visit>) -> Tally {
     let mut tally = Tally::default();
-    visits.into_iter().for_each(|visit| tally.add(&visit.counted()));
+    for (visit, values) in visits {
+        tally.add(&Counted { values: values.each_ref().map(String::as_str), ..*visit });
+    }
     tally
 }
 
@@ -73,20 +49,19 @@ fn read(stored: &Counters) -> Tally {
     Tally::from_chunks(stored).unwrap()
 }
 
-fn length<T>(items: impl Iterator<Item = T>) -> i64 {
-    items.map(|_| 1).sum()
-}
-
 /// Values that no two visits share, so that dimensions are folded.
 fn garbage(numbers: std::ops::Range<u64>) -> Vec<Visit> {
-    let visit = |number: u64| Visit {
-        quarter: 1,
-        is_bot: number.is_multiple_of(3),
-        is_listed: true,
-        is_redirected: true,
-        visitor: Some(number),
-        address: None,
-        values: std::array::from_fn(|dimension| format!("{dimension} {number}")),
+    let visit = |number: u64| {
+        let visit = Counted {
+            quarter: Quarter::of(QUARTER),
+            is_bot: number.is_multiple_of(3),
+            is_listed: true,
+            is_redirected: true,
+            visitor: Some(number),
+            address: None,
+            values: [""; 10],
+        };
+        (visit, std::array::from_fn(|dimension| format!("{dimension} {number}")))
     };
     numbers.map(visit).collect()
 }
@@ -147,12 +122,11 @@ proptest! {
         let junk = garbage(0..junk);
         let stored = tally(visits.iter().chain(&junk)).delta();
         let tally = read(&stored);
-        let count = |is_counted: fn(&Visit) -> bool| {
-            let counted = || visits.iter().chain(&junk).filter(|visit| is_counted(visit));
-            ValueCount {
-                total: length(counted()),
-                bots: length(counted().filter(|visit| visit.is_bot)),
-            }
+        let count = |is_counted: fn(&Counted<'_>) -> bool| {
+            let mut sum = ValueCount::default();
+            let counted = visits.iter().chain(&junk).filter(|(visit, _)| is_counted(visit));
+            counted.for_each(|(visit, _)| sum += ValueCount::one(visit.is_bot));
+            sum
         };
         for dimension in Dimension::ALL {
             let expected = match dimension {
@@ -222,9 +196,9 @@ fn check_bounds(stored: Counters) -> Result<(), TestCaseError> {
 #[test]
 fn bots_and_lost_visitors_count_neither_as_visitors_nor_as_addresses() {
     let [mut person, mut bot, mut lost] = [0; 3].map(|_| garbage(1..2).remove(0));
-    person.address = Some(1);
-    (bot.is_bot, bot.visitor, bot.address) = (true, Some(2), Some(2));
-    (lost.is_redirected, lost.visitor, lost.address) = (false, Some(3), Some(3));
+    person.0.address = Some(1);
+    (bot.0.is_bot, bot.0.visitor, bot.0.address) = (true, Some(2), Some(2));
+    (lost.0.is_redirected, lost.0.visitor, lost.0.address) = (false, Some(3), Some(3));
     let tally = tally([&person, &bot, &lost]);
     let one = Estimate { count: 1, is_exact: true };
     assert_eq!((tally.visitors.estimate(), tally.addresses.estimate()), (one, one));
@@ -241,7 +215,7 @@ fn a_typical_visit_appends_less_than_fifty_bytes_to_four_columns() {
         is_redirected: true,
         visitor: Some(7),
         address: Some(8),
-        values: Values::of(|dimension| match dimension {
+        values: Dimension::ALL.map(|dimension| match dimension {
             Dimension::Browser => "Chrome",
             Dimension::Os => "Windows",
             Dimension::Device => "desktop",

@@ -27,7 +27,6 @@ pub const RELATIVE_ERROR: f64 = 2.0 * 1.038_96 / 128.0;
 
 /// Format of a chunk that lists coupons; its argument is their number.
 const COUPONS: u8 = 1;
-/// Format of a chunk with registers.
 const REGISTERS: u8 = 2;
 const LIST_MAX: usize = 2_048;
 /// Number of coupons from which sorting is faster than inserting each at its place.
@@ -54,7 +53,6 @@ impl Coupon {
         (number >> SLOT_BITS > 0).then_some(Self(number))
     }
 
-    /// Returns the number that chooses the register.
     pub(super) fn slot(self) -> usize {
         (self.0 & ((1 << SLOT_BITS) - 1)) as usize
     }
@@ -84,21 +82,11 @@ pub struct Estimate {
 }
 
 /// A set of 64-bit keys that can be counted and merged, but neither listed nor diminished.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Uniques(Keys);
-
-/// The keys of a set, while they are few and afterwards.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Keys {
-    /// Ordered, without repetitions, at most [`LIST_MAX`].
-    Few(Vec<Coupon>),
-    Many(Registers),
-}
-
-impl Default for Uniques {
-    fn default() -> Self {
-        Self(Keys::Few(Vec::new()))
-    }
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Uniques {
+    /// Ordered, without repetitions, at most [`LIST_MAX`]; none once there are registers.
+    list: Vec<Coupon>,
+    registers: Option<Registers>,
 }
 
 impl Uniques {
@@ -109,25 +97,21 @@ impl Uniques {
 
     /// Counts the keys.
     pub fn estimate(&self) -> Estimate {
-        match &self.0 {
-            Keys::Few(coupons) => Estimate { count: coupons.len() as u64, is_exact: true },
-            Keys::Many(registers) => Estimate { count: registers.estimate(), is_exact: false },
+        match &self.registers {
+            None => Estimate { count: self.list.len() as u64, is_exact: true },
+            Some(registers) => Estimate { count: registers.estimate(), is_exact: false },
         }
     }
 
     /// Returns a chunk with all of it; empty if there are no keys.
     pub fn chunk(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
-        match &self.0 {
-            Keys::Few(coupons) if coupons.is_empty() => {}
-            Keys::Few(coupons) => {
-                put_counted_header(&mut bytes, COUPONS, coupons.len());
-                bytes.extend(coupons.iter().flat_map(|coupon| coupon.0.to_le_bytes()));
-            }
-            Keys::Many(registers) => {
-                put_counted_header(&mut bytes, REGISTERS, 0);
-                registers.write(&mut bytes);
-            }
+        if let Some(registers) = &self.registers {
+            put_counted_header(&mut bytes, REGISTERS, 0);
+            registers.write(&mut bytes);
+        } else if !self.list.is_empty() {
+            put_counted_header(&mut bytes, COUPONS, self.list.len());
+            bytes.extend(self.list.iter().flat_map(|coupon| coupon.0.to_le_bytes()));
         }
         bytes
     }
@@ -141,9 +125,8 @@ impl Uniques {
                 (COUPONS, argument) => self.merge_coupons(&mut reader, argument)?,
                 (REGISTERS, 0) => self.registers().merge_bytes(&mut reader)?,
                 (format, argument) => {
-                    return Err(
-                        reader.wrong("a header of 16 to 32 (formats 1 and 2)", format << 4 | argument)
-                    );
+                    let expected = "a header of 16 to 32 (formats 1 and 2)";
+                    return Err(reader.wrong(expected, format << 4 | argument));
                 }
             }
         }
@@ -169,39 +152,30 @@ impl Uniques {
     }
 
     fn add_all(&mut self, coupons: &[Coupon]) {
-        let list = match &mut self.0 {
-            Keys::Many(registers) => return registers.raise(coupons),
-            Keys::Few(list) => list,
-        };
-        if coupons.len() < SORT_FROM {
-            coupons.iter().for_each(|coupon| insert(list, *coupon));
-        } else {
-            list.extend(coupons);
-            // Stable sorting merges what is ordered already.
-            list.sort();
-            list.dedup();
+        if let Some(registers) = &mut self.registers {
+            return registers.raise(coupons);
         }
-        if list.len() > LIST_MAX {
+        if coupons.len() < SORT_FROM {
+            for coupon in coupons {
+                let Err(place) = self.list.binary_search(coupon) else { continue };
+                self.list.insert(place, *coupon);
+            }
+        } else {
+            self.list.extend(coupons);
+            // Stable sorting merges what is ordered already.
+            self.list.sort();
+            self.list.dedup();
+        }
+        if self.list.len() > LIST_MAX {
             self.registers();
         }
     }
 
+    /// Turns the list into registers, if it is not yet.
     fn registers(&mut self) -> &mut Registers {
-        if let Keys::Few(list) = &self.0 {
-            let mut registers = Registers::default();
-            registers.raise(list);
-            self.0 = Keys::Many(registers);
-        }
-        match &mut self.0 {
-            Keys::Many(registers) => registers,
-            Keys::Few(_) => unreachable!("a list has become registers above"),
-        }
-    }
-}
-
-fn insert(list: &mut Vec<Coupon>, coupon: Coupon) {
-    if let Err(place) = list.binary_search(&coupon) {
-        list.insert(place, coupon);
+        let registers = self.registers.get_or_insert_default();
+        registers.raise(&std::mem::take(&mut self.list));
+        registers
     }
 }
 
