@@ -54,6 +54,11 @@ impl Span {
         self.start <= other.start && other.end <= self.end
     }
 
+    /// Returns whether the two ranges share a number.
+    pub fn overlaps(self, other: Self) -> bool {
+        self.start < other.end && other.start < self.end
+    }
+
     /// Splits off at most `len` numbers from the front, and returns `(front, rest)`. `rest` is
     /// `None` if the front is the whole range.
     ///
@@ -119,6 +124,7 @@ mod tests {
         for a in spans() {
             for b in spans() {
                 let shared = (a.start()..a.end()).filter(|n| (b.start()..b.end()).contains(n)).count();
+                assert_eq!(a.overlaps(b), shared > 0);
                 assert_eq!(a.contains(b), shared as u64 == b.len());
             }
             for len in 1..8 {

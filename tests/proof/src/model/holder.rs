@@ -286,7 +286,7 @@ impl Step<'_> {
     /// Returns whether the register has one of the numbers under a newer allocation.
     fn newer_holds(&self, span: Span, token: u64) -> bool {
         let newer = self.world.database.entries().iter().filter(|entry| entry.generation > token);
-        newer.into_iter().any(|entry| entry.span.start() < span.end() && span.start() < entry.span.end())
+        newer.into_iter().any(|entry| entry.span.overlaps(span))
     }
 
     /// Sends a beat, whose answer says whether another holder starves.
