@@ -245,7 +245,7 @@ impl Creator {
     }
 
     /// Returns the supply of a keyspace, if this process mints from it.
-    pub fn minting(&self, index: KeyspaceIndex) -> Option<&Arc<Minting>> {
+    pub(crate) fn minting(&self, index: KeyspaceIndex) -> Option<&Arc<Minting>> {
         self.config.mintings.iter().find(|minting| minting.index == index)
     }
 

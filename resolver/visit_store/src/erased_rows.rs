@@ -16,7 +16,7 @@ use links::DomainId;
 use store::Dialect;
 use visits::{
     AddressNetwork, Day, Flags, Month, StoredAddress, Subject, SubjectKey, TextKey, VisitId,
-    tally::{Counts, Quarter, QuarterCounts, Tally},
+    tally::{Quarter, QuarterCounts, Tally},
 };
 
 use crate::{DayDelta, Erasure, sql::literal};
@@ -62,9 +62,8 @@ pub(crate) fn unlisted(
     for row in rows.iter().filter(|row| cuts.get(&row.link).is_none_or(|before| row.id >= *before)) {
         let day = Day::of(row.id.micros());
         let quarter = Quarter::of(row.id.micros());
-        let moved = Counts { unlisted: 1, unlisted_bots: row.flags.is_bot().into(), ..Counts::default() };
         for subject in row.subjects(tags) {
-            days.entry((subject, day)).or_default().add(quarter, moved);
+            days.entry((subject, day)).or_default().unlist(quarter, row.flags.is_bot());
         }
     }
     let delta = |((subject, day), quarters): ((SubjectKey, Day), QuarterCounts)| {
@@ -113,7 +112,7 @@ pub(crate) fn remove_texts(erasure: &Erasure, dialect: Dialect) -> Option<String
 
 #[cfg(test)]
 mod tests {
-    use visits::{Outcome, Slot, Thread};
+    use visits::{Outcome, Slot, Thread, tally::Counts};
 
     use super::*;
 

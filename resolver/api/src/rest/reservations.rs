@@ -72,11 +72,9 @@ impl Fields for dto::NewReservation {
 }
 
 fn shown<'a>(api: &'a Api, reservation: &'a Reservation) -> dto::Reservation<'a> {
-    // Empty if this process does not mint from the keyspace.
-    let minting = api.links.creator.minting(reservation.keyspace);
     dto::Reservation {
         id: reservation.id.as_str(),
-        keyspace: minting.map_or("", |minting| minting.namespace.as_str()),
+        keyspace: api.links.creator.keyspace_of(reservation),
         count: reservation.spans.iter().map(|span| span.len()).sum(),
         date_created: DateTime(reservation.created_at.to_string()),
         date_closed: reservation.closed_at.map(|at| DateTime(at.to_string())),

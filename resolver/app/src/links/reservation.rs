@@ -67,6 +67,12 @@ impl Creator {
         }
     }
 
+    /// Returns the name of a reservation's keyspace, or an empty text if this process does not mint
+    /// from it.
+    pub fn keyspace_of(&self, reservation: &Reservation) -> &str {
+        self.minting(reservation.keyspace).map_or("", |minting| minting.namespace.as_str())
+    }
+
     /// Reserves numbers. If that fails, those already allocated are given up again.
     pub async fn reserve(
         &self,

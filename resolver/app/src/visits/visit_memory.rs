@@ -16,7 +16,7 @@ use store::{Done, Lane, Operation};
 use visit_store::{Columns, DayCounters, Days, RowQuery, VisitReader, VisitStoreError};
 use visits::{
     DAY, Day, Flags, Language, Outcome, Slot, StoredAddress, Subject, TextHash, Thread, VisitId, VisitRow,
-    tally::{Counted, Counters, Dimension, Quarter, Tally},
+    tally::{Counted, Dimension, Quarter, Tally},
 };
 
 pub(crate) const START: i64 = 1_764_028_800_000_000; // 2025-11-25T00:00:00Z

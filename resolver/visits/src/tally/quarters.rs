@@ -63,6 +63,10 @@ impl Counts {
     }
 }
 
+fn cell(quarter: Quarter, is_bot: bool, is_listed: bool) -> usize {
+    usize::from(quarter.0) * CLASSES + usize::from(is_bot) + 2 * usize::from(!is_listed)
+}
+
 /// Visits of a day by quarter hour, as the cells that are not zero.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct QuarterCounts(BTreeMap<usize, i64>);
@@ -70,8 +74,13 @@ pub struct QuarterCounts(BTreeMap<usize, i64>);
 impl QuarterCounts {
     /// Counts a visit.
     pub fn add(&mut self, quarter: Quarter, is_bot: bool, is_listed: bool) {
-        let class = usize::from(is_bot) + 2 * usize::from(!is_listed);
-        self.add_to(usize::from(quarter.0) * CLASSES + class, 1);
+        self.add_to(cell(quarter, is_bot, is_listed), 1);
+    }
+
+    /// Moves a visit from the listed ones to the others.
+    pub fn unlist(&mut self, quarter: Quarter, is_bot: bool) {
+        self.add_to(cell(quarter, is_bot, true), -1);
+        self.add_to(cell(quarter, is_bot, false), 1);
     }
 
     fn add_to(&mut self, cell: usize, count: i64) {
