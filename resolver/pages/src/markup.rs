@@ -31,6 +31,7 @@ impl Markup {
 }
 
 impl fmt::Display for Markup {
+    /// Writes the CSS notation `#rrggbb`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }

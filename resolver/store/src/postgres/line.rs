@@ -49,6 +49,7 @@ pub(super) struct Line {
     open: Mutex<Option<Open>>,
 }
 
+/// An erasure that has rows left.
 struct Open {
     client: Client,
     statement: Statement,
@@ -73,6 +74,7 @@ impl Line {
         Self { address, sql, writes: true, open: Mutex::new(None) }
     }
 
+    /// Creates a connection for a read-only statement.
     pub(super) fn reader(address: Address, sql: &'static str) -> Self {
         Self { address, sql, writes: false, open: Mutex::new(None) }
     }
