@@ -305,11 +305,19 @@ pub(super) mod tests {
         parse(&["--webhooks", "ca=webhooks/testdata/authority.pem"]).unwrap();
     }
 
+    /// Checks that the error of each row's flags contains all its parts.
+    fn name_what_is_wrong(rows: &[(&[&str], [&str; 3])]) {
+        for (args, parts) in rows {
+            let error = parse(args).unwrap_err();
+            let lacking: Vec<_> = parts.iter().filter(|part| !error.contains(**part)).collect();
+            assert!(lacking.is_empty(), "{args:?}: {error:?} lacks {lacking:?}");
+        }
+    }
+
     #[test]
     fn a_wrong_value_is_named_with_its_flag_and_the_reason() {
-        let long = format!("param={}", "x".repeat(256));
-        for (args, parts) in [
-            (&["--database", "mysql://x"][..], ["--database", "mysql://x", "sqlite:PATH"]),
+        name_what_is_wrong(&[
+            (&["--database", "mysql://x"], ["--database", "mysql://x", "sqlite:PATH"]),
             (&["--keyspaces", "web=9:A-Z"], ["--keyspaces", "web=9:A-Z", "1 to 8"]),
             (&["--default-keyspace", "web"], ["--default-keyspace", "web", "default"]),
             (&["--redirect-status", "200"], ["--redirect-status", "200", "308"]),
@@ -321,9 +329,6 @@ pub(super) mod tests {
             ),
             (&["--database", "postgres://me@db/links"], ["--database", "me@db/links", "--insecure"]),
             (&["--database", "postgres://h/d?sslmode=never"], ["--database", "never", "verify-full"]),
-            (&["--issuer-tls", "cert=x"], ["--issuer-tls", "cert=x", "both"]),
-            (&["--tls", "key=x"], ["--tls", "key=x", "both"]),
-            (&["--tls", "ca=x"], ["--tls", "ca=x", "no such setting"]),
             (&["--issuer", "https://issuer:7070"], ["--holder-id", "(absent)", "--issuer"]),
             (&["--role", "redirect"], ["--database", "sqlite:", "postgres://"]),
             (&["--serve-stale-for", "1s"], ["--serve-stale-for", "1s", "2s"]),
@@ -340,6 +345,19 @@ pub(super) mod tests {
                 &["--allowed-schemes", "https,data"],
                 ["--allowed-schemes", "https,data", "none of javascript, data"],
             ),
+            (&["--visits-keep", "soon"], ["--visits-keep", "soon", "30d"]),
+            (&["--places", "/nowhere.mmdb"], ["--places", "/nowhere.mmdb", "cannot be read"]),
+            (&["--drain-delay", "soon"], ["--drain-delay", "soon", "5s"]),
+        ]);
+    }
+
+    #[test]
+    fn a_wrong_setting_of_a_flag_is_named_with_the_reason() {
+        let long = &format!("param={}", "x".repeat(256));
+        name_what_is_wrong(&[
+            (&["--issuer-tls", "cert=x"], ["--issuer-tls", "cert=x", "both"]),
+            (&["--tls", "key=x"], ["--tls", "key=x", "both"]),
+            (&["--tls", "ca=x"], ["--tls", "ca=x", "no such setting"]),
             (&["--limit", "threads=0"], ["--limit", "threads=0", "1024"]),
             (&["--limit", "calls=1"], ["--limit", "calls=1", "calls-per-key"]),
             (&["--limit", "domains"], ["--limit", "domains", "domains=VALUE"]),
@@ -355,27 +373,20 @@ pub(super) mod tests {
             (&["--visits-skip", "some"], ["--visits-skip", "some", "orphans, param"]),
             (&["--visits-skip", "all=on"], ["--visits-skip", "all=on", "without a value"]),
             (&["--visits-skip", "param="], ["--visits-skip", "param=", "query parameter"]),
-            (&["--visits-skip", &long], ["--visits-skip", &long, "1 to 255"]),
+            (&["--visits-skip", long], ["--visits-skip", long, "1 to 255"]),
             (&["--visits-skip", "from=10.0.0.0/99"], ["--visits-skip", "from=10.0.0.0/99", "10.0.0.0/8"]),
             (&["--visits-privacy", "half"], ["--visits-privacy", "half", "strict, default, full"]),
             (&["--visits-privacy", "strict,full"], ["--visits-privacy", "strict,full", "one level"]),
             (&["--visits-privacy", "addresses=half"], ["privacy", "addresses=half", "cut, full or none"]),
             (&["--visits-privacy", "cookies=maybe"], ["--visits-privacy", "cookies=maybe", "on or off"]),
-            (&["--visits-keep", "soon"], ["--visits-keep", "soon", "30d"]),
             (&["--tune", "visits-flush=0"], ["--tune", "visits-flush=0", "1ms to 10s, or turn"]),
             (&["--tune", "visits-flush=999us"], ["--tune", "visits-flush=999us", "1ms to 10s, or turn"]),
             (&["--tune", "visits-flush=11s"], ["--tune", "visits-flush=11s", "1ms to 10s, or turn"]),
             (&["--tune", "visits-flush=each"], ["--tune", "visits-flush=each", "1ms to 10s, or turn"]),
             (&["--tune", "fast-path=no"], ["--tune", "fast-path=no", "on or off"]),
-            (&["--places", "/nowhere.mmdb"], ["--places", "/nowhere.mmdb", "cannot be read"]),
             (&["--theme", "colour=#7fffd4"], ["--theme", "colour=#7fffd4", "4.5 to 1"]),
             (&["--theme", "logo=/nowhere.png"], ["--theme", "logo=/nowhere.png", "No such file"]),
             (&["--theme", "name="], ["--theme name=", "1 to 60", "control characters"]),
-            (&["--drain-delay", "soon"], ["--drain-delay", "soon", "5s"]),
-        ] {
-            let error = parse(args).unwrap_err();
-            let lacking: Vec<_> = parts.iter().filter(|part| !error.contains(**part)).collect();
-            assert!(lacking.is_empty(), "{args:?}: {error:?} lacks {lacking:?}");
-        }
+        ]);
     }
 }
