@@ -102,7 +102,6 @@ impl Observer {
         }
     }
 
-    /// Withdraws the gauges of a term that has ended.
     fn withdraw(&self) {
         let mut notes = self.notes();
         if mem::take(&mut notes.is_shown) {
@@ -126,7 +125,6 @@ impl Observer {
         }
     }
 
-    /// Returns the epoch that this issuer serves as leader.
     fn serving(&self) -> Option<Epoch> {
         self.handle.standing.borrow().serving
     }

@@ -36,10 +36,7 @@ use crate::{
 };
 
 const ETCD_DEADLINE: Duration = Duration::from_secs(2);
-/// The maximum size of a request for health or reflection, in bytes.
 const QUESTION_BYTES: usize = 4 * 1024;
-/// The maximum total size of a call's headers in bytes. They are held for as long as the call
-/// lasts.
 const HEADER_BYTES: u32 = 8 * 1024;
 /// Time limit for each of two steps at shutdown: the resignation, and the end of the calls.
 const STOP_DEADLINE: Duration = Duration::from_secs(5);

@@ -65,7 +65,6 @@ impl LogFormat {
     }
 }
 
-/// Returns the number of log lines that standard error did not take.
 pub(crate) fn dropped_lines() -> u64 {
     LOG.dropped()
 }

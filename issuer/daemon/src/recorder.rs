@@ -27,7 +27,6 @@ pub struct Recorder {
 }
 
 impl Default for Recorder {
-    /// Returns 5 s for the connection and 15 s in total.
     fn default() -> Self {
         Self::new()
     }

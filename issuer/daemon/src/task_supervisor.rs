@@ -97,8 +97,6 @@ impl Beats {
     }
 }
 
-/// Locks a mutex. No code panics while it holds a lock of this crate, and none is held across an
-/// await.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -72,7 +72,6 @@ const BODIES_OF_CLIENT: u64 = 16 << 10;
 const CALLS: (u64, u64) = (8_192, 4_096);
 /// The maximum numbers of bulk calls in progress, of the process and of one key.
 pub const BULK_CALLS: (u64, u64) = (12, 4);
-/// The maximum numbers of long lists in progress, of the process and of one key.
 const LISTS: (u64, u64) = (16, 4);
 /// The length in bytes above which an answer counts until the client has read it.
 const LONG_ANSWER: u64 = 16 * 1024;

@@ -9,9 +9,7 @@ use tokio::{
     time::timeout,
 };
 
-/// How long a call waits for its permit.
 const WITHIN: Duration = Duration::from_secs(5);
-/// Maximum number of keys whose permits are kept.
 const KEPT: u64 = 10_000;
 /// How long a key's permits are kept after their last use: longer than any is awaited or held.
 const KEPT_FOR: Duration = Duration::from_secs(600);

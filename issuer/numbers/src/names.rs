@@ -49,7 +49,6 @@ macro_rules! name {
         }
 
         impl fmt::Display for $name {
-            /// Writes the CSS notation `#rrggbb`.
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 self.0.fmt(f)
             }

@@ -24,7 +24,6 @@ macro_rules! token {
         }
 
         impl fmt::Display for $name {
-            /// Writes the CSS notation `#rrggbb`.
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 self.0.fmt(f)
             }

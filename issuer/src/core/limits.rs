@@ -37,7 +37,6 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// Returns 5 s for the connection and 15 s in total.
     fn default() -> Self {
         Self {
             block_min: 1_000,

@@ -40,7 +40,6 @@ use super::{
 };
 
 const WAITING_MAX: usize = 64;
-/// The pause after a stream ended or was refused.
 const PAUSE: Duration = Duration::from_millis(200);
 /// A connection that ends before this was refused, in one way or another.
 const SHORT: Duration = Duration::from_secs(1);

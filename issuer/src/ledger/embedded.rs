@@ -109,7 +109,6 @@ impl EmbeddedLedger {
 
 #[async_trait]
 impl Ledger for EmbeddedLedger {
-    /// Reads all pages at the revision of the first, so that the snapshot is of one instant.
     async fn load(&self) -> Result<Snapshot, LedgerError> {
         let content = lock_content(&self.content).clone();
         let records =

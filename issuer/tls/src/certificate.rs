@@ -78,7 +78,6 @@ impl Identity {
 }
 
 impl std::fmt::Display for Identity {
-    /// Formats the address without the password and without the parameters of the URL.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.0.join(", "))
     }

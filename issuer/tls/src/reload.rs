@@ -62,7 +62,6 @@ impl<T: Send + Sync + 'static> Reloaded<T> {
 }
 
 impl<T> Inner<T> {
-    /// Uses new contents from now on.
     fn replace(&self, contents: &Contents) -> Result<(), TlsError> {
         let made = made(&self.files, contents, &self.make)?;
         let serial = made.1.as_ref().map(|certificate| certificate.serial.clone());

@@ -14,7 +14,6 @@ use aho_corasick::AhoCorasick;
 
 use crate::{head, words::Words};
 
-/// What a word says about the device, the most special first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Sign {
     /// A crawler, or the preview of a chat.

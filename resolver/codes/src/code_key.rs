@@ -65,7 +65,6 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 impl fmt::Debug for CodeKey {
-    /// Writes the CSS notation `#rrggbb`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "CodeKey({})", self.fingerprint())
     }

@@ -83,7 +83,6 @@ impl LinkId {
 }
 
 impl fmt::Debug for LinkId {
-    /// Writes the CSS notation `#rrggbb`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "LinkId({}/{})", self.0 >> NUMBER_BITS, self.0 & ((1 << NUMBER_BITS) - 1))
     }

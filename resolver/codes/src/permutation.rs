@@ -21,7 +21,6 @@ use super::ff1::Ff1;
 
 /// The smallest domain that FF1 is defined on.
 const FF1_MIN: u64 = 1_000_000;
-/// The standard's largest radix: it has at most two bytes.
 const RADIX_MAX: u64 = 1 << 16;
 
 pub(super) enum Permutation {
@@ -32,7 +31,6 @@ pub(super) enum Permutation {
 }
 
 impl Permutation {
-    /// Creates the bijection on `0..size` for a key.
     pub(super) fn new(key: &[u8; 32], size: u64) -> Self {
         if size < FF1_MIN { Self::shuffle(key, size) } else { Self::ff1(key, size) }
     }

@@ -80,7 +80,6 @@ impl<T: JsonSchema> JsonSchema for Patch<T> {
         Option::<T>::schema_name()
     }
 
-    /// One schema for each type, so that each says what its key and value are.
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         Option::<T>::json_schema(generator)
     }

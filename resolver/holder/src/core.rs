@@ -165,7 +165,6 @@ enum Stage {
     Ended,
 }
 
-/// An allocated block on its way into a buffer.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Arrival {
     keyspace: usize,

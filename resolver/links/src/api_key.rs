@@ -168,7 +168,6 @@ macro_rules! secret_hash {
         }
 
         impl fmt::Debug for $name {
-            /// Writes the CSS notation `#rrggbb`.
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str(concat!(stringify!($name), "(..)"))
             }

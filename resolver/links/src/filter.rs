@@ -77,7 +77,6 @@ pub struct OrderBy {
 }
 
 impl Default for OrderBy {
-    /// Returns 5 s for the connection and 15 s in total.
     fn default() -> Self {
         Self { field: OrderField::DateCreated, descending: true }
     }

@@ -138,7 +138,6 @@ impl Link {
 
 #[cfg(test)]
 impl Draft {
-    /// Makes a link for tests, whose code is no minted one.
     pub(crate) fn sample(details: Details) -> Self {
         Self {
             long_url: LongUrl::from_stored("https://x.y/"),
@@ -153,7 +152,6 @@ impl Draft {
 
 #[cfg(test)]
 impl Link {
-    /// Makes a link for tests, whose code is no minted one.
     pub(crate) fn sample(details: Details) -> Self {
         Self::stored(LinkId::from_stored(5), Draft::sample(details), Timestamp::UNIX_EPOCH)
     }

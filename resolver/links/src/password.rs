@@ -19,7 +19,6 @@ pub struct PasswordHash(Box<str>);
 /// Limits for the cost of an imported hash: memory in KiB, passes and lanes. A visitor's every
 /// attempt costs as much.
 const IMPORTED_MAX: (u32, u32, u32) = (64 * 1024, 8, 4);
-/// Maximum length of a hash in the PHC string format, in bytes.
 const PHC_BYTES: usize = 512;
 
 /// Control characters cannot be typed, and a long password would take long to hash. The length is
@@ -79,7 +78,6 @@ impl PasswordHash {
 }
 
 impl std::fmt::Debug for PasswordHash {
-    /// Formats the address without the password and without the parameters of the URL.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("PasswordHash(..)")
     }

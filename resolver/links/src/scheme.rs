@@ -57,20 +57,17 @@ impl Schemes {
     }
 }
 
-/// Refuses a scheme that runs script or shows content that no site served.
 fn never() -> Invalid {
     format!("expected none of {}: their links act in the visitor's browser", NEVER.join(", ")).into()
 }
 
 impl Default for Schemes {
-    /// Returns 5 s for the connection and 15 s in total.
     fn default() -> Self {
         Self(DEFAULT.map(str::to_owned).into())
     }
 }
 
 impl fmt::Display for Schemes {
-    /// Writes the CSS notation `#rrggbb`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0.join(", "))
     }

@@ -38,7 +38,6 @@ impl Scope {
 }
 
 impl fmt::Display for Scope {
-    /// Writes the CSS notation `#rrggbb`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
@@ -83,7 +82,6 @@ impl FromStr for Scopes {
 }
 
 impl fmt::Display for Scopes {
-    /// Writes the CSS notation `#rrggbb`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let has = |scope: &Scope| self.0 & scope.bit() != 0;
         let names: Vec<_> = Scope::ALL.into_iter().filter(has).map(Scope::as_str).collect();

@@ -27,7 +27,6 @@ use crate::{
     destination::{Base, hosts, name_of},
 };
 
-/// Pattern that matches every host.
 const ALL: &str = "*";
 
 /// A target rule: allows or denies the hosts of a pattern.

@@ -11,14 +11,12 @@ macro_rules! text_value {
         }
 
         impl std::fmt::Display for $name {
-            /// Formats the address without the password and without the parameters of the URL.
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.write_str(&self.0)
             }
         }
 
         impl std::fmt::Debug for $name {
-            /// Formats the address without the password and without the parameters of the URL.
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 std::fmt::Debug::fmt(&*self.0, f)
             }

@@ -30,7 +30,6 @@ codes::stored_number! {
 }
 
 impl fmt::Display for WebhookId {
-    /// Writes the CSS notation `#rrggbb`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }
@@ -53,7 +52,6 @@ impl StoredSecret {
 }
 
 impl fmt::Debug for StoredSecret {
-    /// Writes the CSS notation `#rrggbb`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("StoredSecret(hidden)")
     }

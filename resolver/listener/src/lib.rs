@@ -94,7 +94,6 @@ struct ListenerThread {
     names: RouteNames,
 }
 
-/// The names of routes other than those of the API.
 struct RouteNames {
     redirect: RouteName,
     page: RouteName,

@@ -38,7 +38,6 @@ pub struct PasswordGuard {
 }
 
 impl Default for PasswordGuard {
-    /// Returns 5 s for the connection and 15 s in total.
     fn default() -> Self {
         let cores = available_parallelism().map_or(1, usize::from);
         Self {

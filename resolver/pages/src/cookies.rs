@@ -17,8 +17,6 @@ pub(crate) fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> 
     value.filter(|_| values.next().is_none())
 }
 
-/// A kind of problem. Its name is that of its schema in the document, where its comment says when
-/// calls are answered with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// A secret that scripts cannot read.

@@ -41,7 +41,6 @@ impl WorldMap {
     }
 }
 
-/// Returns the codes and paths of all countries.
 fn outlines() -> impl Iterator<Item = (&'static str, &'static str)> {
     WORLD.lines().filter_map(|line| line.split_once(' '))
 }

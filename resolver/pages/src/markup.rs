@@ -31,7 +31,6 @@ impl Markup {
 }
 
 impl fmt::Display for Markup {
-    /// Writes the CSS notation `#rrggbb`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }

@@ -22,7 +22,6 @@ pub struct Theme {
 }
 
 impl Default for Theme {
-    /// Returns 5 s for the connection and 15 s in total.
     fn default() -> Self {
         Self { name: "Shortmint".to_owned(), logo: None, accent: None, footer: None }
     }
@@ -49,7 +48,6 @@ impl Theme {
         if 1.05 / (accent.luminance() + 0.05) < 4.5 { Err(TOO_LIGHT) } else { Ok(accent) }
     }
 
-    /// Returns the style sheet that follows `assets/style.css`.
     pub(crate) fn style(&self) -> String {
         // A dark page needs the colour lighter; the style sheet mixes it with white there.
         self.accent.map_or_else(String::new, |accent| format!(":root {{ --accent: {accent}; }}\n"))

@@ -46,7 +46,6 @@ pub struct QrCodeLimits {
 }
 
 impl Default for QrCodeLimits {
-    /// Returns 5 s for the connection and 15 s in total.
     fn default() -> Self {
         Self {
             rate: Rate::new(QR_CODES_PER_MINUTE),

@@ -73,7 +73,6 @@ pub struct Robots {
 }
 
 impl Default for Robots {
-    /// Returns 5 s for the connection and 15 s in total.
     fn default() -> Self {
         let texts = Cache::builder()
             .max_capacity(MEMORY_MAX)

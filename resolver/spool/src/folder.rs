@@ -47,7 +47,6 @@ pub(crate) fn identity(folder: &Path) -> Result<u128, SpoolError> {
     }
 }
 
-/// Returns options for files that only their owner may read.
 pub(crate) fn private() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.mode(0o600);

@@ -24,7 +24,6 @@ pub struct Writer {
 /// Writes to a file. A test puts a disk that fails in its place.
 type WriteAll = Box<dyn FnMut(&mut File, &[u8]) -> io::Result<()> + Send>;
 
-/// An erasure that has rows left.
 struct Open {
     file: File,
     bytes: u64,

@@ -269,7 +269,6 @@ impl Config {
     }
 }
 
-/// Splits a validated public URL into its parts.
 fn default_domain(public_url: &str) -> PublicUrl {
     let (scheme, authority) = public_url.split_once("://").unwrap_or(("http", public_url));
     let protocol = Protocol::parse(&scheme.to_ascii_lowercase()).unwrap_or(Protocol::Http);

@@ -69,7 +69,6 @@ impl AdminPage {
         self.ready.send_replace(false);
     }
 
-    /// Changes the state that the metrics page shows.
     pub(super) fn show(&self, change: impl FnOnce(&mut Shown)) {
         self.shown.send_modify(change);
     }
@@ -91,7 +90,6 @@ fn show_readiness(recorder: &Recorder, role: Role, is_ready: bool) {
     });
 }
 
-/// Returns the callback that refreshes gauges just before a metrics page is rendered.
 fn refresh(
     recorder: &Recorder,
     metrics: &Arc<SupplyMetrics>,

@@ -47,7 +47,6 @@ pub(super) struct Running {
 }
 
 impl Running {
-    /// Starts to store what the spool has.
     pub(super) fn start(
         settings: &Settings,
         assembled: Assembled,
@@ -113,7 +112,6 @@ async fn serve_grpc(listener: TcpListener, api: Arc<Api>, stop: CancellationToke
     served.expect("a failure has to end this process");
 }
 
-/// Returns the result of the public listener's task.
 pub(super) fn joined(ended: Result<io::Result<()>, JoinError>) -> Result<(), Error> {
     Ok(ended.unwrap_or_else(|_| Err(io::Error::other("the listener's task failed")))?)
 }

@@ -78,8 +78,6 @@ impl Supplier {
         }
     }
 
-    /// Returns the beats of one try. The instant is recorded before a beat is handed on, so times
-    /// derived from it count from too early rather than too late.
     fn beats(
         self: &Arc<Self>,
         session: Session,

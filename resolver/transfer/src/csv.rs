@@ -24,7 +24,6 @@ pub fn link_column(name: &str) -> Option<&'static str> {
 /// Each JSON document is one link.
 pub(super) const SHAPE: Shape = Shape { path: &[], beside: None };
 
-/// Reads a link from an item of a response.
 pub(super) fn of_json(item: &Item) -> Result<Row, RowError> {
     let place = item.place;
     let mut fields = Map::new();

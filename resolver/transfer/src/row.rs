@@ -146,7 +146,6 @@ fn as_list<S: Serializer>(rules: &Option<String>, to: S) -> Result<S::Ok, S::Err
 pub struct Secret(pub String);
 
 impl fmt::Debug for Secret {
-    /// Writes the CSS notation `#rrggbb`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Secret(..)")
     }

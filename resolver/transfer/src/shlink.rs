@@ -27,7 +27,6 @@ pub(super) const LAYOUT: Layout = Layout {
     unnamed: None,
 };
 
-/// Reads a link from an item of a response.
 pub(super) fn of_json(item: &Item) -> Result<Row, RowError> {
     let mut left_out = Vec::new();
     // Version 4 replaced version 3's device URLs by redirect rules.

@@ -53,13 +53,11 @@ impl FromStr for Source {
 }
 
 impl fmt::Display for Source {
-    /// Writes the CSS notation `#rrggbb`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
 }
 
-/// A function that converts an item to a row.
 type Reading = fn(&Item) -> Result<Row, RowError>;
 
 impl Source {
@@ -228,7 +226,6 @@ fn begin<R: Read>(reader: R) -> io::Result<(Option<u8>, BufReader<R>)> {
     }
 }
 
-/// Reads a whole input into its links and its errors.
 #[cfg(test)]
 pub(super) fn read(source: Source, input: &str) -> (Vec<Row>, Vec<String>) {
     let (mut links, mut errors) = (Vec::new(), Vec::new());

@@ -244,7 +244,6 @@ pub trait VisitStore: VisitReader {
 pub struct TokenSecret(pub [u8; 32]);
 
 impl std::fmt::Debug for TokenSecret {
-    /// Formats the address without the password and without the parameters of the URL.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("TokenSecret(…)")
     }

@@ -73,7 +73,6 @@ impl Arena {
 }
 
 impl Default for Arena {
-    /// Returns 5 s for the connection and 15 s in total.
     fn default() -> Self {
         Self { bytes: vec![0; ARENA_BYTES].into(), len: HEAD, count: 0, base: 0, last: 0 }
     }

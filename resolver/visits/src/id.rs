@@ -221,7 +221,6 @@ impl TimeRange {
     }
 }
 
-/// Returns the start of the quarter hour that a time lies in.
 pub(crate) fn quarter_of(at: i64) -> i64 {
     at.saturating_sub(at.rem_euclid(QUARTER))
 }

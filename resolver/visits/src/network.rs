@@ -75,7 +75,6 @@ impl AddressNetwork {
 
 /// Writes the network as [`AddressNetwork::parse`] reads it.
 impl fmt::Display for AddressNetwork {
-    /// Writes the CSS notation `#rrggbb`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }

@@ -20,7 +20,6 @@ macro_rules! secret {
         }
 
         impl fmt::Debug for $name {
-            /// Writes the CSS notation `#rrggbb`.
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str(concat!(stringify!($name), "(…)"))
             }

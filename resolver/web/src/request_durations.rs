@@ -58,8 +58,6 @@ pub struct ThreadDurations {
 
 type Series = (RouteName, u16);
 
-/// Counts since the last flush. A counter that all threads write costs each of them more than
-/// everything else that is recorded.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Counts {
     buckets: [u64; BUCKETS],
@@ -114,7 +112,6 @@ impl RequestDurations {
         all
     }
 
-    /// Writes the histograms in Prometheus' text format.
     fn write(&self, page: &mut String) {
         // Writing to a string does not fail.
         let _ = writeln!(page, "# HELP {NAME} {HELP}\n# TYPE {NAME} histogram");

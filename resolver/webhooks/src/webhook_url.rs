@@ -33,7 +33,6 @@ pub struct WebhookUrl {
 #[error("{0}")]
 pub struct Refused(pub(crate) String);
 
-/// The reason of a refusal of http, which the operator has not allowed.
 pub(crate) const PLAIN_TEXT: &str =
     "this server does not allow http: use https, or start it with --webhooks http";
 
@@ -85,7 +84,6 @@ impl WebhookUrl {
 }
 
 impl fmt::Debug for WebhookUrl {
-    /// Writes the CSS notation `#rrggbb`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let scheme = if self.is_plain_text { "http" } else { "https" };
         write!(f, "{scheme}://{}:{}/…", self.host, self.port)

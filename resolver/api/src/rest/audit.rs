@@ -19,7 +19,6 @@ pub(super) fn routes() -> Vec<Route> {
     ]
 }
 
-/// Lists the reservations of the key; those of all keys for an operator.
 async fn list(call: &Call, by: &Grant) -> Result<Answer, Problem> {
     let filter = EntryFilter { before: call.before()?, ..EntryFilter::default() };
     let entries = call.api.links.audit_log(&filter, by).await?;

@@ -50,7 +50,6 @@ const NAME: &str = app::Field::Domain.name();
 const A_DOMAIN: &str = "expected a string with a domain";
 const A_PROTOCOL: &str = "expected http, https or null";
 
-/// Lists the reservations of the key; those of all keys for an operator.
 async fn list(call: &Call, by: &Grant) -> Result<Answer, Problem> {
     let (dto::DomainsQuery { all: Flag(all) }, wrong): (_, FieldErrors) = call.query();
     wrong.finish()?;
@@ -79,7 +78,6 @@ fn redirects(of: &Redirects) -> dto::DomainRedirects<'_> {
     }
 }
 
-/// Edits the redirects of a domain. As in Shlink, an unknown domain is added.
 async fn edit_redirects(call: &Call, by: &Grant) -> Result<Answer, Problem> {
     let links = &call.api.links;
     let (fields, mut wrong): (dto::DomainRedirectsEdit, FieldErrors) = call.fields()?;

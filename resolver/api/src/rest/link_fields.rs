@@ -23,7 +23,6 @@ pub(super) const SHORT_CODE: &str = "shortCode";
 impl Fields for dto::LinkFields {
     const IGNORED: &[&str] = &dto::LinkFields::IGNORED;
 
-    /// Describes the values that a field takes; as its schema does, unless the type says more.
     fn expected(field: &str) -> String {
         Field::parse(field).map_or_else(|| Self::refused(field), Field::expected)
     }
@@ -74,7 +73,6 @@ pub(super) fn create_command(api: &Api, mut fields: dto::LinkFields, wrong: &mut
     }
 }
 
-/// Converts the fields that creates and edits share.
 fn link_fields(api: &Api, fields: dto::LinkFields, wrong: &mut FieldErrors) -> LinkFields {
     let number = |field: Patch<Number>| field.change().map(|value| value.map(|Number(number)| number));
     let flag = |field: Patch<Flag>| field.change().map(|value| value.map(|Flag(flag)| flag));
@@ -189,7 +187,6 @@ pub(super) async fn answer_changed(api: &Api, record: &Record, by: &Grant) -> Re
     answer_with(api, record, &names, visits)
 }
 
-/// Answers with a link, these names of API keys and these totals of its visits.
 pub(super) fn answer_with(
     api: &Api,
     record: &Record,
@@ -200,7 +197,6 @@ pub(super) fn answer_with(
     Ok(with_etag(json(&shown), record))
 }
 
-/// Adds the version of a link to an answer, in quotes.
 fn with_etag(mut answer: Answer, record: &Record) -> Answer {
     if let Ok(tag) = HeaderValue::try_from(format!("\"{}\"", record.link.version())) {
         answer.headers_mut().insert(ETAG, tag);

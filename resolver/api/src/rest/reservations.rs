@@ -63,7 +63,6 @@ pub(super) fn routes() -> Vec<Route> {
 }
 
 impl Fields for dto::NewReservation {
-    /// Describes the values that a field takes; as its schema does, unless the type says more.
     fn expected(field: &str) -> String {
         match field {
             "count" => expected_count(),
@@ -95,7 +94,6 @@ async fn create(call: &Call, by: &Grant) -> Result<Answer, Problem> {
     Ok(answer_with_codes(&call.api, reserved))
 }
 
-/// Lists the reservations of the key; those of all keys for an operator.
 async fn list(call: &Call, by: &Grant) -> Result<Answer, Problem> {
     let reservations = call.api.links.reservations(by).await?;
     let data = reservations.iter().map(|reservation| shown(&call.api, reservation)).collect();
@@ -111,7 +109,6 @@ async fn give_up(call: &Call, by: &Grant) -> Result<Answer, Problem> {
     Ok(empty(StatusCode::NO_CONTENT))
 }
 
-/// Stores links under reserved codes. The results are in the order of the items.
 async fn fill(call: &Call, by: &Grant) -> Result<Answer, Problem> {
     let api = &call.api;
     let read = || read_all(api, &call.body, by);

@@ -23,7 +23,6 @@ pub(super) const BODY_BYTES: usize = 64 * 1024;
 /// otherwise.
 pub(super) const LINKS: &str = "/rest/v3/short-urls";
 
-/// The answer of a handler, which may take time.
 pub(super) type Answering<'a> = Pin<Box<dyn Future<Output = Result<Answer, Problem>> + Send + 'a>>;
 
 #[derive(Clone, Copy)]
@@ -45,7 +44,6 @@ macro_rules! keyed {
 
 pub(super) use keyed;
 
-/// A call of the API, with its description in the document.
 pub(super) struct Route {
     pub(super) method: Method,
     /// The path, with at most two parameters in braces. A link's slug may have several segments.
@@ -82,7 +80,6 @@ pub(super) fn json_of(schema: SchemaOf) -> Content {
     vec![(JSON, schema)]
 }
 
-/// Returns the schema of an array of items, at most so many.
 pub(super) fn array_of<T: JsonSchema>(generator: &mut SchemaGenerator, most: usize) -> Schema {
     json_schema!({ "type": "array", "items": generator.subschema_for::<T>(), "maxItems": most })
 }
@@ -168,7 +165,6 @@ impl Route {
         self
     }
 
-    /// Sets the schema of the body, a JSON object.
     pub(super) fn body<B: JsonSchema>(self) -> Self {
         self.body_of(json_of(SchemaGenerator::subschema_for::<B>))
     }
@@ -178,7 +174,6 @@ impl Route {
         Self { may_be_empty: true, ..self.body::<B>() }
     }
 
-    /// Sets the content of the body by media type.
     pub(super) fn body_of(mut self, content: Content) -> Self {
         self.body = Some(content);
         self
@@ -194,7 +189,6 @@ impl Route {
         self.answers_of(204, description, Vec::new())
     }
 
-    /// Adds an answer with its content by media type.
     pub(super) fn answers_of(mut self, status: u16, description: &'static str, content: Content) -> Self {
         self.answers.push(AnswerDocs { status, description, content, has_etag: false });
         self
@@ -207,7 +201,6 @@ impl Route {
         route
     }
 
-    /// Sets the problems that do not follow from the rest of the description.
     pub(super) fn fails(mut self, problems: &'static [Kind]) -> Self {
         self.problems = problems;
         self

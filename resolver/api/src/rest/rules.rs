@@ -38,7 +38,6 @@ impl Fields for dto::NewRedirectRules {
 }
 
 impl Fields for dto::NewRedirectRule {
-    /// Describes the values that a field takes; as its schema does, unless the type says more.
     fn expected(field: &str) -> String {
         Field::parse(field).map_or_else(expected_conditions, Field::expected)
     }

@@ -11,7 +11,6 @@ use super::problem::Problem;
 /// Maximum length of an item, in bytes: that of a single create.
 pub(super) const ITEM_BYTES: usize = 64 * 1024;
 
-/// The reason why a body cannot be split any further.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum SplitError {
     #[error("expected a JSON array of objects, or one object per line")]
@@ -54,7 +53,6 @@ pub(super) enum Form {
     Lines,
 }
 
-/// The position of the next byte in the structure of the input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
     /// Only white space has arrived.
@@ -71,7 +69,6 @@ enum Place {
     End,
 }
 
-/// Splits a body that arrives in pieces.
 pub(super) struct Splitter {
     /// Bytes that are not a complete item yet.
     held: Vec<u8>,
@@ -83,7 +80,6 @@ pub(super) struct Splitter {
 }
 
 impl Splitter {
-    /// Makes generators whose references lead to the components of the document.
     pub(super) fn new() -> Self {
         Self { held: Vec::new(), seen: 0, place: Place::Start, form: Form::Lines }
     }

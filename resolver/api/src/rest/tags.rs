@@ -54,7 +54,6 @@ async fn page(call: &Call, by: &Grant) -> Result<(Vec<TagCount>, dto::Pagination
     Ok((tags, pagination))
 }
 
-/// Lists the reservations of the key; those of all keys for an operator.
 async fn list(call: &Call, by: &Grant) -> Result<Answer, Problem> {
     let (tags, pagination) = page(call, by).await?;
     let data = tags.iter().map(|tag| tag.tag.as_str()).collect();

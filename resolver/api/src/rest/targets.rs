@@ -31,7 +31,6 @@ fn shown(rule: &TargetRule) -> dto::Target {
     dto::Target { pattern: Some(rule.pattern().to_owned()), allowed: Some(rule.is_allowed()) }
 }
 
-/// Lists the reservations of the key; those of all keys for an operator.
 async fn list(call: &Call, by: &Grant) -> Result<Answer, Problem> {
     let rules = call.api.links.target_rules(by).await?;
     let data = rules.iter().map(shown).collect();

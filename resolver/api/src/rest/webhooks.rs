@@ -55,7 +55,6 @@ pub(super) fn routes() -> Vec<Route> {
 impl Fields for dto::NewWebhook {}
 impl Fields for dto::WebhookEdit {}
 
-/// Lists the reservations of the key; those of all keys for an operator.
 async fn list(call: &Call, by: &Grant) -> Result<Answer, Problem> {
     let webhooks = call.api.links.webhooks(by).await?;
     let data = webhooks.iter().map(shown).collect();

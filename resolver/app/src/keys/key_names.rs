@@ -27,7 +27,6 @@ pub struct KeyNames(Cache<ApiKeyId, Arc<str>>);
 pub struct Names(HashMap<ApiKeyId, Arc<str>>);
 
 impl Default for KeyNames {
-    /// Returns 5 s for the connection and 15 s in total.
     fn default() -> Self {
         Self(Cache::new(KEPT))
     }

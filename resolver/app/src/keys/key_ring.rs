@@ -24,7 +24,6 @@ pub use lookups::Lookups;
 /// How long an answer of the database counts after its question was sent. A revoked key and its
 /// sessions stop working within it, everywhere, however slow the database is.
 const BELIEVED: Duration = Duration::from_secs(1);
-/// Interval at which the used keys are recorded in the store.
 const USE_NOTED_EVERY: Duration = Duration::from_secs(10);
 /// Maximum number of cached keys, known and unknown ones together, and of sessions. A flood of
 /// wrong ones cannot fill the memory.
@@ -47,7 +46,6 @@ pub struct KeyRing {
 }
 
 impl Default for KeyRing {
-    /// Returns 5 s for the connection and 15 s in total.
     fn default() -> Self {
         let strangers = Arc::new(Semaphore::new(STRANGERS));
         let (secrets, sessions) = (Lookups::new(Arc::clone(&strangers)), Lookups::new(strangers));

@@ -31,7 +31,6 @@ use supply::{Minting, ReservationHolder, safety_rule::SafetyRule};
 
 use crate::{AppError, creator::Creator};
 
-/// Deadline for setting aside all numbers of a reservation.
 const DEADLINE: Duration = Duration::from_secs(10);
 /// Maximum number of blocks in a reservation. Free parts may be short, and the issuer limits the
 /// blocks of one holder.
@@ -40,7 +39,6 @@ const BLOCKS_MAX: u64 = 48;
 const CODES_AT_ONCE: u64 = 100;
 /// The instance name with which a reservation's holder registers while the reservation is open.
 const LIVING: &str = "reserved";
-/// The instance name with which it registers when the reservation is given up.
 const GIVEN_UP: &str = "given-up";
 
 /// The outcome of one link of a fill.
@@ -114,7 +112,6 @@ impl Creator {
         }
     }
 
-    /// Allocates and registers blocks until there are enough numbers.
     async fn take(&self, id: &ReservationId, minting: &Minting, count: u64) -> Result<Vec<Span>, AppError> {
         let holder = self.config.client.register_reservation(id.holder(), minting, LIVING, true).await?;
         let (mut spans, mut missing, mut seq) = (Vec::new(), count, 0);

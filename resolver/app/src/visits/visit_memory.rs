@@ -31,7 +31,6 @@ struct State {
     rows_from: Option<Day>,
 }
 
-/// An administrator's key with these limits.
 pub(crate) fn grant(limits: KeyLimits) -> Grant {
     let (id, secret) = (ApiKeyId(1), SecretNumber(1));
     Grant { id, secret, name: "a".into(), scopes: Scopes::admin(), limits }
@@ -81,7 +80,6 @@ impl MemoryStore {
         self.0.lock().unwrap()
     }
 
-    /// The rows of a query, the latest first.
     fn find(&self, query: &RowQuery) -> Vec<VisitRow> {
         let state = self.state();
         let first = state.rows_from.map_or(i64::MIN, Day::start);
@@ -114,8 +112,6 @@ impl VisitReader for MemoryStore {
         unreachable!("every read is below")
     }
 
-    /// Returns the counters of a subject, a value for each day with visits, in the order of days.
-    /// Columns that were not asked for are empty.
     async fn days(
         &self,
         subject: Subject,
@@ -148,8 +144,6 @@ impl VisitReader for MemoryStore {
         Ok(tallies.into_iter().map(of_day).collect())
     }
 
-    /// Returns the same counters in as few values as possible, each of one day or more. A value of
-    /// more than one day has no counts by quarter hour.
     async fn spans(
         &self,
         subject: Subject,

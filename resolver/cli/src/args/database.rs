@@ -146,7 +146,6 @@ fn without_secrets(text: &str) -> Option<Url> {
 }
 
 impl std::fmt::Debug for Database {
-    /// Formats the address without the password and without the parameters of the URL.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{self}")
     }

@@ -14,7 +14,6 @@ use crate::{Authority, Domain, DomainId, Link, Tag};
 pub(super) const SLUG: &str = "slug";
 /// Field of the link's domain number, as it is stored.
 pub(super) const DOMAIN: &str = "domain";
-/// The member of an entry's details with the changed fields.
 const CHANGED: &str = "changed";
 
 /// Returns the state of a link as a log entry keeps it. It never contains the password.
@@ -46,7 +45,6 @@ pub fn note_move(state: &mut Value, from: &str, to: &str) {
     state[CHANGED][DOMAIN] = json!({ "from": from, "to": to });
 }
 
-/// Returns each field that differs, with its value before and after.
 fn differences(before: &Map<String, Value>, after: &Map<String, Value>) -> Map<String, Value> {
     let differs = |(name, to): (&String, &Value)| {
         let from = before.get(name).filter(|from| *from != to)?;

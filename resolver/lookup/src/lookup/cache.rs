@@ -78,7 +78,6 @@ pub(super) struct Generations {
 }
 
 impl Generations {
-    /// Makes generators whose references lead to the components of the document.
     pub(super) fn new() -> Self {
         let counters = (0..GENERATIONS).map(|_| AtomicU32::new(0)).collect();
         Self { counters, hasher: RandomState::default() }

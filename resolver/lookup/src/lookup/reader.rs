@@ -52,7 +52,6 @@ enum Present {
     Unknown,
 }
 
-/// The task that reads links in batches.
 pub(super) struct Reader {
     pub(super) links: Arc<dyn Links>,
     pub(super) queue: mpsc::Receiver<(LinkId, Waiter)>,

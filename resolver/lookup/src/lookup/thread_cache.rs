@@ -73,7 +73,6 @@ pub struct ThreadCache {
 }
 
 impl Default for ThreadCache {
-    /// Returns 5 s for the connection and 15 s in total.
     fn default() -> Self {
         let sets = (0..SETS).map(|_| Set::default()).collect();
         let tags = vec![[0; WAYS]; SETS].into_boxed_slice();

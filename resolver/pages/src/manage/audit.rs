@@ -50,7 +50,6 @@ struct Change {
     after: String,
 }
 
-/// Shows a page of the open reservations, and the codes of the one that the query names.
 pub(super) async fn show(context: &Context<'_>) -> Result<Answer, PageError> {
     let query = context.query;
     let filter = read_filter(context).await?;
@@ -71,7 +70,6 @@ pub(super) async fn show(context: &Context<'_>) -> Result<Answer, PageError> {
     Ok(context.page(StatusCode::OK, &page))
 }
 
-/// Reads the query: action, API key, object, period, and the entry that the page ends before.
 async fn read_filter(context: &Context<'_>) -> Result<EntryFilter, PageError> {
     let (query, api) = (context.query, &context.pages.api);
     let mut wrong = FieldErrors::default();
@@ -144,7 +142,6 @@ fn changes(entry: &Entry, details: &Map<String, Value>, t: &Locale) -> Vec<Chang
     }
 }
 
-/// Returns the name of a field: one of the log, of a form, of a domain, or that of the API.
 fn field(name: &str, t: &Locale) -> String {
     let known =
         ["audit-field-", "field-", "domains-"].iter().find_map(|kind| t.try_text(&format!("{kind}{name}")));

@@ -29,7 +29,6 @@ struct SheetPage<'a> {
     list: String,
 }
 
-/// Shows a page of the open reservations, and the codes of the one that the query names.
 pub(super) async fn show(context: &Context<'_>) -> Result<Answer, PageError> {
     let (links, by) = (context.links, context.by);
     // Nothing is printed for the trash, whose links lead nowhere.

@@ -44,7 +44,6 @@ fn config(threads: usize, sink: Arc<dyn BlockSink>, page: &daemon::Recorder) -> 
     RecorderConfig { threads, flush: EVERY, rules, sink, seen: Box::new(|_, _| {}), metrics }
 }
 
-/// One issuer on the fake ledger. Every commit is answered at once.
 struct Bench {
     recorder: Recorder,
     writer: Writer,

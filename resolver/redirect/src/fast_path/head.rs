@@ -65,7 +65,6 @@ pub struct ProxyHeaders {
 }
 
 impl Default for ProxyHeaders {
-    /// Returns 5 s for the connection and 15 s in total.
     fn default() -> Self {
         Self { client: "x-forwarded-for".into(), country: None }
     }

@@ -106,7 +106,6 @@ pub struct ConnectOptions {
 }
 
 impl Default for ConnectOptions {
-    /// Returns 5 s for the connection and 15 s in total.
     fn default() -> Self {
         Self { budget: ConnectionBudget::of(ConnectionBudget::DEFAULT), observer: Arc::new(()) }
     }

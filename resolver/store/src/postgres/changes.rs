@@ -75,7 +75,6 @@ async fn listen(address: &Address) -> Result<(Client, AbortOnDropHandle<()>, mps
     Ok((client, driver, notifications))
 }
 
-/// Sends changes until the connection breaks. Returns `None` when the receiver is gone.
 async fn tell_until_broken(
     address: &Address,
     changes: &mpsc::Sender<Change>,

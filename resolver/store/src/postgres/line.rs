@@ -49,7 +49,6 @@ pub(super) struct Line {
     open: Mutex<Option<Open>>,
 }
 
-/// An erasure that has rows left.
 struct Open {
     client: Client,
     statement: Statement,
@@ -74,7 +73,6 @@ impl Line {
         Self { address, sql, writes: true, open: Mutex::new(None) }
     }
 
-    /// Creates a connection for a read-only statement.
     pub(super) fn reader(address: Address, sql: &'static str) -> Self {
         Self { address, sql, writes: false, open: Mutex::new(None) }
     }

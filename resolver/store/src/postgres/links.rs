@@ -77,8 +77,6 @@ impl Links for PostgresStore {
         Ok(Reading { links: Vec::new(), copied: Some((shown, as_of.min(replayed))), complete: false })
     }
 
-    /// Returns the id of the link that a slug leads to, in the best of its spellings. On the
-    /// default domain only slugs that cannot be minted are stored; on other domains, all codes.
     async fn find_slug(&self, domain: DomainId, slug: &Slug) -> Result<Option<LinkId>> {
         let mut unread = None;
         for spelling in slug_spellings(slug.as_str()) {
@@ -91,7 +89,6 @@ impl Links for PostgresStore {
         unread.map_or(Ok(None), Err)
     }
 
-    /// Reports that it listens: one process uses the file, so no other process changes links.
     async fn send_changes(&self, changes: mpsc::Sender<Change>) {
         changes::tell(&self.address, &changes).await;
     }

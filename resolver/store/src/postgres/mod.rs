@@ -170,7 +170,6 @@ impl Store for PostgresStore {
 
 #[async_trait]
 impl Register for PostgresStore {
-    /// Only a restored file begins a new history: nothing else can take over from a SQLite file.
     async fn epoch(&self) -> Result<StoreEpoch> {
         self.within(async { admin::epoch(&*self.connection().await?).await }).await
     }

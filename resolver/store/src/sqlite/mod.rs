@@ -104,8 +104,6 @@ impl Register for SqliteStore {
         self.reader.run(epoch).await
     }
 
-    /// Begins a new history if the database is a backup that was restored, and has served nobody
-    /// since. Returns the time of the backup.
     async fn begin_after_restore(&self) -> Result<Option<Timestamp>> {
         self.writer.write(backup::begin_after_restore).await
     }

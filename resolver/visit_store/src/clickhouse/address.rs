@@ -60,14 +60,12 @@ impl FromStr for ClickhouseAddress {
 
 /// Without the password.
 impl fmt::Display for ClickhouseAddress {
-    /// Writes the CSS notation `#rrggbb`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{SCHEME}{}/{}", self.servers.join(","), self.database)
     }
 }
 
 impl fmt::Debug for ClickhouseAddress {
-    /// Writes the CSS notation `#rrggbb`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "ClickhouseAddress({self})")
     }

@@ -95,13 +95,10 @@ impl VisitStore for ClickhouseVisits {
         self.counters.pools()
     }
 
-    /// Returns how many slots have producers that stored recently, and how many slots there are.
-    /// `None`: the store has a single producer.
     async fn slots(&self) -> Result<Option<(u32, u32)>> {
         self.counters.slots().await
     }
 
-    /// Asks the server of rows, where they are in a database of their own, whether it answers.
     async fn ping_rows(&self) -> Result<()> {
         self.servers.run("SELECT 1").await
     }
@@ -119,7 +116,6 @@ impl VisitStore for ClickhouseVisits {
         self.counters.with(async |client| apart::reopen(client, record).await).await
     }
 
-    /// Asks every server that the store needs whether it answers.
     async fn ping(&self) -> Result<()> {
         let (counters, rows) = tokio::join!(self.counters.ping(), self.ping_rows());
         counters.and(rows)

@@ -104,8 +104,6 @@ impl PostgresVisits {
         }
     }
 
-    /// The pool counts a connection that is being opened until this returns. After a panic it would
-    /// wait for ever for one that nobody opens any more.
     async fn connect(&self) -> Result<Client> {
         let (client, connection) = self.address.connect().await?;
         // It ends with the client; an error shows at the client's next call.
@@ -167,8 +165,6 @@ impl VisitStore for PostgresVisits {
         vec![self.pool.count()]
     }
 
-    /// Returns how many slots have producers that stored recently, and how many slots there are.
-    /// `None`: the store has a single producer.
     async fn slots(&self) -> Result<Option<(u32, u32)>> {
         let used =
             self.with(async |client| sql::producers::slots_used(&mut PostgresSql(&*client)).await).await?;

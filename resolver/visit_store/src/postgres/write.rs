@@ -48,8 +48,6 @@ fn failed(error: impl Into<VisitStoreError>) -> WriteError {
     WriteError::Failed(error.into())
 }
 
-/// Performs the lookups and computations that take time. The only thing that it stores is a new
-/// domain.
 async fn prepare(
     transaction: &Transaction<'_>,
     producer: &Producer,

@@ -136,8 +136,6 @@ impl VisitStore for SqliteVisits {
         Ok(waiting.has_more)
     }
 
-    /// Passes the events of batches on to the webhooks, each once. Returns whether there
-    /// is more to do. A store in the database of the webhooks records them with the batch.
     async fn pass_on_events(&self) -> Result<bool> {
         let _turn = self.folding.lock().await;
         let Some(waiting) = self.reader.read(async move |sql| events::oldest(sql.0)).await? else {

@@ -46,7 +46,6 @@ pub const VALUES_HELD: usize = 4_000;
 /// Maximum length of a value, in bytes. Longer ones are cut.
 pub const VALUE_BYTES_MAX: usize = 64;
 
-/// The format of a block; a later one has another number.
 const FORMAT: u8 = 1;
 const SAME_COUNTS: u8 = 1;
 const ONE_EACH: u8 = 2;

@@ -29,14 +29,12 @@ const NIBBLE_MAX: u8 = 15;
 pub(super) struct Registers(Box<[u8; COUNT]>);
 
 impl Default for Registers {
-    /// Returns 5 s for the connection and 15 s in total.
     fn default() -> Self {
         Self(Box::new([0; COUNT]))
     }
 }
 
 impl std::fmt::Debug for Registers {
-    /// Formats the address without the password and without the parameters of the URL.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_tuple("Registers").field(&self.estimate()).finish()
     }
@@ -68,7 +66,6 @@ impl Registers {
         }
     }
 
-    /// Adds the keys of stored registers.
     pub(super) fn merge_bytes(&mut self, reader: &mut Reader<'_>) -> Result<(), Damaged> {
         let base = reader.byte("the smallest register")?;
         if base > REGISTER_MAX - NIBBLE_MAX {

@@ -106,7 +106,6 @@ impl<H: Hash + Eq + Clone + Send + Sync + 'static> Lookups<H> {
 pub(super) struct Answers<Q>(Cache<Q, Arc<(Instant, Option<Grant>)>, RandomState>);
 
 impl<Q: Hash + Eq + Clone + Send + Sync + 'static> Answers<Q> {
-    /// Makes generators whose references lead to the components of the document.
     pub(super) fn new() -> Self {
         // Counted from the insertion, so that it only frees memory.
         let cache = Cache::builder().max_capacity(REMEMBERED).time_to_live(2 * BELIEVED);
@@ -121,7 +120,6 @@ impl<Q: Hash + Eq + Clone + Send + Sync + 'static> Answers<Q> {
         is_current.then(|| grant.clone())
     }
 
-    /// Caches the answer to a question that was sent at `asked`.
     pub(super) fn insert(&self, question: Q, asked: Instant, grant: Option<Grant>) {
         let answer = Arc::new((asked, grant));
         self.0.entry(question).and_compute_with(|known| match known {

@@ -37,7 +37,6 @@ pub enum Unprotected {
     Open,
 }
 
-/// The settings for the conversion of rows to links.
 pub(super) struct Adoption {
     pub(super) unprotected: Unprotected,
     pub(super) keys: HashMap<String, ApiKeyId>,

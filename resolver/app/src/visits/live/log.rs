@@ -7,7 +7,6 @@ use visits::VisitId;
 
 use super::LiveEvent;
 
-/// How long a visit stays in the log.
 pub(super) const KEPT_FOR: Duration = Duration::from_secs(60);
 const ENTRIES_MAX: usize = 20_000;
 /// Maximum memory of the entries, as it is estimated.
@@ -15,7 +14,6 @@ const BYTES_MAX: usize = 32 << 20;
 const ENTRY_BYTES: usize = 64;
 
 impl LiveEvent {
-    /// Estimates the memory of the visit and of its written form, with those of its link.
     pub(super) fn bytes(&self) -> usize {
         match self {
             Self::Visit(visit) => visit.bytes(),

@@ -13,7 +13,6 @@ use visits::{OrphanKind, tally::Dimension};
 use super::super::period::Period;
 use crate::{addresses, form::Form, locale::Locale};
 
-/// The rows of a query: a table, and a condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Selection {
     pub(super) of: VisitsOf,
@@ -22,7 +21,6 @@ pub(super) struct Selection {
 }
 
 impl Selection {
-    /// Reads the fields `range`, `from`, `until` and `was`. What is wrong is recorded.
     pub(super) fn read(query: &Form, wrong: &mut FieldErrors) -> Self {
         let of = subject(query).ok_or_else(|| {
             "neither link with code, tag with tag, domain with domain, all nor orphans".to_owned()
