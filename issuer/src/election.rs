@@ -30,6 +30,7 @@ use crate::{
 
 /// Interval at which a follower reads the leader key without a hint from its watch.
 const POLL: Duration = Duration::from_secs(1);
+/// Back-off after a failed call to etcd.
 const PAUSE: Duration = Duration::from_millis(200);
 
 /// A candidate that campaigns for leadership until shutdown.
@@ -301,6 +302,7 @@ impl Election {
     }
 }
 
+/// Sends a beat and returns the lease's new TTL, or `None` if the lease is gone.
 async fn beat(
     keeper: &mut LeaseKeeper,
     stream: &mut LeaseKeepAliveStream,

@@ -102,6 +102,7 @@ impl Observer {
         }
     }
 
+    /// Withdraws the gauges of a term that has ended.
     fn withdraw(&self) {
         let mut notes = self.notes();
         if mem::take(&mut notes.is_shown) {
@@ -125,6 +126,7 @@ impl Observer {
         }
     }
 
+    /// Returns the epoch that this issuer serves as leader.
     fn serving(&self) -> Option<Epoch> {
         self.handle.standing.borrow().serving
     }

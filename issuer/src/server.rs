@@ -36,7 +36,9 @@ use crate::{
 };
 
 const ETCD_DEADLINE: Duration = Duration::from_secs(2);
+/// Maximum size of a health or reflection request, in bytes.
 const QUESTION_BYTES: usize = 4 * 1024;
+/// Maximum total size of a call's headers, in bytes.
 const HEADER_BYTES: u32 = 8 * 1024;
 /// Time limit for each of two steps at shutdown: the resignation, and the end of the calls.
 const STOP_DEADLINE: Duration = Duration::from_secs(5);

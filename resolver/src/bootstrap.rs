@@ -110,6 +110,7 @@ async fn adopt_code_key(settings: &Settings, store: &dyn store::Settings) -> Res
     Ok(key)
 }
 
+/// Compares the code key with the fingerprint of the database's.
 fn agree(settings: &Settings, key: &CodeKey, adopted: &str) -> Result<(), Error> {
     let mine = key.fingerprint();
     if adopted == mine {

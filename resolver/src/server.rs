@@ -165,6 +165,7 @@ async fn wait_for_end(
     }
 }
 
+/// Stops everything in order, and sends the last traces.
 async fn stop(running: Running, delay: Duration, traces: Option<Arc<Traces>>) -> Result<(), Error> {
     let (drained, left) = running.stop(delay).await;
     if let Some(traces) = traces {

@@ -65,6 +65,7 @@ impl LogFormat {
     }
 }
 
+/// Returns the number of log lines that standard error did not take.
 pub(crate) fn dropped_lines() -> u64 {
     LOG.dropped()
 }

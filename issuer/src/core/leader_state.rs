@@ -43,6 +43,7 @@ pub(super) struct LeaderState {
 }
 
 impl LeaderState {
+    /// Creates the knowledge of a leader that takes over `state`.
     pub(super) fn new(limits: Limits, now: Millis, epoch: Epoch, state: State) -> Self {
         Self {
             limits,
@@ -83,6 +84,7 @@ impl LeaderState {
         now.since(heard) >= self.limits.holder_ttl_ms
     }
 
+    /// Raises the highest known mark to the reported one.
     pub(super) fn hear_mark(&mut self, mark: Mark) {
         let known = self.state.head.mark;
         self.state.head.mark = known.max(mark.min(Mark(known.0.saturating_add(MARK_STEP))));

@@ -110,6 +110,7 @@ fn may_have(
     numbers.is_none_or(|(_, count)| *count > 0)
 }
 
+/// Returns whether another holder is starving in this namespace.
 pub(super) fn others_starve(
     leader: &LeaderState,
     now: Millis,

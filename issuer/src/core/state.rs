@@ -56,6 +56,7 @@ impl State {
         state
     }
 
+    /// Adds a key to the writes of the open batch.
     pub(super) fn touch(&mut self, key: Key) {
         self.touched.insert(key);
     }

@@ -42,6 +42,7 @@ enum Work {
     Expire(HolderId),
 }
 
+/// The batch whose transaction is in flight.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct InFlight {
     txn: Txn,

@@ -40,6 +40,7 @@ use super::{
 };
 
 const WAITING_MAX: usize = 64;
+/// Pause before a member is tried again.
 const PAUSE: Duration = Duration::from_millis(200);
 /// A connection that ends before this was refused, in one way or another.
 const SHORT: Duration = Duration::from_secs(1);

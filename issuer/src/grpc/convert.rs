@@ -13,6 +13,7 @@ use crate::core::{NamespaceReport, Request, Returned, StatusReport};
 const BLOCKS_MAX: usize = 64;
 /// Maximum number of unused ranges per ReturnBlocks call: they must fit into a transaction.
 const UNUSED_MAX: usize = 32;
+/// Maximum number of namespaces per Register call and per beat.
 const NAMESPACES_MAX: usize = 64;
 
 /// Highest valid mark. Databases count in signed integers, and each must be able to pass it.

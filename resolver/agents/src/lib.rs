@@ -26,6 +26,7 @@ pub use parser::Agent;
 /// The number of bytes of a user agent that are read. Visits store no longer ones.
 const AGENT_MAX: usize = 512;
 
+/// Returns the bytes of a user agent that are read.
 fn head(user_agent: &[u8]) -> &[u8] {
     &user_agent[..user_agent.len().min(AGENT_MAX)]
 }

@@ -13,6 +13,7 @@ use crate::{
 };
 
 const RULES: &str = include_str!("../uap-core/rules.json");
+/// The word by which a rule says that it does not know.
 const NOT_KNOWN: &str = "Other";
 const SPIDER: &str = "Spider";
 const BOT: &str = "bot";

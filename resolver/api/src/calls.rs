@@ -79,6 +79,7 @@ impl Calls {
         Share::of("key", per_minute, || self.keys.spend_of(grant.id, per_minute))
     }
 
+    /// Gives an attempt back to a client's budget, because its key was valid.
     pub(crate) fn give_back_wrong_key(&self, client: IpAddr) {
         self.wrong_keys.give_back(network(client));
     }
@@ -112,6 +113,7 @@ impl Share {
         })
     }
 
+    /// Adds the headers that report the budget.
     pub(crate) fn tell(self, answer: &mut Answer) {
         let Self { policy, per_minute, left } = self;
         let headers = [

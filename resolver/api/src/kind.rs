@@ -160,6 +160,7 @@ impl Kind {
         KINDS[self as usize].2
     }
 
+    /// Returns Shlink's short name and title of the problem, where it has one.
     pub(crate) fn of_shlink(self) -> Option<(&'static str, &'static str)> {
         let (_, _, _, name, title) = KINDS[self as usize];
         Some((name, title)).filter(|_| !name.is_empty())

@@ -39,6 +39,7 @@ const LIST: List = List {
     below: |answer| earlier(&answer["audit"], "entries"),
 };
 
+/// Returns a page of the audit log, the latest entry first.
 pub(super) async fn run(args: AuditArgs) -> Result<String, Error> {
     Server::list(&args.table, Call::read("audit".to_owned(), maybe("before", args.before)), &LIST).await
 }

@@ -70,6 +70,7 @@ impl Call {
         Self { method, path, query, body: None, header: None, is_repeatable: false }
     }
 
+    /// Creates a call that changes something, with a body and without a query.
     pub(super) fn send(method: Method, path: String, body: Value) -> Self {
         Self { body: Some(body), ..Self::write(method, path, Vec::new()) }
     }
@@ -143,6 +144,7 @@ impl Server {
         }
     }
 
+    /// Makes a call, and parses the answer as JSON.
     pub(super) async fn ask(&self, call: Call) -> Result<Value, Error> {
         let body = self.call(call).await?;
         Ok(serde_json::from_slice(&body).map_err(|_| self.foreign())?)

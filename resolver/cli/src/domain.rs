@@ -203,6 +203,7 @@ fn redirects_body(args: &DomainRedirectsArgs) -> Map<String, Value> {
     ])
 }
 
+/// Formats a domain as a table of two columns. Fields without a value are left out.
 fn domain(domain: &Value) -> String {
     let rows = vec![
         ("domain", text(&domain["domain"])),
@@ -213,6 +214,7 @@ fn domain(domain: &Value) -> String {
     targets(rows, &domain["redirects"])
 }
 
+/// Formats rows and the fallback targets below them.
 fn targets(mut rows: Vec<(&'static str, String)>, redirects: &Value) -> String {
     rows.extend(TARGETS.map(|(name, field)| (name, text(&redirects[field]))));
     pairs(&rows)

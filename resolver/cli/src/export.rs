@@ -65,6 +65,7 @@ pub enum ExportFormat {
     Ndjson,
 }
 
+/// Exports all links, and returns a summary.
 pub(super) async fn run(args: ExportArgs) -> Result<Output, Error> {
     let store = ready(&args.database).await?;
     let mint = open_mint(&*store, &args.database, args.code_key_file.as_deref()).await?;

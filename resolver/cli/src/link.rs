@@ -81,6 +81,7 @@ async fn post(args: &LinkGetArgs, verb: &str, body: Option<Value>) -> Result<Str
     show(&args.show, call).await
 }
 
+/// Makes a call that is answered with a link, and shows it.
 async fn show(args: &ShowArgs, call: Call) -> Result<String, Error> {
     Server::show(args, call, "/shortUrl", table::link).await
 }

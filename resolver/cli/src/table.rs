@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use serde_json::Value;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
+/// The number of cells between two columns.
 const GAP: usize = 2;
 /// The minimum width of a column: seven such columns fit into the narrowest table.
 const NARROWEST: usize = 4;

@@ -34,6 +34,7 @@ pub enum TargetCommand {
     Remove(TargetRuleArgs),
 }
 
+/// Arguments of `resolver target allow`, `deny` and `remove`.
 #[derive(Clone, Debug, Args)]
 pub struct TargetRuleArgs {
     /// Host such as example.com; '*.example.com' for every host below it, but not itself; '*' for
@@ -83,6 +84,7 @@ fn path_of(pattern: &str) -> Result<String, Error> {
     Ok(format!("{TARGETS}/{}", segment(pattern).ok_or_else(|| wrong("PATTERN", pattern, expected))?))
 }
 
+/// Returns the word for a rule's effect on its hosts.
 fn word(rule: &Value) -> &'static str {
     match rule["allowed"].as_bool() {
         Some(true) => "allowed",

@@ -48,6 +48,7 @@ fn part(flag: &'static str, name: &str) -> Result<String, Error> {
     segment(name).ok_or_else(|| wrong(flag, name, "expected a name as the list shows it"))
 }
 
+/// Returns the parameters that lists and statistics share.
 fn range(of: &VisitsOf) -> Query {
     let from = maybe("startDate", of.from.as_ref());
     let bots = maybe("excludeBots", of.no_bots.then_some(true));

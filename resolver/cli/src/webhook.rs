@@ -162,6 +162,7 @@ async fn set_enabled(args: &WebhookArgs, is_enabled: bool) -> Result<String, Err
     one(args, Call::send(Method::PATCH, path_of(args.id), json!({ "enabled": is_enabled }))).await
 }
 
+/// Makes a call that is answered with a webhook, and shows it.
 async fn one(args: &WebhookArgs, call: Call) -> Result<String, Error> {
     Server::show(&args.show, call, "/url", webhook).await
 }
@@ -178,6 +179,7 @@ fn queued(delivery: &Value) -> String {
     format!("delivery {}: queued\n", text(&delivery["id"]))
 }
 
+/// Formats a webhook as a table of two columns. Fields without a value are left out.
 fn webhook(webhook: &Value) -> String {
     let field = |name: &str| text(&webhook[name]);
     pairs(&[

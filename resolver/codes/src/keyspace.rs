@@ -26,6 +26,7 @@ pub struct Keyspace {
     pub hand_picked: bool,
 }
 
+/// The suffix, after the class, that marks a hand-picked keyspace.
 const HAND_PICKED: &str = ":hand-picked";
 const FORM: &str = "NAME=LENGTH:CLASS or NAME=LENGTH:CLASS:hand-picked";
 const CLASS: &str = "ranges and characters of 0-9, A-Z and a-z";
@@ -97,6 +98,7 @@ impl Keyspace {
         Some(class * self.tails() + tail)
     }
 
+    /// Returns the number of codes for each first character.
     fn tails(&self) -> u64 {
         // At most 62^7, which is less than 2^42.
         (1..self.len).fold(1, |product, _| product * BASE)

@@ -31,6 +31,7 @@ pub(super) enum Permutation {
 }
 
 impl Permutation {
+    /// Creates the bijection on `0..size` for a key.
     pub(super) fn new(key: &[u8; 32], size: u64) -> Self {
         if size < FF1_MIN { Self::shuffle(key, size) } else { Self::ff1(key, size) }
     }

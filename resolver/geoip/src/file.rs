@@ -24,6 +24,7 @@ pub(crate) struct DatabaseFile {
 }
 
 impl DatabaseFile {
+    /// Reads the file for the first time. This call blocks.
     pub(crate) fn open(path: PathBuf) -> Result<Self, GeoIpError> {
         Ok(Self { database: RwLock::new(Arc::new(Database::open(&path)?)), path })
     }

@@ -171,6 +171,7 @@ impl Held {
         Some(Claim { number: first.start(), generation: block.generation, entry, history, reclaimed })
     }
 
+    /// Returns whether at least `permille` thousandths of the block's numbers have been claimed.
     fn is_past(&self, permille: u64) -> bool {
         (self.first_len - self.left_len) * 1_000 >= self.first_len * permille
     }
@@ -197,6 +198,7 @@ impl Held {
     }
 }
 
+/// Joins adjacent ranges in a sorted list.
 fn joined(sorted: Vec<Span>) -> Vec<Span> {
     let mut spans: Vec<Span> = Vec::new();
     for span in sorted {

@@ -165,6 +165,7 @@ enum Stage {
     Ended,
 }
 
+/// An allocated block on its way into a buffer.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Arrival {
     keyspace: usize,

@@ -11,6 +11,7 @@ use metrics::{Counter, Gauge, counter};
 use spool::{Backlog, DropReason};
 use tokio::time::Instant;
 
+/// Interval over which the rate of recorded visits is measured.
 const SECOND: Duration = Duration::from_secs(1);
 
 /// Metrics of stored visits, which [`IngestMetrics::new`] describes.

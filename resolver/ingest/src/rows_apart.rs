@@ -29,6 +29,7 @@ impl RowsApart {
         Self { store, sidecars, metrics, record: None }
     }
 
+    /// Returns whether rows are in a database of their own.
     pub(crate) fn is_used(&self) -> bool {
         self.store.keeps_rows_apart()
     }

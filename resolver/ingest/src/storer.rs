@@ -153,6 +153,7 @@ async fn run(mut config: StorerConfig) -> Ended {
 }
 
 impl<'a> Storer<'a> {
+    /// Registers the spool, and repeats that until the store answers.
     async fn register(config: &'a mut StorerConfig) -> Self {
         let mut attempts = Attempts::default();
         let (producer, (texts, addresses)) = loop {
@@ -425,6 +426,7 @@ impl<'a> Storer<'a> {
         }
     }
 
+    /// Gives the slot back: nothing is left to store.
     async fn leave(&mut self) -> Ended {
         if let Err(error) = self.config.store.release(&self.producer).await {
             tracing::warn!(error = &error as &dyn std::error::Error, "release the slot of visits");
@@ -433,6 +435,7 @@ impl<'a> Storer<'a> {
     }
 }
 
+/// Returns the links and the days of the visits in some blocks.
 fn contents(blocks: &[OwnedBlock]) -> (Vec<LinkId>, HashSet<Day>) {
     let (mut links, mut days) = (HashSet::new(), HashSet::new());
     for block in blocks {

@@ -12,6 +12,7 @@ use super::{Block, DomainId, Edit, Invalid, PasswordHash, Rule, Slug, StoredObje
 const ESSENTIAL: [&str; 9] =
     ["", "slug", "domain", "mark", "deletedAt", "deletedTags", "editedAt", "editedBy", "version"];
 
+/// Members that only a later release can read.
 type Others = serde_json::Map<String, serde_json::Value>;
 
 /// Optional attributes, which few links have; a link with none of them has no details.

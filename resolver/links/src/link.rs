@@ -152,6 +152,7 @@ impl Draft {
 
 #[cfg(test)]
 impl Link {
+    /// Makes a link for tests, whose code is no minted one.
     pub(crate) fn sample(details: Details) -> Self {
         Self::stored(LinkId::from_stored(5), Draft::sample(details), Timestamp::UNIX_EPOCH)
     }

@@ -19,6 +19,7 @@ pub struct PasswordHash(Box<str>);
 /// Limits for the cost of an imported hash: memory in KiB, passes and lanes. A visitor's every
 /// attempt costs as much.
 const IMPORTED_MAX: (u32, u32, u32) = (64 * 1024, 8, 4);
+/// Maximum length of a hash in the PHC string format, in bytes.
 const PHC_BYTES: usize = 512;
 
 /// Control characters cannot be typed, and a long password would take long to hash. The length is

@@ -57,6 +57,7 @@ impl Schemes {
     }
 }
 
+/// Refuses a scheme that runs script or shows content that no site served.
 fn never() -> Invalid {
     format!("expected none of {}: their links act in the visitor's browser", NEVER.join(", ")).into()
 }

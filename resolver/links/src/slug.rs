@@ -125,6 +125,7 @@ impl Slug {
     }
 }
 
+/// Refuses a character that is invisible or changes the text direction.
 fn invisible(one: char) -> Invalid {
     let code = u32::from(one);
     format!("expected no character that is invisible or changes the direction of text: U+{code:04X} is one")

@@ -27,6 +27,7 @@ use crate::{
     destination::{Base, hosts, name_of},
 };
 
+/// Pattern that matches every host.
 const ALL: &str = "*";
 
 /// A target rule: allows or denies the hosts of a pattern.

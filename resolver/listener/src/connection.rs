@@ -267,6 +267,7 @@ impl Begun {
         self.complete(thread, answer, false, (&thread.names.redirect, duration))
     }
 
+    /// Completes any other answer.
     fn finish(self, thread: &ListenerThread, answer: Answer, is_last: bool) -> Answer {
         let duration = self.at.elapsed();
         let route = route_of(&answer).unwrap_or(&thread.names.other).clone();

@@ -94,6 +94,7 @@ struct ListenerThread {
     names: RouteNames,
 }
 
+/// The names of routes other than those of the API.
 struct RouteNames {
     redirect: RouteName,
     page: RouteName,

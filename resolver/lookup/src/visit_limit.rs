@@ -31,6 +31,7 @@ const WAITING_MAX: usize = 16_384;
 /// Maximum number of concurrent previews. Further previews are rejected at once.
 const PREVIEWS_MAX: usize = 64;
 const LINKS_MAX: usize = 100;
+/// How long a visit may wait.
 const DEADLINE: Duration = Duration::from_secs(5);
 /// How long it is remembered whether a link has visits left. A raised limit takes effect after
 /// that. No visit is admitted because of it.

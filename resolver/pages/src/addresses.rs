@@ -11,6 +11,7 @@ pub(crate) const LINKS: &str = "/manage";
 pub(crate) const LINK: &str = "/manage/link/";
 pub(crate) const STATISTICS: &str = "/manage/statistics";
 pub(crate) const QR_SHEET: &str = "/manage/qr-sheet";
+/// The address of the form that opens a session.
 pub(crate) const SIGN_IN: &str = "/_pages/sign-in";
 
 /// What is escaped in the name of a link; a slash is not.

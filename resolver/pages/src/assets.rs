@@ -30,6 +30,7 @@ fn with_digest(bytes: Vec<u8>) -> (String, Bytes) {
 }
 
 impl Assets {
+    /// Reads the files that are part of the program, and makes the theme's style sheet.
     pub(crate) fn new(theme: &Theme) -> Self {
         let embedded = |name: Cow<'static, str>| {
             let file = with_digest(Files::get(&name)?.data.into_owned());

@@ -55,6 +55,7 @@ pub(crate) struct Chart {
 }
 
 impl Chart {
+    /// Draws values as bars, and the numbers of `before` as a dashed line.
     pub(crate) fn new(title: String, text: String, values: Vec<Value>, before: Vec<u64>, t: &Locale) -> Self {
         let most = values.iter().map(|value| value.number).chain(before.iter().copied()).max().unwrap_or(0);
         let step = grid_step(most);
@@ -105,6 +106,7 @@ impl Chart {
     }
 }
 
+/// Rounds a coordinate to two decimals.
 fn rounded(coordinate: f64) -> f64 {
     (coordinate * 100.0).round() / 100.0
 }

@@ -34,6 +34,7 @@ impl Form {
         self.0.iter().any(|(has, one)| has == name && one == value)
     }
 
+    /// Returns the values of a field, in their order.
     pub(crate) fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
         self.0.iter().filter(move |(has, _)| has == name).map(|(_, value)| value.as_str())
     }

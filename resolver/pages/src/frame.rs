@@ -44,6 +44,7 @@ impl<'a> Frame<'a> {
         self.renderer.locales.0.iter().filter(move |locale| locale.tag != self.t.tag)
     }
 
+    /// Returns where a choice leads back to, percent-encoded for a query.
     pub(crate) fn back(&self) -> String {
         url::form_urlencoded::byte_serialize(self.back.as_bytes()).collect()
     }

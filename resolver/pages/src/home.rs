@@ -31,6 +31,7 @@ use crate::{
 /// Fields that are folded away until one of them is filled in.
 const OPTIONS: [&str; 8] =
     ["customSlug", "domain", "shortCodeLength", "validUntil", "maxVisits", "password", "tags", "title"];
+/// The fields that are put into the long URL.
 const UTM: [&str; 5] = ["utm_source", "utm_medium", "utm_campaign", "utm_term", "utm_content"];
 
 #[derive(Template)]
@@ -63,6 +64,7 @@ impl HomePage<'_> {
         self.refused.is_some_and(|error| wrong_fields(error).iter().any(|field| field == name))
     }
 
+    /// Returns whether an option is filled in, so that the options are shown unfolded.
     fn has_options(&self) -> bool {
         OPTIONS.iter().chain(&UTM).any(|name| self.form.filled(name).is_some())
     }
@@ -150,6 +152,7 @@ fn read_form(pages: &Pages, form: &Form, wrong: &mut FieldErrors) -> CreateLink 
     command
 }
 
+/// Puts the campaign's fields into a long URL, before its fragment.
 fn with_utm(url: &str, form: &Form) -> String {
     let pairs: Vec<(&str, &str)> = UTM.iter().filter_map(|name| Some((*name, form.filled(name)?))).collect();
     if pairs.is_empty() {

@@ -91,6 +91,7 @@ impl Locale {
 }
 
 impl Locales {
+    /// Reads the files that are part of the program.
     pub(crate) fn embedded() -> Self {
         let locale = |file: &str| {
             let tag = file.strip_suffix(".ftl")?;

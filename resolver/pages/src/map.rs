@@ -41,6 +41,7 @@ impl WorldMap {
     }
 }
 
+/// Returns the codes and paths of all countries.
 fn outlines() -> impl Iterator<Item = (&'static str, &'static str)> {
     WORLD.lines().filter_map(|line| line.split_once(' '))
 }

@@ -36,6 +36,7 @@ pub(crate) struct Preferences<'a> {
 }
 
 impl<'a> Preferences<'a> {
+    /// Reads the choices from the cookies, and else the language from `Accept-Language`.
     pub(crate) fn of(renderer: &'a Renderer, headers: &HeaderMap) -> Self {
         let chosen = cookie(headers, LANGUAGE).and_then(|tag| renderer.locales.find(tag));
         let accepted = || {

@@ -24,6 +24,7 @@ use crate::{
 const COOKIE: &str = "shortmint_session";
 const SECURE_COOKIE: &str = "__Host-shortmint_session";
 const LASTS: Duration = Duration::from_secs(12 * 3600);
+/// Length of a token, in bytes before and after it is written as text.
 const TOKEN_BYTES: usize = 32;
 
 #[derive(Clone, Debug)]

@@ -48,6 +48,7 @@ impl Theme {
         if 1.05 / (accent.luminance() + 0.05) < 4.5 { Err(TOO_LIGHT) } else { Ok(accent) }
     }
 
+    /// Returns the style sheet that follows `assets/style.css`.
     pub(crate) fn style(&self) -> String {
         // A dark page needs the colour lighter; the style sheet mixes it with white there.
         self.accent.map_or_else(String::new, |accent| format!(":root {{ --accent: {accent}; }}\n"))

@@ -92,6 +92,7 @@ fn words(shown: &VisitorPage, t: &Locale) -> (String, String) {
     }
 }
 
+/// Writes a problem, or of a page that is none its title and text.
 fn problem(status: StatusCode, shown: &VisitorPage, t: &Locale) -> Answer {
     let (title, detail) = words(shown, t);
     let body = match shown {

@@ -8,6 +8,7 @@ use ::png::{ColorType, Decoder, Limits, Transformations};
 use super::Drawing;
 
 const SIDE_MAX: u32 = 1024;
+/// Maximum memory that the decoder of a logo may take, in bytes.
 const DECODER_BYTES: usize = 16 << 20;
 /// The part of the modules on a side that a logo takes, as a divisor.
 const SIDE_DIVISOR: u16 = 4;
@@ -34,6 +35,7 @@ impl Logo {
         Self { url, pixels: png.and_then(Pixels::decode) }
     }
 
+    /// Returns the colour of the logo over a background, at a position within a square.
     pub(super) fn color(&self, (x, y): (usize, usize), side: usize, background: [u8; 3]) -> [u8; 3] {
         let Some(pixels) = &self.pixels else { return background };
         // The longer side fills the square, and the other one is in its middle.
@@ -72,6 +74,7 @@ impl Pixels {
         Some(Self { width: usize::try_from(width).ok()?, height: usize::try_from(height).ok()?, rgba })
     }
 
+    /// Returns the mean colour of a square of pixels over a background.
     fn mean(&self, (left, top): (usize, usize), step: usize, background: [u8; 3]) -> [u8; 3] {
         let (right, bottom) = ((left + step).min(self.width), (top + step).min(self.height));
         let (mut sums, mut count) = ([0_u64; 3], 0_u64);

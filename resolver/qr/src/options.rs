@@ -4,8 +4,11 @@ use std::{borrow::Cow, fmt};
 
 use fast_qr::ECL;
 
+/// Minimum pixels on each side, without the margin.
 const SIZE_MIN: u16 = 50;
+/// Maximum pixels on each side, without the margin.
 const SIZE_MAX: u16 = 1000;
+/// Default pixels on each side, without the margin.
 const SIZE_DEFAULT: u16 = 300;
 /// The quiet zone that readers need around a code, in modules (ISO/IEC 18004, section 5.3.8). On a
 /// dark page a code without it cannot be told from the page.
@@ -15,8 +18,10 @@ pub(super) const QUIET_MODULES: u16 = 4;
 const MARGIN_MAX: u16 = 200;
 /// The least contrast of the two colours that readers are sure to see, as WCAG 2 computes it.
 const CONTRAST_MIN: f64 = 3.0;
+/// The warning for two colours that are too much alike.
 const LOW_CONTRAST: &str =
     "low contrast: many readers will not see the code; use a darker color or a lighter bgColor";
+/// The warning for modules that are lighter than the background.
 const INVERTED: &str = "inverted: some readers expect a color that is darker than bgColor";
 const COLOR: &str = "RRGGBB or RGB in hexadecimal digits, with or without a leading #";
 /// The names of formats, of levels of error correction, and of whether a logo is wanted: `disable`

@@ -42,6 +42,7 @@ pub(super) enum Job {
     Finish(oneshot::Sender<()>),
 }
 
+/// Writes arenas and recycles them.
 pub(super) struct Spooler {
     pub(super) pool: ArenaPool,
     pub(super) sink: Arc<dyn BlockSink>,
@@ -73,6 +74,7 @@ impl Spooler {
     }
 }
 
+/// The work of the spool's thread.
 pub(super) struct Writer {
     pub(super) jobs: Receiver<Job>,
     pub(super) spooler: Arc<Spooler>,

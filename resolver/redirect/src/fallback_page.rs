@@ -30,6 +30,7 @@ pub struct FallbackTargets {
     pub keyspaces: HashMap<String, String>,
 }
 
+/// Why a request matched no link.
 pub(crate) enum Unmatched<'a> {
     /// The request is for the root path of the domain.
     Base,

@@ -205,6 +205,7 @@ fn is_look<B>(request: &Request<B>) -> bool {
     *request.method() == Method::HEAD || is_crawler(bytes(request.headers(), &USER_AGENT).unwrap_or_default())
 }
 
+/// A link that a visitor requested, live or not.
 pub(crate) struct FoundLink {
     pub(crate) link: Arc<Link>,
     pub(crate) visited: Arc<Domain>,

@@ -47,6 +47,7 @@ pub(crate) fn identity(folder: &Path) -> Result<u128, SpoolError> {
     }
 }
 
+/// Returns options for files that only their owner may read.
 pub(crate) fn private() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.mode(0o600);

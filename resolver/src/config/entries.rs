@@ -56,6 +56,7 @@ impl<'a> Entries<'a> {
         }
     }
 
+    /// Parses the value of a setting, as a flag of its own would.
     pub(super) fn parse<T, E: ToString>(
         &self,
         name: &str,
@@ -65,6 +66,7 @@ impl<'a> Entries<'a> {
         parser(value).map(Some).map_err(|error| self.wrong(name, value, error))
     }
 
+    /// Parses a whole number within a range.
     pub(super) fn number<N>(&self, name: &str, range: RangeInclusive<N>) -> Result<Option<N>, Error>
     where
         N: FromStr + PartialOrd + Display,
@@ -83,6 +85,7 @@ impl<'a> Entries<'a> {
         })
     }
 
+    /// Parses the networks of all entries of this name.
     pub(super) fn networks(&self, name: &str) -> Result<Vec<IpNet>, Error> {
         let parse =
             |(_, value): (_, &str)| parse_network(value).map_err(|error| self.wrong(name, value, error));

@@ -45,6 +45,7 @@ impl Config {
     }
 }
 
+/// Reads a logo, and returns it as a `data:` URL and for QR codes.
 fn logo(path: &str) -> Result<(String, Logo), String> {
     let kind = match Path::new(path).extension().and_then(|extension| extension.to_str()) {
         Some("svg") => "svg+xml",

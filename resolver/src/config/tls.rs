@@ -56,6 +56,7 @@ impl Config {
     }
 }
 
+/// Reads the paths of one peer's files.
 fn files(flag: &'static str, names: &[&str], texts: &[String]) -> Result<TlsFiles, Error> {
     let given = Entries::of(flag, names, texts)?;
     let file = |name| Ok::<_, Error>(given.text(name)?.map(Into::into));

@@ -69,6 +69,7 @@ impl AdminPage {
         self.ready.send_replace(false);
     }
 
+    /// Changes the state that the metrics page shows.
     pub(super) fn show(&self, change: impl FnOnce(&mut Shown)) {
         self.shown.send_modify(change);
     }

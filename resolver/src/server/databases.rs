@@ -100,6 +100,7 @@ fn lock_sqlite(database: &Database) -> Result<Option<File>, cli::Error> {
     }
 }
 
+/// Opens the store of visits, and the spool if visits are recorded here.
 fn open_visits(
     settings: &Settings,
     store: &Arc<dyn Store>,

@@ -18,6 +18,7 @@ use crate::{Error, config::Settings};
 /// random share of up to as much again, so that resolvers started together do not ask together.
 const REFILL_PERMILLE: u64 = 200;
 
+/// The source of numbers, and who takes them.
 #[derive(Clone)]
 pub(super) struct Issuing {
     pub(super) client: Arc<IssuerClient>,

@@ -112,6 +112,7 @@ async fn serve_grpc(listener: TcpListener, api: Arc<Api>, stop: CancellationToke
     served.expect("a failure has to end this process");
 }
 
+/// Returns the result of the public listener's task.
 pub(super) fn joined(ended: Result<io::Result<()>, JoinError>) -> Result<(), Error> {
     Ok(ended.unwrap_or_else(|_| Err(io::Error::other("the listener's task failed")))?)
 }

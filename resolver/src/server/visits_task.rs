@@ -55,6 +55,7 @@ pub(super) fn open_store(
     })
 }
 
+/// Returns the error of a store of visits that cannot be opened.
 pub(super) fn failed(database: &Database, error: &VisitStoreError) -> cli::Error {
     wrong_value("--database", database, format!("open the store of visits: {error}"))
 }
@@ -123,6 +124,7 @@ pub(super) struct VisitTasks {
 }
 
 impl VisitTasks {
+    /// Starts to store what the spool has.
     pub(super) fn start(
         settings: &Settings,
         spool: OpenSpool,

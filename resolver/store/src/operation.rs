@@ -106,6 +106,7 @@ impl Done {
     }
 }
 
+/// Runs an operation in a transaction of a database and commits it.
 pub(crate) async fn run<A: Send + Sync + 'static, T: Send + 'static>(
     database: &(impl Database + ?Sized),
     lane: Lane,

@@ -34,6 +34,7 @@ use crate::safety_rule::{SafetyRule, SafetyRules};
 /// The pause before a database that did not answer is asked again.
 const RETRY: Duration = Duration::from_millis(100);
 
+/// The highest mark known to this process.
 #[derive(Debug)]
 pub(super) struct History {
     told: AtomicU64,

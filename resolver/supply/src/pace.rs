@@ -37,6 +37,7 @@ impl Pace {
         self.wanted.notify_one();
     }
 
+    /// Waits until the next beat is due.
     pub(super) async fn wait(&self, usual: Duration) {
         let started = Instant::now();
         let least = usual / LEAST_SHARE;

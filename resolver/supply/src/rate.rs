@@ -11,6 +11,7 @@ const WINDOW: Duration = Duration::from_secs(60);
 /// bounded number of them.
 const STEP: Duration = Duration::from_millis(500);
 
+/// Samples of a counter that only grows.
 #[derive(Debug, Default)]
 pub(super) struct Rate {
     samples: VecDeque<(Instant, u64)>,

@@ -154,6 +154,7 @@ impl Supplier {
         }
     }
 
+    /// Waits until numbers of some keyspace run low.
     async fn wanted(&self) {
         let mintings = &self.config.mintings;
         let mut wanted: Vec<_> = mintings.iter().map(|minting| Box::pin(minting.wanted.notified())).collect();
@@ -240,6 +241,7 @@ impl Supplier {
     }
 }
 
+/// Returns a description of a store call for the log.
 fn what(call: &StoreCall) -> &'static str {
     match call {
         StoreCall::AdoptLedger(_) => "adopt the ledger",

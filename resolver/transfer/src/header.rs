@@ -15,6 +15,7 @@ use super::{item::Item, row::RowError, table::clip};
 const FORMAT: &str = "shortmint-links";
 /// The version that is written, and the only one that is read.
 const VERSION: u64 = 1;
+/// The field that only header and trailer have.
 const FIELD: &str = "format";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

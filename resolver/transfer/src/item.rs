@@ -34,10 +34,12 @@ impl Item {
         Ok(value.filter(|value| !value.is_null() && value.as_str() != Some("")))
     }
 
+    /// Returns the error for an invalid field of this item.
     pub(super) fn wrong(&self, field: &'static str, expected: &'static str) -> RowError {
         self.broken(field, format_args!("expected {expected}"))
     }
 
+    /// Returns the error for a field of this item with this problem.
     pub(super) fn broken(&self, field: &'static str, problem: impl fmt::Display) -> RowError {
         RowError::item(self.place, format_args!("{field}: {problem}"))
     }
@@ -50,6 +52,7 @@ impl Item {
         }
     }
 
+    /// Reads a string field that must be present.
     pub(super) fn needed(&self, field: &'static str) -> Result<String, RowError> {
         self.text(field)?.ok_or_else(|| self.wrong(field, "a text that is not empty"))
     }
@@ -99,6 +102,7 @@ impl Item {
         Ok(filled.map(str::to_owned).collect())
     }
 
+    /// Reads a short URL field, split into domain and code.
     pub(super) fn short_url(&self, field: &'static str) -> Result<Option<ShortUrl>, RowError> {
         let Some(text) = self.text(field)? else { return Ok(None) };
         let expected = "an absolute URL such as https://s.example/code";

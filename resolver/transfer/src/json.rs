@@ -62,6 +62,7 @@ pub fn each_item(
     Ok(u64::MAX)
 }
 
+/// A reader of at most so many bytes.
 struct Bounded<'a, R> {
     input: R,
     left: &'a Cell<u64>,

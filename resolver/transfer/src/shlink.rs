@@ -20,6 +20,7 @@ use super::{
 
 pub(super) const SHAPE: Shape = Shape { path: &["shortUrls", "data"], beside: None };
 
+/// The columns of the web client's table.
 pub(super) const LAYOUT: Layout = Layout {
     columns: &["createdAt", "domain", "shortCode", "shortUrl", "longUrl", "title", "tags", "visits"],
     needed: &["longUrl"],
@@ -27,6 +28,7 @@ pub(super) const LAYOUT: Layout = Layout {
     unnamed: None,
 };
 
+/// Reads a link from an item of a response.
 pub(super) fn of_json(item: &Item) -> Result<Row, RowError> {
     let mut left_out = Vec::new();
     // Version 4 replaced version 3's device URLs by redirect rules.

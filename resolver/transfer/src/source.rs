@@ -58,6 +58,7 @@ impl fmt::Display for Source {
     }
 }
 
+/// A function that converts an item to a row.
 type Reading = fn(&Item) -> Result<Row, RowError>;
 
 impl Source {
@@ -226,6 +227,7 @@ fn begin<R: Read>(reader: R) -> io::Result<(Option<u8>, BufReader<R>)> {
     }
 }
 
+/// Reads a whole input into its links and its errors.
 #[cfg(test)]
 pub(super) fn read(source: Source, input: &str) -> (Vec<Row>, Vec<String>) {
     let (mut links, mut errors) = (Vec::new(), Vec::new());

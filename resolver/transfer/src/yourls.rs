@@ -29,6 +29,7 @@ pub(super) const LAYOUT: Layout = Layout {
     unnamed: Some(&["keyword", "url", "title", "timestamp", "ip", "clicks"]),
 };
 
+/// Reads a link from an item of a response.
 pub(super) fn of_json(item: &Item) -> Result<Row, RowError> {
     item.needed("shorturl")?;
     let (domain, code) = item.short_url("shorturl")?.map(|short| (short.domain, short.code)).unzip();

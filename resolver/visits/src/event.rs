@@ -60,6 +60,7 @@ pub struct Event<'a> {
 pub struct Malformed;
 
 impl<'a> Event<'a> {
+    /// Cuts the texts to their maximum lengths.
     #[inline]
     pub(crate) fn cut(mut self) -> Self {
         let cut = |text: &mut &'a [u8], most: usize| *text = &text[..text.len().min(most)];

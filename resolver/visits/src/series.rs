@@ -44,6 +44,7 @@ impl Interval {
         }
     }
 
+    /// Returns the beginning of the interval that a time lies in.
     fn floor(self, at: i64, zone: &TimeZone) -> i64 {
         let date = || zoned(at, zone).date();
         let first = match self {
@@ -60,6 +61,7 @@ impl Interval {
         start_of(first, zone).unwrap_or(at).min(at)
     }
 
+    /// Returns the beginning of the interval after the one that begins at a time.
     fn next(self, start: i64, zone: &TimeZone) -> i64 {
         let date = || zoned(start, zone).date();
         let after = start.saturating_add(QUARTER);

@@ -112,6 +112,7 @@ impl RequestDurations {
         all
     }
 
+    /// Writes the histograms in Prometheus' text format.
     fn write(&self, page: &mut String) {
         // Writing to a string does not fail.
         let _ = writeln!(page, "# HELP {NAME} {HELP}\n# TYPE {NAME} histogram");

@@ -49,6 +49,7 @@ const MAX_EXCERPT: usize = 4 * 1024;
 const MAX_HEAD: usize = 16 * 1024;
 const USER_AGENT: &str = concat!("Shortmint-Webhooks/", env!("CARGO_PKG_VERSION"));
 
+/// The reason of an attempt whose answer did not come in time.
 const LATE: &str = "no answer came in time: the receiver may have the event";
 
 /// The certificate authorities that may sign certificates of receivers.

@@ -33,6 +33,7 @@ pub struct WebhookUrl {
 #[error("{0}")]
 pub struct Refused(pub(crate) String);
 
+/// The reason of a refusal of http, which the operator has not allowed.
 pub(crate) const PLAIN_TEXT: &str =
     "this server does not allow http: use https, or start it with --webhooks http";
 

@@ -136,6 +136,8 @@ impl Caller {
     }
 }
 
+/// Returns the client of a request: the peer of the connection, or the client that a trusted proxy
+/// names.
 pub(super) fn client_of(clients: &Clients, request: &Request<Body>) -> IpAddr {
     clients.client_of(peer_of(request), request.headers())
 }

@@ -40,6 +40,7 @@ pub(super) struct CreateStreams {
 }
 
 impl CreateStreams {
+    /// Makes the creates of a stream, and returns their answers.
     pub(super) fn answer<F>(
         self: &Arc<Self>,
         requests: Streaming<CreateLinkRequest>,
@@ -120,6 +121,7 @@ impl Drop for Answers {
     }
 }
 
+/// Returns the status of a stream that ended before its client ended it.
 fn early_end(status: &Status, answered: u64) -> Status {
     let (code, reason) = (status.code(), status.message());
     let rest = match code {

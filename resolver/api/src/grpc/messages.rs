@@ -73,6 +73,7 @@ pub(super) fn edit_command(request: EditLinkRequest) -> Result<(Target, LinkFiel
     Ok((Target { name, versions: request.version.map(|version| vec![version]) }, edit))
 }
 
+/// Converts a request for a page of links.
 pub(super) fn list_command(request: ListLinksRequest) -> ListLinks {
     let tags = request.tags.into_iter().take(TAGS_MAX + 1).map(|tag| tag.trim().to_owned());
     let filter = Filter {
@@ -99,6 +100,7 @@ pub(super) fn link_name(api: &Api, Record { link, .. }: &Record) -> Option<Link>
     Some(Link { short_code, short_url, version: link.version(), ..Link::default() })
 }
 
+/// Returns the message of a link; `None` for a row without a code or slug.
 pub(super) fn link(api: &Api, record: &Record, names: &Names) -> Option<Link> {
     let Record { link, tags } = record;
     let details = link.details.as_deref().cloned().unwrap_or_default();

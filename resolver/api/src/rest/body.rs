@@ -63,6 +63,7 @@ fn make_room(bytes: &mut Vec<u8>, more: usize, most: usize, held: &mut Held) -> 
     Ok(())
 }
 
+/// Discards what a client still sends, for a moment.
 pub(super) async fn discard(body: &mut Incoming) {
     let mut left = DISCARDED;
     let all = async {

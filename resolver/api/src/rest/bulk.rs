@@ -108,6 +108,7 @@ pub(super) fn routes() -> Vec<Route> {
     vec![create]
 }
 
+/// Answers a call whose body still arrives.
 pub(super) async fn answer(call: Call, scope: Scope, body: Incoming) -> Answer {
     let created = async {
         let by = call.authorize(scope).await?;
@@ -180,6 +181,7 @@ async fn answer_all(mut reading: Reading, first: Vec<Item>, mut writer: Writer) 
     reading.discard().await;
 }
 
+/// Reads the body item by item.
 struct Reading {
     api: Arc<Api>,
     by: Grant,
@@ -331,6 +333,7 @@ fn invalid(fields: &[InvalidField]) -> BatchResult {
     wrong("(the item)", "expected fewer wrong fields, and shorter ones")
 }
 
+/// Returns the result of an item or a body that is wrong as a whole.
 fn wrong(whole: &str, expected: impl Into<String>) -> BatchResult {
     let expected = BTreeMap::from_iter([(whole.to_owned(), expected.into())]);
     BatchResult { expected: Some(expected), ..result(BatchWord::Invalid) }
@@ -341,6 +344,7 @@ fn written(result: &BatchResult) -> Vec<u8> {
     serde_json::to_vec(result).unwrap_or_default()
 }
 
+/// Creates the links that may be created. Returns the results in the order of the items.
 async fn create_batch(api: Arc<Api>, items: Vec<Item>) -> Vec<BatchResult> {
     let mut drafts = Vec::with_capacity(items.len());
     let refused = items.into_iter().map(|item| item.map(|draft| drafts.push(draft)).err());
@@ -369,6 +373,7 @@ fn result_of(api: &Api, created: Result<Created, CreateError>) -> BatchResult {
     result(word)
 }
 
+/// Writes results in the form of the body.
 struct Writer {
     form: Form,
     started: bool,

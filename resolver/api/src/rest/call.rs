@@ -45,6 +45,7 @@ pub(super) struct Call {
 }
 
 impl Call {
+    /// Makes a call of a request's head.
     pub(super) fn new(api: &Arc<Api>, client: IpAddr, head: hyper::http::request::Parts) -> Self {
         Self {
             api: Arc::clone(api),
@@ -96,6 +97,7 @@ impl Call {
         Ok(())
     }
 
+    /// Adds the caller's rate to the answer.
     pub(super) fn finish(&self, mut answer: Answer) -> Answer {
         if let Some(share) = self.share.get() {
             share.tell(&mut answer);
@@ -174,6 +176,7 @@ impl Call {
     }
 }
 
+/// Returns the version that an entity tag of a link stands for.
 fn version(tag: &[u8]) -> Option<u64> {
     std::str::from_utf8(tag).ok()?.strip_prefix('"')?.strip_suffix('"')?.parse().ok()
 }

@@ -56,6 +56,7 @@ async fn create_short_url(call: &Call, by: &Grant) -> Result<Answer, Problem> {
     answer_changed(api, &record, by).await
 }
 
+/// Creates a link, and answers with it or with its short URL alone.
 async fn create_in_one_step(call: &Call, by: &Grant) -> Result<Answer, Problem> {
     let (api, query) = (&*call.api, &Query::of(&call.uri));
     let long_url = query.text(LONG_URL).map(|url| Some(url.to_owned()));

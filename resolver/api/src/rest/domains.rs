@@ -78,6 +78,7 @@ fn redirects(of: &Redirects) -> dto::DomainRedirects<'_> {
     }
 }
 
+/// Edits the redirects of a domain. As in Shlink, an unknown domain is added.
 async fn edit_redirects(call: &Call, by: &Grant) -> Result<Answer, Problem> {
     let links = &call.api.links;
     let (fields, mut wrong): (dto::DomainRedirectsEdit, FieldErrors) = call.fields()?;

@@ -73,6 +73,7 @@ pub(super) fn create_command(api: &Api, mut fields: dto::LinkFields, wrong: &mut
     }
 }
 
+/// Converts the fields that creates and edits share.
 fn link_fields(api: &Api, fields: dto::LinkFields, wrong: &mut FieldErrors) -> LinkFields {
     let number = |field: Patch<Number>| field.change().map(|value| value.map(|Number(number)| number));
     let flag = |field: Patch<Flag>| field.change().map(|value| value.map(|Flag(flag)| flag));

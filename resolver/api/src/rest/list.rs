@@ -57,6 +57,7 @@ async fn list(call: &Call, by: &Grant) -> Result<Answer, Problem> {
     Ok(json(&dto::ShortUrlPage { short_urls: dto::Page { data, pagination } }))
 }
 
+/// Reads how often links were visited.
 async fn visits_of(
     api: &Api,
     records: &[Record],

@@ -53,6 +53,7 @@ pub(super) fn page_size(text: &str) -> Result<Option<u64>, String> {
     }
 }
 
+/// Describes the position of a page. An empty list has one page.
 pub(super) fn pagination(paging: Paging, in_page: usize, total: u64) -> Pagination {
     let per_page = paging.per_page.unwrap_or(total.max(1));
     Pagination {

@@ -14,6 +14,7 @@ use limits::ExceededShare;
 use crate::{authenticate::AuthError, calls::Refused, kind::Kind};
 use web::{Answer, answer, hold_back, retry_later};
 
+/// The reason why a call failed.
 #[derive(Debug)]
 pub(crate) enum Problem {
     App(AppError),

@@ -94,6 +94,7 @@ async fn create(call: &Call, by: &Grant) -> Result<Answer, Problem> {
     Ok(answer_with_codes(&call.api, reserved))
 }
 
+/// Lists the reservations of the key; those of all keys for an operator.
 async fn list(call: &Call, by: &Grant) -> Result<Answer, Problem> {
     let reservations = call.api.links.reservations(by).await?;
     let data = reservations.iter().map(|reservation| shown(&call.api, reservation)).collect();
@@ -109,6 +110,7 @@ async fn give_up(call: &Call, by: &Grant) -> Result<Answer, Problem> {
     Ok(empty(StatusCode::NO_CONTENT))
 }
 
+/// Stores links under reserved codes. The results are in the order of the items.
 async fn fill(call: &Call, by: &Grant) -> Result<Answer, Problem> {
     let api = &call.api;
     let read = || read_all(api, &call.body, by);

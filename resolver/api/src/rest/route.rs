@@ -23,6 +23,7 @@ pub(super) const BODY_BYTES: usize = 64 * 1024;
 /// otherwise.
 pub(super) const LINKS: &str = "/rest/v3/short-urls";
 
+/// The answer of a handler, which may take time.
 pub(super) type Answering<'a> = Pin<Box<dyn Future<Output = Result<Answer, Problem>> + Send + 'a>>;
 
 #[derive(Clone, Copy)]
@@ -80,6 +81,7 @@ pub(super) fn json_of(schema: SchemaOf) -> Content {
     vec![(JSON, schema)]
 }
 
+/// Returns the schema of an array of items, at most so many.
 pub(super) fn array_of<T: JsonSchema>(generator: &mut SchemaGenerator, most: usize) -> Schema {
     json_schema!({ "type": "array", "items": generator.subschema_for::<T>(), "maxItems": most })
 }
@@ -165,6 +167,7 @@ impl Route {
         self
     }
 
+    /// Sets the schema of the body, a JSON object.
     pub(super) fn body<B: JsonSchema>(self) -> Self {
         self.body_of(json_of(SchemaGenerator::subschema_for::<B>))
     }
@@ -174,6 +177,7 @@ impl Route {
         Self { may_be_empty: true, ..self.body::<B>() }
     }
 
+    /// Sets the content of the body by media type.
     pub(super) fn body_of(mut self, content: Content) -> Self {
         self.body = Some(content);
         self
@@ -189,6 +193,7 @@ impl Route {
         self.answers_of(204, description, Vec::new())
     }
 
+    /// Adds an answer with its content by media type.
     pub(super) fn answers_of(mut self, status: u16, description: &'static str, content: Content) -> Self {
         self.answers.push(AnswerDocs { status, description, content, has_etag: false });
         self
@@ -201,6 +206,7 @@ impl Route {
         route
     }
 
+    /// Sets the problems that do not follow from the rest of the description.
     pub(super) fn fails(mut self, problems: &'static [Kind]) -> Self {
         self.problems = problems;
         self

@@ -11,6 +11,7 @@ use super::problem::Problem;
 /// Maximum length of an item, in bytes: that of a single create.
 pub(super) const ITEM_BYTES: usize = 64 * 1024;
 
+/// The reason why a body cannot be split any further.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum SplitError {
     #[error("expected a JSON array of objects, or one object per line")]
@@ -69,6 +70,7 @@ enum Place {
     End,
 }
 
+/// Splits a body that arrives in pieces.
 pub(super) struct Splitter {
     /// Bytes that are not a complete item yet.
     held: Vec<u8>,

@@ -66,6 +66,7 @@ impl Pieces {
         sent.map_err(|_| BrokenOff)?.map_err(|_| BrokenOff)
     }
 
+    /// Sends the end of the list, with the position of its page.
     pub(super) async fn finish(mut self, paging: Paging, total: u64) -> Result<(), BrokenOff> {
         self.list.finish(paging, total)?;
         self.send().await

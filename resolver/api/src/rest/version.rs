@@ -19,6 +19,7 @@ pub(super) fn path(path: &str) -> Cow<'_, str> {
     known.map_or(Cow::Borrowed(path), |below| Cow::Owned(format!("/rest/v3/{below}")))
 }
 
+/// Returns the URI of v3 for one of any version; any other URI unchanged.
 pub(super) fn address(uri: Uri) -> Uri {
     let Cow::Owned(path) = path(uri.path()) else { return uri };
     let query = uri.query().map_or_else(String::new, |query| format!("?{query}"));

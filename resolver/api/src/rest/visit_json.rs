@@ -6,6 +6,7 @@ use visits::{OrphanKind, PlaceText};
 
 use super::json::atom;
 
+/// Returns totals as answers show them.
 pub(super) fn summary(totals: VisitTotals) -> dto::VisitsSummary {
     dto::VisitsSummary::new(totals.total, totals.bots)
 }

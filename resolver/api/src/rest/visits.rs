@@ -148,6 +148,7 @@ async fn list_orphan(call: &Call, by: &Grant) -> Result<Answer, Problem> {
     list(call, VisitsOf::Orphans { kind, domain }, wrong, by).await
 }
 
+/// Answers with a page of visits, or with all wrong parameters.
 async fn list(call: &Call, of: VisitsOf, mut wrong: FieldErrors, by: &Grant) -> Result<Answer, Problem> {
     let api = &call.api;
     let (query, _): (dto::VisitsQuery, FieldErrors) = call.query();
@@ -167,6 +168,7 @@ async fn list(call: &Call, of: VisitsOf, mut wrong: FieldErrors, by: &Grant) -> 
     stream(api, by, "visits", |to| write(listed, first, paging, to))
 }
 
+/// Writes the first visits of a long page, and those that follow.
 async fn write(
     mut listed: ListedVisits,
     first: Vec<VisitView>,

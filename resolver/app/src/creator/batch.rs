@@ -48,6 +48,7 @@ impl From<&InsertError> for Outcome {
     }
 }
 
+/// A link that waits for the next batch.
 pub(super) struct Waiting {
     pub(super) link: NewLink,
     pub(super) history: Arc<StoreEpoch>,

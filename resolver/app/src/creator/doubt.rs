@@ -10,6 +10,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 use super::{CreateError, Creator};
 use supply::{Claim, Fate, Row, Verdict};
 
+/// Pause before the row of an insert in doubt is read again.
 const RESOLVE_PAUSE: Duration = Duration::from_millis(100);
 
 impl Creator {

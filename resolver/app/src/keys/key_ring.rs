@@ -24,6 +24,7 @@ pub use lookups::Lookups;
 /// How long an answer of the database counts after its question was sent. A revoked key and its
 /// sessions stop working within it, everywhere, however slow the database is.
 const BELIEVED: Duration = Duration::from_secs(1);
+/// Interval at which the used keys are recorded in the store.
 const USE_NOTED_EVERY: Duration = Duration::from_secs(10);
 /// Maximum number of cached keys, known and unknown ones together, and of sessions. A flood of
 /// wrong ones cannot fill the memory.

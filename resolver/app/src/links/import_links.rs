@@ -39,6 +39,7 @@ const BATCH: usize = 500;
 const BATCH_BYTES: usize = 8 * 1024 * 1024;
 /// The maximum number of tries for a batch whose outcome is unknown.
 const TRIES: usize = 5;
+/// Pause before the next try.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// Some consecutive items of an input: links, and errors of reading one.
@@ -160,6 +161,7 @@ impl LinkImport {
         Ok(())
     }
 
+    /// Refuses an item that cannot be read.
     fn pass_over(&mut self, error: &RowError, refuse: &mut Refuse<'_>) -> io::Result<()> {
         // An error between two items is not an item: it does not advance the position.
         self.place = error.place.unwrap_or(self.place);

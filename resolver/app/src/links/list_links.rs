@@ -211,6 +211,7 @@ impl LinkService {
         Ok(true)
     }
 
+    /// Returns the domains whose names contain a text.
     fn domains_like(&self, text: &str) -> Vec<DomainId> {
         let text = nfc(&text.to_lowercase()).into_owned();
         let entries = self.domain_cache.entries();

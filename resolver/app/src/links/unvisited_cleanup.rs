@@ -27,9 +27,11 @@ use tokio::{
 
 use lookup::{Lookup, metrics::Metrics};
 
+/// The interval at which a link's visits are reported.
 const TOLD_EVERY: Duration = Duration::from_secs(3_600);
 /// Maximum number of links whose last report is remembered. Each takes some tens of bytes.
 const TOLD_MAX: usize = 200_000;
+/// How long visits are collected before they are reported.
 const COLLECTED_FOR: Duration = Duration::from_secs(5);
 /// Maximum number of collected links. Further links are reported with their next visit.
 const COLLECTED_MAX: usize = 10_000;

@@ -16,8 +16,10 @@ const HELD_FOR: Duration = Duration::from_secs(15);
 /// Length of a rest in multiples of the preceding step. By `bench create` of 2026-11-23, a value of
 /// 20 took 3 % of the creates.
 const REST: u32 = 50;
+/// The shortest and the longest rest between two steps.
 const REST_MIN: Duration = Duration::from_millis(50);
 const REST_MAX: Duration = Duration::from_secs(5);
+/// How often the task looks for new links.
 const IDLE: Duration = Duration::from_secs(2);
 /// Pause when another resolver runs the task, or when the database does not answer.
 const NOT_OURS: Duration = Duration::from_secs(10);

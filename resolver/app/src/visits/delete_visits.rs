@@ -38,6 +38,7 @@ impl DeletionPace {
     /// Time from the end of a deletion to the next one.
     const APART: Duration = Duration::from_millis(500);
 
+    /// Runs a deletion when its turn comes.
     async fn run<T>(&self, deletion: impl Future<Output = T>) -> T {
         let mut next = self.0.lock().await;
         if let Some(next) = *next {
@@ -128,6 +129,7 @@ impl LinkService {
     }
 }
 
+/// Describes the addresses whose visits can be erased.
 fn expected_address() -> String {
     format!(
         "expected an IP address, or a network such as 192.0.2.0/24 or 2001:db8::/48, of at least /{} (IPv4) or /{} (IPv6)",

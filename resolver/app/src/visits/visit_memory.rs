@@ -31,6 +31,7 @@ struct State {
     rows_from: Option<Day>,
 }
 
+/// An administrator's key with these limits.
 pub(crate) fn grant(limits: KeyLimits) -> Grant {
     let (id, secret) = (ApiKeyId(1), SecretNumber(1));
     Grant { id, secret, name: "a".into(), scopes: Scopes::admin(), limits }
@@ -80,6 +81,7 @@ impl MemoryStore {
         self.0.lock().unwrap()
     }
 
+    /// The rows of a query, the latest first.
     fn find(&self, query: &RowQuery) -> Vec<VisitRow> {
         let state = self.state();
         let first = state.rows_from.map_or(i64::MIN, Day::start);

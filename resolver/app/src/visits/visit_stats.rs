@@ -127,6 +127,7 @@ impl LinkService {
     }
 }
 
+/// Records what is wrong with a request.
 fn check(request: &StatsRequest, now: Timestamp, wrong: &mut FieldErrors) {
     let end = request.end.unwrap_or(now);
     if request.start.is_some_and(|start| start > end) {
@@ -202,6 +203,7 @@ pub fn keep_first(values: RankedValues, most: usize) -> RankedValues {
     values
 }
 
+/// Returns the most frequent values of a dimension.
 fn rank(counts: &DimensionCounts, dimension: Dimension, request: &StatsRequest) -> RankedValues {
     let values = counts.values(dimension).map(|(value, count)| {
         (value.to_owned(), VisitCount::new((count.total, count.bots), request.people_only))

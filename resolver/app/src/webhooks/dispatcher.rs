@@ -164,6 +164,7 @@ impl Dispatcher {
         Ok(())
     }
 
+    /// Makes an attempt, and reports its end.
     async fn deliver(&self, webhook: &Webhook, delivery: &ClaimedDelivery) {
         let now = || -> Timestamp { self.domain_cache.now() };
         let attempt = attempt(&self.sender, webhook, delivery, now()).await;
@@ -203,6 +204,7 @@ impl Dispatcher {
         }
     }
 
+    /// Removes old deliveries and events, and sets the gauges.
     async fn keep_up(&self) {
         for _ in 0..STEPS_MAX {
             match self.store.purge_webhooks(KEPT_FOR, REMOVED_AT_ONCE).await {

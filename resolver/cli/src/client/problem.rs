@@ -50,6 +50,7 @@ pub(super) struct Reply {
 }
 
 impl Reply {
+    /// Converts an answer without success to an error.
     pub(super) fn refusal(&self) -> ClientError {
         let mut text = problem_text(self.status, &self.body);
         if let Some(wait) = self.wait {

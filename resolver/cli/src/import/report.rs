@@ -15,6 +15,7 @@ use crate::json_text;
 /// The maximum number of reasons that are printed; further ones are only counted.
 const REASONS_MAX: usize = 20;
 
+/// The counts of an import, and the reasons of refusals.
 #[derive(Default)]
 pub(super) struct Report {
     /// The counts of other items than refused ones; zero until the import has ended.
@@ -34,16 +35,19 @@ impl Report {
         Self { rejects, ..Self::default() }
     }
 
+    /// Counts a link that cannot be stored, and records the reason.
     pub(super) fn refuse(&mut self, reason: String) -> io::Result<()> {
         self.refused += 1;
         self.record(reason)
     }
 
+    /// Records that the rest of the file cannot be read.
     pub(super) fn cut_off(&mut self, error: &RowError) -> io::Result<()> {
         self.is_cut_off = true;
         self.record(error.to_string())
     }
 
+    /// Records that the file has no links.
     pub(super) fn note_empty(&mut self) {
         self.is_cut_off = true;
         if self.reasons.is_empty() {

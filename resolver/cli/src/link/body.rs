@@ -18,6 +18,7 @@ const PER_CALL: u64 = 500;
 /// The maximum length of a password file's first line in bytes. The server accepts fewer, and its
 /// error says how many.
 const PASSWORD_BYTES: u64 = 4_096;
+/// The word for the server's default domain.
 const OWN_DOMAIN: &str = "DEFAULT";
 
 pub(super) fn list_query(args: &LinkListArgs) -> Query {

@@ -33,6 +33,7 @@ fn state(link: &Value) -> &'static str {
     }
 }
 
+/// Formats a link as a table of two columns. Fields without a value are left out.
 pub(super) fn link(link: &Value) -> String {
     let (meta, visits) = (&link["meta"], &link["visitsSummary"]);
     pairs(&[

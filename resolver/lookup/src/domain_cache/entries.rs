@@ -24,6 +24,7 @@ pub struct Entries {
 }
 
 impl Entries {
+    /// Returns the state before the first read.
     pub(super) fn nothing() -> Self {
         Self { version: None, ..Self::new(SharedSettings::default()) }
     }
@@ -78,6 +79,7 @@ impl Entries {
         others
     }
 
+    /// Returns whether every host belongs to the default domain, which has no settings.
     pub(super) fn is_plain(&self) -> bool {
         self.by_name.is_empty() && self.default.settings == DomainSettings::default()
     }

@@ -19,11 +19,13 @@ use tokio::{runtime::Handle, sync::Semaphore, time::timeout};
 
 use super::LookupError;
 
+/// Maximum memory for cached slugs, in bytes.
 const BYTES: u64 = 16 << 20;
 /// Bytes that an entry takes beside its text.
 const ENTRY_BYTES: usize = 120;
 /// How long an entry lives after its last use, as in the cache of links.
 const IDLE: Duration = Duration::from_secs(3600);
+/// Maximum number of concurrent queries. Further ones wait.
 const AT_ONCE: usize = 32;
 const DEADLINE: Duration = Duration::from_secs(5);
 
@@ -32,6 +34,7 @@ const HELD_MAX: u64 = 10_000;
 
 pub(super) type SlugOnDomain = (DomainId, Slug);
 
+/// The reason why a slug has no id.
 #[derive(Debug)]
 enum Missing {
     Absent,
@@ -90,6 +93,7 @@ impl Slugs {
         Ok(is_held)
     }
 
+    /// Returns the id of a slug, from the cache or the store.
     pub(super) async fn find(&self, place: &SlugOnDomain) -> Result<Option<LinkId>, LookupError> {
         let mut has_joined = false;
         loop {

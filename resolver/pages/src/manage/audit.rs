@@ -70,6 +70,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<Answer, PageError> {
     Ok(context.page(StatusCode::OK, &page))
 }
 
+/// Reads the query: action, API key, object, period, and the entry that the page ends before.
 async fn read_filter(context: &Context<'_>) -> Result<EntryFilter, PageError> {
     let (query, api) = (context.query, &context.pages.api);
     let mut wrong = FieldErrors::default();
@@ -142,6 +143,7 @@ fn changes(entry: &Entry, details: &Map<String, Value>, t: &Locale) -> Vec<Chang
     }
 }
 
+/// Returns the name of a field: one of the log, of a form, of a domain, or that of the API.
 fn field(name: &str, t: &Locale) -> String {
     let known =
         ["audit-field-", "field-", "domains-"].iter().find_map(|kind| t.try_text(&format!("{kind}{name}")));

@@ -20,6 +20,8 @@ pub(super) const PATH: &str = "/manage/bulk";
 const SHOWN: usize = 10;
 const RESULT_COLUMNS: [&str; 4] = ["line", "longUrl", "shortUrl", "error"];
 
+/// The form, with the preview of its rows.
+/// Maximum length of a shown cell, in characters.
 const CELL_CHARS: usize = 2_000;
 
 #[derive(Template)]
@@ -140,10 +142,12 @@ fn cell(row: &Row, column: &Field) -> String {
     shown
 }
 
+/// Lists the columns that a table may have.
 fn column_names() -> String {
     COLUMNS.map(Field::name).join(", ")
 }
 
+/// Returns why the whole text was refused.
 fn reason(error: &TextError, t: &Locale) -> String {
     match error {
         TextError::Empty => t.text("bulk-empty"),

@@ -22,6 +22,7 @@ pub(super) fn read(value: &str) -> Option<LinkName> {
     is_name.then(|| LinkName { code: code.to_owned(), domain })
 }
 
+/// What became of the last change of chosen links.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Done {
     /// The number of links that were changed; `None` without a change.
@@ -34,6 +35,7 @@ pub(super) struct Done {
 }
 
 impl Done {
+    /// Reads what the query of a list says of the change before.
     pub(super) fn of(query: &Form) -> Self {
         Self { count: query.get(DONE).and_then(|count| count.parse().ok()), ..Self::default() }
     }

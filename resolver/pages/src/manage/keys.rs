@@ -33,6 +33,7 @@ pub(super) const PATH: &str = "/manage/keys";
 const DAY: u64 = 24 * 3600;
 const DAYS_MAX: u64 = 36_500;
 const FIELDS: [&str; 7] = ["name", "scope", "domain", "ownLinks", "noOrphans", "days", "calls"];
+/// How many hours an old secret may stay valid.
 const KEEP_HOURS: [u64; 4] = [0, 1, 24, 168];
 
 #[derive(Template)]
@@ -61,6 +62,7 @@ impl KeysPage<'_> {
         key.expires_at.is_some_and(|at| at <= self.context.pages.api.domain_cache.now())
     }
 
+    /// Returns what a key is limited to, in words.
     fn limits(&self, key: &ListedKey) -> Vec<String> {
         let (limits, t) = (&key.record.limits, self.frame.t);
         let domain = limits.domain.map(|id| match (&key.domain_name, id.is_default()) {
@@ -78,6 +80,7 @@ impl KeysPage<'_> {
     }
 }
 
+/// Returns what a key may do, in words.
 fn scopes(record: &ApiKeyRecord, t: &Locale) -> String {
     let names = record.scopes.to_string();
     let words = names.split(',').map(|name| t.try_text(&format!("scope-{name}")).unwrap_or(name.to_owned()));

@@ -86,6 +86,7 @@ async fn edit(context: &Context<'_>, name: LinkName) -> Result<Answer, PageError
     Ok(context.page(page.notices.status(), &page))
 }
 
+/// Makes the page of a link, its form filled with what is stored.
 async fn page_of<'a>(context: &Context<'a>, record: &Record, refusal: Option<Refusal>) -> LinkPage<'a> {
     let visits = context.links.visit_totals_of(record).await;
     let link = ShownLink::new(context, record, visits.total);

@@ -61,6 +61,7 @@ pub(super) struct FormField {
     pub(super) typed: String,
 }
 
+/// A field that was changed meanwhile.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Conflict {
     pub(super) field: Field,
@@ -69,6 +70,7 @@ pub(super) struct Conflict {
 }
 
 impl LinkForm {
+    /// Fills the form with the values of a link. Times are in the zone of the service.
     pub(super) fn of(record: &Record, zone: &TimeZone) -> Self {
         let without = Details::default();
         let details = record.link.details.as_deref().unwrap_or(&without);

@@ -28,10 +28,13 @@ use crate::{
 
 /// Links on a page, unless the query says otherwise.
 const PER_PAGE: u64 = 50;
+/// The numbers of links on a page that can be chosen.
 const COUNTS: [u64; 3] = [10, PER_PAGE, 100];
 /// The number of links at which the count of a list ends.
 const COUNTED_MAX: u64 = 100_000;
+/// Maximum number of tags to choose from. The others are found by the search.
 const TAGS_MAX: usize = 300;
+/// The orders that a list can have, with the texts that name them.
 const ORDERS: [(&str, &str); 5] = [
     ("dateCreated-DESC", "order-newest"),
     ("dateCreated-ASC", "order-oldest"),
@@ -77,6 +80,7 @@ impl ListPage<'_> {
     }
 }
 
+/// Reads the query of a list; what is wrong is recorded.
 pub(super) fn read_query(context: &Context<'_>, query: &Form, wrong: &mut FieldErrors) -> ListLinks {
     let api = &context.pages.api;
     let (now, zone) = (api.domain_cache.now(), &api.time_zone);
@@ -181,6 +185,7 @@ fn page_of(total: u64, page: u64, per_page: u64, len: u64, query: &Form) -> Resu
     Ok(Paged { total, pages: None, ..Paged::new(pages * per_page, page, per_page, LINKS, query) })
 }
 
+/// Reads the links of a page with their visits on these days; `None` for all visits.
 async fn read_links(
     context: &Context<'_>,
     listed: &ListedLinks,

@@ -14,6 +14,7 @@ use crate::{
     messages::{message, wrong_fields},
 };
 
+/// Whether a form was stored or refused before this page.
 pub(super) struct Notices {
     pub(super) is_stored: bool,
     pub(super) refusal: Option<Refusal>,

@@ -26,6 +26,7 @@ pub(super) struct Paged {
 }
 
 impl Paged {
+    /// Describes a page of a list with so many entries, `per_page` of them on each page.
     pub(super) fn new(total: u64, page: u64, per_page: u64, path: &str, query: &Form) -> Self {
         let pages = total.div_ceil(per_page).max(1);
         let to = |page: u64| format!("{path}?{}", query.only(&KNOWN).query_with("page", &page.to_string()));
@@ -51,6 +52,7 @@ pub(super) fn address(path: &str, query: &Form) -> String {
     if query.is_empty() { path.to_owned() } else { format!("{path}?{query}") }
 }
 
+/// Returns the address of a list with the same query, and the notice that a form was stored.
 pub(super) fn stored_address(path: &str, query: &Form) -> String {
     with_parameter(&address(path, query), STORED)
 }

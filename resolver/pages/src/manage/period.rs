@@ -11,6 +11,7 @@ use jiff::{SignedDuration, Timestamp, ToSpan as _, civil::Date, tz::TimeZone};
 
 use crate::{form::Form, locale::Locale};
 
+/// The value of the field `range` that stands for dates.
 const DATES: &str = "dates";
 const NO_PERIOD: &str = "no name of a period";
 const DATE_LEN: usize = "2026-11-25".len();

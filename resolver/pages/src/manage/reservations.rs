@@ -17,6 +17,7 @@ use super::{
 use crate::{answer::redirect, context::Context, error::PageError, form::Form, frame::Frame, table};
 
 pub(super) const PATH: &str = "/manage/reservations";
+/// The address of the codes of a reservation as CSV.
 pub(super) const TABLE: &str = "/manage/reservations.csv";
 const COLUMNS: [&str; 2] = ["shortCode", "shortUrl"];
 
@@ -44,6 +45,7 @@ fn count<T>(codes: &[T]) -> u64 {
     codes.len() as u64
 }
 
+/// Shows a page of the open reservations, and the codes of the one that the query names.
 pub(super) async fn show(context: &Context<'_>) -> Result<Answer, PageError> {
     let Some(id) = context.query.filled("id") else { return answer(context, None, None).await };
     match context.links.reservation(id, context.by).await {

@@ -37,6 +37,7 @@ impl ShownLink {
     }
 }
 
+/// Returns the class of a state in the style sheet, and with `state-` the name of its text.
 fn class_of(state: LinkState) -> &'static str {
     match state {
         LinkState::Live => "live",

@@ -73,6 +73,7 @@ impl Line {
         Self { address, sql, writes: true, open: Mutex::new(None) }
     }
 
+    /// Creates a connection for a read-only statement.
     pub(super) fn reader(address: Address, sql: &'static str) -> Self {
         Self { address, sql, writes: false, open: Mutex::new(None) }
     }

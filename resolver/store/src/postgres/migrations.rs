@@ -148,6 +148,7 @@ fn is_locked(error: &refinery::Error) -> bool {
     error.and_then(tokio_postgres::Error::code) == Some(&SqlState::LOCK_NOT_AVAILABLE)
 }
 
+/// Returns the newest migration that has run, and the newest that this version has.
 pub(super) async fn schema(client: &Client) -> Result<Schema> {
     let runner = files::migrations::runner();
     let needed =

@@ -6,6 +6,7 @@ use serde_json::json;
 use super::{Sql, Value, audit::note, note_change};
 use crate::Result;
 
+/// Returns all rules, sorted by pattern.
 pub(super) async fn targets(sql: &mut dyn Sql) -> Result<Vec<TargetRule>> {
     let rows = sql.query("SELECT pattern, allowed FROM target_rule ORDER BY pattern", &[]).await?;
     rows.iter().filter_map(|row| rule(row).transpose()).collect()

@@ -20,6 +20,7 @@ pub(super) const NON_BOT_VISITS: &str = "coalesce((SELECT link_seen.total + link
 pub(super) const LAST_VISIT: &str =
     "(SELECT link_seen.seen_at FROM link_seen WHERE link_seen.link_id = link.id AND link_seen.total > 0)";
 
+/// The ids ascend, so that two resolvers cannot deadlock.
 pub(crate) async fn add_visits(sql: &mut dyn Sql, up_to: i64, visits: &[LinkVisits]) -> Result<()> {
     if advance(sql, CHORE, up_to).await? { add_to_links(sql, visits).await } else { Ok(()) }
 }

@@ -16,6 +16,7 @@ pub(super) fn run(connection: &mut Connection) -> Result<()> {
     Ok(())
 }
 
+/// Returns the newest migration that has run, and the newest that this version has.
 pub(super) fn schema(connection: &mut Connection) -> Result<Schema> {
     let runner = files::migrations::runner();
     let needed =

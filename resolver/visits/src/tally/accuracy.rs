@@ -2,6 +2,7 @@
 
 use super::Uniques;
 
+/// The greatest deviation that the counts may have.
 const BOUND: f64 = 0.025;
 
 /// Returns keys that are distinct within a seed, and look like hashes.

@@ -16,6 +16,7 @@ use crate::{DAY, Day, QUARTER};
 
 use super::chunk::{Damaged, Reader, put_counted_header, put_signed, put_varint};
 
+/// The only format of chunks so far.
 const FORMAT: u8 = 1;
 /// Classes of visits: listed or not, by a person or by a bot.
 const CLASSES: usize = 4;

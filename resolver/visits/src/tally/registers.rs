@@ -66,6 +66,7 @@ impl Registers {
         }
     }
 
+    /// Adds the keys of stored registers.
     pub(super) fn merge_bytes(&mut self, reader: &mut Reader<'_>) -> Result<(), Damaged> {
         let base = reader.byte("the smallest register")?;
         if base > REGISTER_MAX - NIBBLE_MAX {

@@ -21,6 +21,7 @@ use rustls::{
 const CERTIFICATE: &[u8] = include_bytes!("../../testdata/receiver.der");
 const KEY: &[u8] = include_bytes!("../../testdata/receiver.key.der");
 
+/// A connection as the answering code of a test sees it.
 pub(super) trait Stream: Read + Write {}
 
 impl<S: Read + Write> Stream for S {}
@@ -49,6 +50,7 @@ impl Receiver {
         Self::start(|stream, seen| serve(stream, seen, answer))
     }
 
+    /// Starts a receiver that does so over TLS.
     pub(super) fn with_tls(answer: impl FnOnce(&mut dyn Stream) + Send + 'static) -> Self {
         let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(KEY));
         let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
@@ -61,6 +63,7 @@ impl Receiver {
         Self::start(|stream, seen| serve(StreamOwned::new(connection, stream), seen, answer))
     }
 
+    /// Starts a receiver that leaves everything to `handle`.
     pub(super) fn raw(handle: impl FnOnce(TcpStream) + Send + 'static) -> Self {
         Self::start(|stream, _| {
             handle(stream);
@@ -138,6 +141,7 @@ pub(super) fn floods(beginning: &'static str) -> impl FnOnce(&mut dyn Stream) + 
     }
 }
 
+/// Waits until the sender closes the connection.
 pub(super) fn hangs(stream: &mut dyn Stream) {
     while stream.read(&mut [0; 64]).is_ok_and(|read| read > 0) {}
 }

@@ -9,6 +9,7 @@ use super::{
 use crate::{StatusCode, signature::sign};
 
 const AUTHORITY: &[u8] = include_bytes!("../../testdata/authority.pem");
+/// The beginning of an answer whose body ends with the connection.
 const OPEN_ENDED: &str = "HTTP/1.1 200 OK\r\n\r\n";
 /// A limit that no test is meant to reach.
 const AMPLE: Duration = Duration::from_secs(50);
@@ -49,16 +50,19 @@ fn authority() -> Roots {
     Roots::from_pem(AUTHORITY).unwrap()
 }
 
+/// Returns the failure of an attempt without an answer, which the schedule is to repeat.
 fn again(reason: &str) -> Outcome {
     Outcome::Failed(Failure::again(reason))
 }
 
+/// Checks that an attempt without an answer failed for such a reason, and is to be repeated or not.
 fn check_failed(outcome: &Outcome, reason: &str, is_repeated: bool) {
     let Outcome::Failed(failure) = outcome else { panic!("{outcome:?}") };
     assert!(failure.error.contains(reason), "{failure:?}");
     assert_eq!((failure.status, failure.retry), (None, is_repeated.then_some(Duration::ZERO)));
 }
 
+/// Tells whether a connection waits to be accepted.
 fn was_reached(listener: &TcpListener) -> bool {
     listener.set_nonblocking(true).unwrap();
     listener.accept().is_ok()

@@ -122,6 +122,7 @@ struct Stream {
 }
 
 impl Stream {
+    /// Sends events until the stream has to end.
     async fn run(mut self) {
         let mut goes_on = self.send(format!("retry: {RETRY_MS}\n\n")).await;
         let mut key_checks = interval_at(Instant::now() + KEY_CHECK, KEY_CHECK);

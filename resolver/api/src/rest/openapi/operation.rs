@@ -14,6 +14,7 @@ use super::{
 
 /// Problems that every call has whose body is read.
 const OF_EVERY_CALL: [Kind; 3] = [Kind::BodyTooLarge, Kind::SlowBody, Kind::Internal];
+/// Problems that a call with a key has beside those.
 const OF_KEYS: [Kind; 6] = [
     // Of a parameter that the call does not have.
     Kind::InvalidData,

@@ -58,6 +58,7 @@ fn path_parameter(name: &str) -> (String, Value) {
     (format!("{name}InPath"), parameter)
 }
 
+/// Describes the parameters of a query from the schema of its type.
 fn in_query(query: &str, mut schema: Value) -> Vec<(String, Value)> {
     let Some(fields) = schema["properties"].as_object_mut().map(std::mem::take) else { return Vec::new() };
     let required = schema["required"].take();
@@ -109,11 +110,13 @@ pub(super) fn header(name: &str) -> Value {
     json!({ "$ref": format!("#/components/headers/{name}") })
 }
 
+/// Adds the two headers with the rest of the caller's rate.
 pub(super) fn add_rate_limit(headers: &mut Map<String, Value>) {
     headers.insert("RateLimit-Policy".to_owned(), header("RateLimitPolicy"));
     headers.insert("RateLimit".to_owned(), header("RateLimit"));
 }
 
+/// Describes all headers of answers, by name.
 pub(super) fn headers() -> Value {
     json!({
         "ETag": {

@@ -56,6 +56,7 @@ pub fn problem_schemas() -> Map<String, Value> {
     Kind::all().map(|kind| (format!("{kind:?}"), schema(kind))).collect()
 }
 
+/// Returns the answers with these kinds, by status.
 pub(super) fn responses(kinds: &[Kind], is_limited: bool) -> Map<String, Value> {
     let mut by_status: BTreeMap<StatusCode, Vec<Kind>> = BTreeMap::new();
     for kind in kinds {

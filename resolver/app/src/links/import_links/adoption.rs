@@ -37,6 +37,7 @@ pub enum Unprotected {
     Open,
 }
 
+/// The settings for the conversion of rows to links.
 pub(super) struct Adoption {
     pub(super) unprotected: Unprotected,
     pub(super) keys: HashMap<String, ApiKeyId>,

@@ -29,6 +29,7 @@ use super::windows::Windows;
 
 /// Maximum number of rows in one read: a page of the usual largest size takes one.
 pub(super) const ROWS_MAX: usize = 5_000;
+/// Maximum number of rows that all subjects of a list hold.
 const ROWS_HELD: usize = 20_000;
 const ROWS_MIN: usize = 16;
 /// Maximum number of days in one read: planning a query takes longer for each of them.
@@ -41,6 +42,7 @@ pub(super) struct Selection {
 }
 
 impl Selection {
+    /// Returns the query of a subject's rows in a part of the range.
     fn query(self, subject: Subject, part: TimeRange) -> RowQuery {
         let ids = part.within(self.range).ids();
         let people_only = self.people_only;
@@ -161,6 +163,7 @@ impl Reader {
         }
     }
 
+    /// Moves all sources to the beginning of a page.
     fn begin(&mut self, start: PageStart) {
         let day = Day::of(start.quarter);
         let before = TimeRange::of_quarter(start.quarter).within(self.selection.range).ids().end;

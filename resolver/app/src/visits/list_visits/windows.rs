@@ -30,6 +30,7 @@ impl Windows {
         matches!(subject, Subject::All(_) | Subject::Tag(..)).then(Self::default)
     }
 
+    /// Notes that a quarter hour has so many visits.
     pub(super) fn add(&mut self, quarter: i64, listed: u64) {
         if listed > 0 {
             self.quarters.insert(quarter, listed);

@@ -7,6 +7,7 @@ use visits::VisitId;
 
 use super::LiveEvent;
 
+/// How long a visit stays in the log.
 pub(super) const KEPT_FOR: Duration = Duration::from_secs(60);
 const ENTRIES_MAX: usize = 20_000;
 /// Maximum memory of the entries, as it is estimated.

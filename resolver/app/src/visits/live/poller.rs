@@ -23,12 +23,14 @@ const VISITS_MAX: usize = 2_000;
 /// Maximum number of rows in one read: all that are told, and those of the seconds that reads
 /// overlap by.
 const ROWS_MAX: usize = 6 * VISITS_MAX;
+/// Maximum number of rows whose texts are read together.
 const TEXTS_TOGETHER: usize = 250;
 /// Maximum number of distinct links of the visits that are told after one read.
 const LINKS_MAX: usize = 200;
 /// Maximum number of visits from before the first subscription, for clients that continue.
 const HISTORY_MAX: usize = 1_000;
 
+/// Reads visits until there is no subscription.
 pub(super) async fn run(live: Arc<LiveVisits>) {
     let mut cursors = None;
     while live.state().has_subscriptions(Instant::now()) {
@@ -61,6 +63,7 @@ async fn prime(live: &LiveVisits) -> Result<Cursors, AppError> {
     Ok(cursors)
 }
 
+/// Adds the visits to the log that were stored since the last read.
 async fn read_new(live: &LiveVisits, cursors: &mut Cursors) -> Result<(), AppError> {
     let read = live.source.latest(cursors.next(live.source.now().as_microsecond()), ROWS_MAX).await?;
     let new = cursors.new_rows(read, ROWS_MAX);

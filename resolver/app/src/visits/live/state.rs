@@ -12,6 +12,7 @@ use visits::VisitId;
 
 use super::{LiveEvent, LiveFilter, log::Log};
 
+/// Maximum number of events that a subscription takes at a time.
 const EVENTS_TAKEN: usize = 64;
 /// Maximum memory of the events that a subscription takes at a time, unless one event has more.
 const BYTES_TAKEN: usize = 16 << 10;
@@ -30,6 +31,7 @@ const ENDED_MAX: usize = 1_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Resumption(pub(super) u64);
 
+/// What the subscriptions of a process share.
 #[derive(Default)]
 pub(super) struct State {
     log: Log,
@@ -194,6 +196,7 @@ impl Subscriber {
         self.lost = Some(self.lost.unwrap_or(0).saturating_add(count));
     }
 
+    /// Returns whether it was sent something a moment ago.
     fn is_just_fed(&self, now: Instant) -> bool {
         self.fed_at.is_some_and(|fed_at| now.duration_since(fed_at) < WITHIN)
     }

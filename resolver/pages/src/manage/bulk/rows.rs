@@ -50,6 +50,7 @@ impl Row {
     }
 }
 
+/// Why the whole text was refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum TextError {
     Empty,
@@ -83,6 +84,7 @@ pub(super) fn read(text: &str) -> Result<Vec<Row>, TextError> {
     }
 }
 
+/// Returns whether the first record of a text names columns.
 fn is_header(record: &Record) -> bool {
     let cells: Vec<&str> = record.cells().map(Option::unwrap_or_default).collect();
     let is_word = |cell: &&str| cell.chars().all(|letter| letter.is_alphanumeric() || " _-".contains(letter));
@@ -91,12 +93,14 @@ fn is_header(record: &Record) -> bool {
     (cells.len() > 1 && cells.iter().all(is_word)) || (names_column && !is_url)
 }
 
+/// Finds a column by its name, in upper or lower case.
 fn column(name: &str) -> Option<Field> {
     let name = link_column(name)?;
     let field = if name == "shortCode" { Some(Field::CustomSlug) } else { Field::parse(name) };
     field.filter(|field| COLUMNS.contains(field))
 }
 
+/// Reads one long URL from each line.
 fn list(text: &str) -> Vec<Row> {
     let lines = text.lines().map(str::trim).enumerate().filter(|(_, line)| !line.is_empty());
     let row = |(index, line): (usize, &str)| Row {

@@ -100,10 +100,12 @@ fn typed_rule(form: &Form) -> RuleFields {
     }
 }
 
+/// Removes an item; `None` if there is none in this place.
 fn remove<T>(list: &mut Vec<T>, place: usize) -> Option<T> {
     (place < list.len()).then(|| list.remove(place))
 }
 
+/// Returns the fields of a stored rule, as the use case takes them.
 fn fields(rule: &Rule) -> RuleFields {
     let condition = |condition: &Condition| {
         let (kind, match_key, match_value) = condition.parts();

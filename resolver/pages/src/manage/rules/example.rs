@@ -18,6 +18,7 @@ const BROWSERS: &str = include_str!("browsers.txt");
 /// What browsers escape in a query (WHATWG URL, "special-query percent-encode set").
 const QUERY: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'#').add(b'<').add(b'>').add(b'\'');
 
+/// Returns the values, names and user agents of common browsers.
 pub(super) fn browsers() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
     let browser = |line: &'static str| {
         let (value, rest) = line.split_once('|')?;
@@ -98,6 +99,7 @@ pub(super) fn lead(
     })
 }
 
+/// Returns the user agent: the typed one, or else that of the chosen browser.
 fn user_agent<'a>(typed: &'a Form, own: &Own<'a>) -> &'a str {
     typed.filled("userAgent").unwrap_or_else(|| match typed.filled("browser") {
         Some(OWN) => own.user_agent,

@@ -41,6 +41,7 @@ use change::{Change, TypedIn};
 use refusal::{reason, wrong_fields};
 use shown::{NEW_RULE, RefusedForm, ShownExample, TypedForm, condition_text};
 
+/// The beginning of the address of a link's rules; the link's name follows.
 pub(super) const PATH: &str = "/manage/rules/";
 
 #[derive(Template)]

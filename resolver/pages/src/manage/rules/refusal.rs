@@ -92,6 +92,7 @@ pub(super) fn wrong_fields(error: &AppError, change: &Change) -> Vec<String> {
     fields.iter().filter_map(of_form).collect()
 }
 
+/// Returns what a field of a condition of this type expects.
 fn condition_text(name: &str, kind: &str, t: &Locale) -> String {
     match (name, kind) {
         ("type", _) => t.text("rules-expected-type"),

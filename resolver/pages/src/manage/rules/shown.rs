@@ -28,6 +28,7 @@ pub(super) struct TypedForm<'a> {
     pub(super) refused: Option<&'a RefusedForm>,
 }
 
+/// The form of the example visitor, and where the visitor is led.
 pub(super) struct ShownExample {
     typed: Form,
     pub(super) browsers: Vec<(&'static str, String)>,
@@ -52,6 +53,7 @@ impl TypedForm<'_> {
 }
 
 impl ShownExample {
+    /// Reads the example from the query, and decides where a link leads it.
     pub(super) fn new(context: &Context<'_>, link: &Link) -> Self {
         let (t, headers, api) = (context.t, &context.request.head.headers, &context.pages.api);
         let own = Own {

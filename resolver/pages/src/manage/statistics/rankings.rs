@@ -41,6 +41,7 @@ pub(super) struct Row {
 }
 
 impl Ranking {
+    /// Shows the dimensions of statistics that have values.
     pub(super) fn all(stats: &VisitStats, t: &Locale) -> Vec<Self> {
         let with_values = stats.dimensions.iter().filter(|(_, values)| !values.is_empty());
         with_values.map(|(dimension, values)| Self::new(*dimension, values, t)).collect()

@@ -21,6 +21,7 @@ pub(super) struct Selection {
 }
 
 impl Selection {
+    /// Reads a query. What is wrong is recorded.
     pub(super) fn read(query: &Form, wrong: &mut FieldErrors) -> Self {
         let of = subject(query).ok_or_else(|| {
             "neither link with code, tag with tag, domain with domain, all nor orphans".to_owned()

@@ -64,6 +64,7 @@ fn beside(previous: &RangeCount, count: usize) -> Vec<u64> {
     previous.points.iter().skip(extra).map(|(_, count)| count.total).collect()
 }
 
+/// Returns the first and the last day of a range, in a zone.
 pub(super) fn dates(count: &RangeCount, zone: &TimeZone) -> (String, String) {
     (date(count.range.from, zone), date(count.range.before.saturating_sub(1), zone))
 }
@@ -73,6 +74,7 @@ pub(super) fn date(at: i64, zone: &TimeZone) -> String {
     zoned(at, zone).date().to_string()
 }
 
+/// Returns the formats of times: whole, and short enough for the axis.
 fn formats(interval: Interval) -> (&'static str, &'static str) {
     match interval {
         Interval::QuarterHour => ("%Y-%m-%d %H:%M", "%H:%M"),
