@@ -41,7 +41,9 @@ fn schema_of(
     is_left_out: impl Fn(&str) -> bool,
 ) -> Schema {
     let mut schema = LinkFields::json_schema(generator);
-    let ignored = Ignored::json_schema(generator).to_value();
+    let mut ignored = Ignored::json_schema(generator);
+    ignored.insert("writeOnly".to_owned(), json!(true));
+    let ignored = ignored.to_value();
     if let Some(Value::Object(fields)) = schema.get_mut("properties") {
         fields.retain(|name, _| !is_left_out(name));
         for name in required {

@@ -1,4 +1,4 @@
-//! Reads of rows and of their texts.
+//! Rows of visits and their texts: reads, inserts of texts, and the removal of old ones.
 
 use links::DomainId;
 use store::{Dialect, Row, Sql, StoreError, Value, insert_rows};

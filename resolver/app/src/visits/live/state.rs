@@ -110,6 +110,8 @@ impl State {
         let Some(ended) = self.subscribers.get_mut(&number) else { return };
         if has_room && ended.start.resumption.is_some() && ended.next.is_some() && ended.is_just_fed(now) {
             ended.ended_at = Some(now);
+            // Only the place is needed, and names may be many.
+            ended.filter.topics.names.clear();
         } else {
             self.subscribers.remove(&number);
         }
