@@ -80,7 +80,7 @@ impl LinkService {
                 && link.long_url == draft.long_url
                 && link.domain() == draft.domain()
         };
-        let Some(link) = found.map_err(|_| AppError::Unavailable)? else { return Ok(None) };
+        let Some(link) = found.map_err(|_| AppError::Unavailable)?.filter(&answers) else { return Ok(None) };
         // The cached copy may not reflect a recent edit, move or deletion yet.
         let fresh = self.lookup.read_fresh(link.id).await.map_err(|_| AppError::Unavailable)?;
         let Some(link) = fresh.filter(answers) else { return Ok(None) };

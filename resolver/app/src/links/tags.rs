@@ -30,7 +30,7 @@ impl LinkService {
             let turn = self.turns.queries.take(by.id).await?;
             let mut tags = self.store.tags(search, TAGS_MAX, &visible(by)).await?;
             drop(turn);
-            let visits = if order_by.starts_with("visits") || order_by.starts_with("nonBotVisits") {
+            let visits = if matches!(order_by.split('-').next(), Some("visits" | "nonBotVisits")) {
                 let names: Vec<Tag> = tags.iter().map(|tag| tag.tag.clone()).collect();
                 self.tag_visit_totals(&names, by).await?
             } else {
