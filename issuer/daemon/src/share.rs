@@ -14,7 +14,8 @@ impl Share {
     #[inline]
     pub fn takes_next(self) -> bool {
         const NUMBERS: f64 = 4_294_967_296.0;
-        self.0 > 0.0 && getrandom::u32().is_ok_and(|drawn| f64::from(drawn) < self.0 * NUMBERS)
+        let is_drawn = || getrandom::u32().is_ok_and(|drawn| f64::from(drawn) < self.0 * NUMBERS);
+        self.0 >= 1.0 || (self.0 > 0.0 && is_drawn())
     }
 }
 

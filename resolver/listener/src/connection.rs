@@ -261,6 +261,7 @@ impl Begun {
         Self { at: Instant::now(), id: RequestId::of(request.headers()), may_close, span, logged }
     }
 
+    /// Completes the answer of a cached redirect.
     fn finish_redirect(self, thread: &ListenerThread, answer: Answer) -> Answer {
         let duration = self.at.elapsed();
         thread.durations.record_redirect(duration);

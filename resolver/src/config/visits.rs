@@ -83,7 +83,7 @@ impl Config {
             _ => AddressMode::Cut,
         };
         if given.switch("cookies")? == Some(true) {
-            tracing::warn!("cookies are not recorded any more: remove cookies=on from --visits-privacy");
+            tracing::warn!("cookies are not recorded any more: remove cookies=on, or --visits-cookies");
         }
         let rules = CaptureRules {
             referrers: given.switch("referrers")?.unwrap_or(!is_strict),

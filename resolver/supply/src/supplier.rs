@@ -6,6 +6,7 @@
 use std::{sync::Arc, time::Duration};
 
 use holder::{Answer, Call, Effect, Event, Note, Refused, StopReason, StoreAnswer, StoreCall};
+use jiff::Timestamp;
 use proto::issuer::v1 as pb;
 use store::{Registration, StoreError};
 use tokio::{
@@ -78,7 +79,9 @@ impl Supplier {
     /// now.
     pub async fn run(self: Arc<Self>, stop: CancellationToken) {
         let _beats = AbortOnDropHandle::new(tokio::spawn(Arc::clone(&self).send_beats()));
-        let _starts = AbortOnDropHandle::new(tokio::spawn(follow_starts(Arc::clone(&self))));
+        // Subscribed before the first beat: a start that is known by then is noticed by that beat.
+        let starts = self.config.register.server_start();
+        let _starts = AbortOnDropHandle::new(tokio::spawn(follow_starts(starts, Arc::clone(&self))));
         let _samples = AbortOnDropHandle::new(tokio::spawn(sample(self.config.mintings.clone())));
         {
             // A call under way may finish: a block that is allocated now and whose answer is lost
@@ -266,8 +269,8 @@ async fn sample(mintings: Vec<Arc<Minting>>) {
 }
 
 /// Triggers beats when the database server has restarted, so that the mark is raised.
-async fn follow_starts(supplier: Arc<Supplier>) {
-    let Some(mut start) = supplier.config.register.server_start() else { return };
+async fn follow_starts(starts: Option<watch::Receiver<Option<Timestamp>>>, supplier: Arc<Supplier>) {
+    let Some(mut start) = starts else { return };
     while start.changed().await.is_ok() {
         // The answer to the first beat lets the mark be raised; the second beat reports it.
         supplier.pace.hurry();

@@ -20,10 +20,10 @@ pub(super) const PATH: &str = "/manage/bulk";
 const SHOWN: usize = 10;
 const RESULT_COLUMNS: [&str; 4] = ["line", "longUrl", "shortUrl", "error"];
 
-/// The form, with the preview of its rows.
 /// Maximum length of a shown cell, in characters.
 const CELL_CHARS: usize = 2_000;
 
+/// The form, with the preview of its rows.
 #[derive(Template)]
 #[template(path = "manage/bulk.html")]
 struct BulkPage<'a> {
