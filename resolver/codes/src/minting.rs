@@ -37,7 +37,7 @@ impl KeyspaceIndex {
     pub fn new(index: i64) -> Result<Self, Invalid> {
         match u16::try_from(index) {
             Ok(small) if (1..1 << 15).contains(&small) => Ok(Self(small)),
-            _ => Err(Invalid::because("keyspace index: expected 1 to 32767")),
+            _ => Err(format!("keyspace index: expected 1 to 32767, got {index}").into()),
         }
     }
 
