@@ -219,6 +219,10 @@ fn is_zero(version: &u64) -> bool {
 }
 
 impl Details {
+    /// Stored names of attributes that may be long. Lists that only name links are read without
+    /// them.
+    pub const LONG: [&str; 2] = ["rules", "description"];
+
     /// Returns `true` if no attribute is set.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
