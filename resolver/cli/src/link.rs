@@ -3,6 +3,7 @@
 
 pub(crate) mod args;
 mod body;
+mod fields;
 mod table;
 
 use std::io::{self, Write};
@@ -83,7 +84,7 @@ async fn post(args: &LinkGetArgs, verb: &str, body: Option<Value>) -> Result<Str
 
 /// Makes a call that is answered with a link, and shows it.
 async fn show(args: &ShowArgs, call: Call) -> Result<String, Error> {
-    Server::show(args, call, "/shortUrl", table::link).await
+    Server::show(args, call, "/shortUrl", fields::shown).await
 }
 
 /// Writes the links of all pages as lines of JSON. Each call counts pages anew, so a link that is

@@ -14,10 +14,10 @@ const CUT: char = '…';
 
 /// A column of a table: its head, whether it is cut only after the others, because people copy its
 /// values, and how its value is read from a row.
-pub type Field<T = Value> = (&'static str, bool, fn(&T) -> String);
+pub type Field<'a, T = Value> = (&'a str, bool, fn(&T) -> String);
 
-struct Column {
-    head: &'static str,
+struct Column<'a> {
+    head: &'a str,
     is_kept: bool,
     cells: Vec<String>,
     width: usize,
@@ -25,20 +25,20 @@ struct Column {
 
 /// Formats a table with one line per row below the heads. Empty columns are left out. No line is
 /// wider than `width` cells, if `width` is at least 40 and there are at most seven columns.
-pub fn grid<T>(rows: &[T], fields: &[Field<T>], width: usize) -> String {
-    let column = |(head, is_kept, read): &Field<T>| {
+pub fn grid<'a, T>(rows: &[T], fields: &[Field<'a, T>], width: usize) -> String {
+    let column = |(head, is_kept, read): &Field<'a, T>| {
         let cells: Vec<String> = rows.iter().map(read).collect();
         let width = cells.iter().map(|cell| cell.width()).chain([head.width()]).max().unwrap_or(0);
         Column { head, is_kept: *is_kept, cells, width }
     };
-    let mut columns: Vec<Column> = fields.iter().map(column).collect();
+    let mut columns: Vec<Column<'_>> = fields.iter().map(column).collect();
     columns.retain(|column| column.cells.iter().any(|cell| !cell.is_empty()));
     fit(&mut columns, width);
     lines(&columns)
 }
 
 /// Narrows the widest columns until the table fits.
-fn fit(columns: &mut [Column], width: usize) {
+fn fit(columns: &mut [Column<'_>], width: usize) {
     let room = width.saturating_sub(GAP * columns.len().saturating_sub(1));
     for takes_all in [false, true] {
         loop {
@@ -57,7 +57,7 @@ fn fit(columns: &mut [Column], width: usize) {
     }
 }
 
-fn lines(columns: &[Column]) -> String {
+fn lines(columns: &[Column<'_>]) -> String {
     let rows = columns.first().map_or(0, |column| column.cells.len());
     let mut lines = String::new();
     for row in 0..=rows {
@@ -79,7 +79,7 @@ pub(super) struct List {
     /// The JSON pointer to the rows.
     pub(super) at: &'static str,
     pub(super) empty: &'static str,
-    pub(super) fields: &'static [Field],
+    pub(super) fields: &'static [Field<'static>],
     pub(super) below: fn(&Value) -> String,
 }
 

@@ -105,20 +105,7 @@ impl<'a> BatchMaker<'a> {
     }
 
     fn count(&mut self, event: &Event<'_>, derived: &Derived, day: Day) {
-        let language = derived.language.tag();
-        let rule = if event.rule == 0 { String::new() } else { event.rule.to_string() };
-        let values: [&str; Dimension::ALL.len()] = Dimension::ALL.map(|dimension| match dimension {
-            Dimension::Referrer => &*derived.referrer_host,
-            Dimension::Browser => &derived.agent.browser,
-            Dimension::Os => &derived.agent.os,
-            Dimension::Device => derived.agent.device,
-            Dimension::Country => &derived.located.country,
-            Dimension::Region => &derived.located.region,
-            Dimension::City => &derived.located.city,
-            Dimension::Language => &language,
-            Dimension::Outcome => event.outcome.as_str(),
-            Dimension::Rule => &rule,
-        });
+        let values = Dimension::ALL.map(|dimension| derived.value(event, dimension));
         let counted = Counted {
             quarter: Quarter::of(event.at),
             is_bot: derived.is_bot,
@@ -126,7 +113,7 @@ impl<'a> BatchMaker<'a> {
             is_redirected: event.outcome.is_of_link(),
             visitor: derived.visitor,
             address: derived.address,
-            values,
+            values: values.each_ref().map(|value| &**value),
         };
         let (domain, tags) = (Some(event.domain), self.context.tags);
         if let Some(link) = event.link {

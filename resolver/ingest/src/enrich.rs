@@ -1,6 +1,7 @@
 //! What is derived from a recorded visit: agent, place, language, visitor.
 
 use std::{
+    borrow::Cow,
     collections::{HashMap, HashSet},
     net::IpAddr,
     sync::Arc,
@@ -11,7 +12,9 @@ use geoip::{CountryCode, GeoIp, Place};
 use links::DomainId;
 use url::Url;
 use visit_store::Erasure;
-use visits::{AddressMode, AddressSecret, Day, DaySecret, Event, Language, PlaceText, VisitId};
+use visits::{
+    AddressMode, AddressSecret, Day, DaySecret, Event, Language, PlaceText, VisitId, tally::Dimension,
+};
 
 /// Places remembered; the table is emptied when it is full.
 const PLACES: usize = 50_000;
@@ -67,6 +70,26 @@ pub(crate) struct Derived {
     pub(crate) kept: Option<IpAddr>,
     /// The key of that address.
     pub(crate) address: Option<u64>,
+}
+
+impl Derived {
+    /// Returns the value that a visit counts under in a dimension; empty if it is unknown.
+    pub(crate) fn value(&self, event: &Event<'_>, dimension: Dimension) -> Cow<'_, str> {
+        let value: &str = match dimension {
+            Dimension::Referrer => &self.referrer_host,
+            Dimension::Browser => &self.agent.browser,
+            Dimension::Os => &self.agent.os,
+            Dimension::Device => self.agent.device,
+            Dimension::Country => &self.located.country,
+            Dimension::Region => &self.located.region,
+            Dimension::City => &self.located.city,
+            Dimension::Language => return self.language.tag().into(),
+            Dimension::Outcome => event.outcome.as_str(),
+            Dimension::Rule if event.rule == 0 => "",
+            Dimension::Rule => return event.rule.to_string().into(),
+        };
+        value.into()
+    }
 }
 
 impl Enricher {

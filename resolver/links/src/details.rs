@@ -2,10 +2,13 @@
 
 use jiff::{Timestamp, fmt::serde::timestamp::millisecond::optional as milliseconds};
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use crate::api_key::ApiKeyId;
 
-use super::{Block, DomainId, Edit, Invalid, PasswordHash, Rule, Slug, StoredObject as _, Tag, record::set};
+use super::{
+    Block, DomainId, Edit, Invalid, Link, PasswordHash, Rule, Slug, StoredObject as _, Tag, record::set,
+};
 
 /// Members that tell which link it is and in which state, or that every change writes. Without one
 /// of them a link cannot be changed.
@@ -13,7 +16,7 @@ const ESSENTIAL: [&str; 9] =
     ["", "slug", "domain", "mark", "deletedAt", "deletedTags", "editedAt", "editedBy", "version"];
 
 /// Members that only a later release can read.
-type Others = serde_json::Map<String, serde_json::Value>;
+type Others = serde_json::Map<String, Value>;
 
 /// Optional attributes, which few links have; a link with none of them has no details.
 ///
@@ -216,6 +219,10 @@ fn is_zero(version: &u64) -> bool {
 }
 
 impl Details {
+    /// Stored names of attributes that may be long. Lists that only name links are read without
+    /// them.
+    pub const LONG: [&str; 2] = ["rules", "description"];
+
     /// Returns `true` if no attribute is set.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
@@ -260,6 +267,31 @@ impl Details {
             is_timed || self.max_visits.is_some() || self.password.is_some() || !self.rules.is_empty();
         let is_known = !self.is_of_later_release();
         !is_gone && !depends && is_known && self.status.is_none() && self.domain.is_none()
+    }
+}
+
+impl Link {
+    /// Returns the fields that the audit log keeps, named as in the API; `null` for one without a
+    /// value. It never contains the password.
+    pub(crate) fn logged(&self) -> [(&'static str, Value); 15] {
+        let details = self.details();
+        [
+            ("longUrl", json!(self.long_url)),
+            ("title", json!(self.title)),
+            ("description", json!(details.description)),
+            ("crawlable", json!(self.crawlable)),
+            ("forwardQuery", json!(self.forward_query)),
+            ("enabled", json!(!details.disabled)),
+            ("hasPassword", json!(details.password.is_some())),
+            ("redirectStatus", json!(details.status)),
+            ("validSince", json!(details.valid_since)),
+            ("validUntil", json!(details.valid_until)),
+            ("maxVisits", json!(details.max_visits)),
+            ("redirectRules", json!(Some(&details.rules).filter(|rules| !rules.is_empty()))),
+            ("blocked", json!(details.blocked.as_ref().map(|block| &block.reason))),
+            ("deletedAt", json!(details.deleted_at)),
+            ("version", json!(details.version)),
+        ]
     }
 }
 

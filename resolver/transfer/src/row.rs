@@ -194,29 +194,36 @@ impl Row {
         }
     }
 
+    /// Reads the fields that have their names of the API in our own formats and in its answers.
+    pub(super) fn read_named(item: &Item) -> Result<Self, RowError> {
+        Ok(Self {
+            place: item.place,
+            title: item.text("title")?,
+            description: item.text("description")?,
+            crawlable: item.flag("crawlable")?,
+            forward_query: item.flag("forwardQuery")?,
+            enabled: item.flag("enabled")?,
+            redirect_status: item.count("redirectStatus")?,
+            ..Self::default()
+        })
+    }
+
     /// Reads the fields that the table and the JSON form share.
     pub(super) fn read(item: &Item, tags: Vec<String>, left_out: &[String]) -> Result<Self, RowError> {
         let (code, domain) = name(item)?;
         // A name of a later version is never taken for harmless.
         let known = |name: &String| LeftOut::parse(name.trim()).unwrap_or(LeftOut::Unknown);
         Ok(Self {
-            place: item.place,
             code,
             domain,
             long_url: item.needed("longUrl")?,
-            title: item.text("title")?,
-            description: item.text("description")?,
             tags,
             created_at: item.time("createdAt")?,
             valid_since: item.time("validSince")?,
             valid_until: item.time("validUntil")?,
             max_visits: item.count("maxVisits")?,
-            crawlable: item.flag("crawlable")?,
-            forward_query: item.flag("forwardQuery")?,
             visits: item.count("visits")?,
             uses: item.count("uses")?,
-            enabled: item.flag("enabled")?,
-            redirect_status: item.count("redirectStatus")?,
             minted: item.flag("minted")?,
             created_by: item.text("createdBy")?,
             edited_at: item.time("editedAt")?,
@@ -226,7 +233,7 @@ impl Row {
             blocked_at: item.time("blockedAt")?,
             blocked_by: item.text("blockedBy")?,
             left_out: left_out.iter().map(known).collect(),
-            ..Self::default()
+            ..Self::read_named(item)?
         })
     }
 

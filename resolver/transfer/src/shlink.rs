@@ -47,29 +47,22 @@ pub(super) fn of_json(item: &Item) -> Result<Row, RowError> {
     };
     let max_visits = item.count("meta.maxVisits")?;
     Ok(Row {
-        place: item.place,
         code: Some(item.needed("shortCode")?),
         domain: item.text("domain")?,
         long_url: item.needed("longUrl")?,
-        title: item.text("title")?,
-        description: item.text("description")?,
         tags: item.texts("tags")?,
         created_at: item.time("dateCreated")?,
         valid_since: item.time("meta.validSince")?,
         valid_until: item.time("meta.validUntil")?,
         max_visits,
-        crawlable: item.flag("crawlable")?,
-        forward_query: item.flag("forwardQuery")?,
         visits,
         // Shlink counts every visit towards the limit.
         uses: max_visits.and(visits),
         blocked: item.text("blocked.reason")?,
         blocked_at: item.time("blocked.date")?,
         deleted_at: item.time("deletedAt")?,
-        enabled: item.flag("enabled")?,
-        redirect_status: item.count("redirectStatus")?,
         left_out,
-        ..Row::default()
+        ..Row::read_named(item)?
     })
 }
 

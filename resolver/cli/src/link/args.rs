@@ -1,12 +1,8 @@
 //! Arguments of `resolver link`.
 
-use std::path::PathBuf;
+use clap::{Args, Subcommand, builder::PossibleValue};
 
-use clap::{
-    Args, Subcommand,
-    builder::{PossibleValue, PossibleValuesParser, TypedValueParser},
-};
-
+use super::fields::{LinkClears, LinkSetters};
 use crate::args::{ServerArgs, ShowArgs, TableArgs};
 
 #[derive(Debug, Subcommand)]
@@ -42,42 +38,6 @@ pub enum LinkCommand {
     },
     /// Lift the takedown of a link. Requires an admin's key without limits.
     Unblock(LinkGetArgs),
-}
-
-/// The fields that a create and an edit can set.
-#[derive(Clone, Debug, Args)]
-pub struct LinkSetters {
-    /// Tag of the link; can be repeated. An edit replaces all tags of the link.
-    #[arg(long, value_name = "TAG")]
-    pub tag: Vec<String>,
-    /// Title of the link.
-    #[arg(long)]
-    pub title: Option<String>,
-    /// Description of the link.
-    #[arg(long)]
-    pub description: Option<String>,
-    /// Time from which the link redirects: 2026-11-22T10:00:00+00:00, or a date. Without an offset or
-    /// a zone such as [Europe/Berlin] it is in the server's time zone.
-    #[arg(long, value_name = "TIME")]
-    pub valid_since: Option<String>,
-    /// Time until which the link redirects, in the same form.
-    #[arg(long, value_name = "TIME")]
-    pub valid_until: Option<String>,
-    /// Maximum number of visits.
-    #[arg(long, value_name = "COUNT")]
-    pub max_visits: Option<u64>,
-    /// Status of the link's redirects, instead of the server's.
-    #[arg(long, value_name = "STATUS", value_parser = PossibleValuesParser::new(["301", "302", "307", "308"]).try_map(|text| text.parse::<u16>()))]
-    pub redirect_status: Option<u16>,
-    /// Let search engines list the link.
-    #[arg(long)]
-    pub crawlable: bool,
-    /// Do not forward the query of the short URL to the target.
-    #[arg(long)]
-    pub no_forward_query: bool,
-    /// File whose first line is the password of the link; - for the standard input.
-    #[arg(long, value_name = "FILE")]
-    pub password_file: Option<PathBuf>,
 }
 
 #[derive(Clone, Debug, Args)]
@@ -192,47 +152,6 @@ pub struct LinkEditArgs {
     pub if_version: Option<u64>,
     #[command(flatten)]
     pub show: ShowArgs,
-}
-
-/// Changes that only an edit can make: clearing a field, or turning a switch back.
-#[derive(Clone, Debug, Args)]
-pub struct LinkClears {
-    /// Remove all tags.
-    #[arg(long, conflicts_with = "tag")]
-    pub no_tags: bool,
-    /// Remove the title.
-    #[arg(long, conflicts_with = "title")]
-    pub no_title: bool,
-    /// Remove the description.
-    #[arg(long, conflicts_with = "description")]
-    pub no_description: bool,
-    /// Remove the start time.
-    #[arg(long, conflicts_with = "valid_since")]
-    pub no_valid_since: bool,
-    /// Remove the end time.
-    #[arg(long, conflicts_with = "valid_until")]
-    pub no_valid_until: bool,
-    /// Remove the visit limit.
-    #[arg(long, conflicts_with = "max_visits")]
-    pub no_max_visits: bool,
-    /// Use the server's redirect status.
-    #[arg(long, conflicts_with = "redirect_status")]
-    pub no_redirect_status: bool,
-    /// Remove the password.
-    #[arg(long, conflicts_with = "password_file")]
-    pub no_password: bool,
-    /// Keep search engines from listing the link.
-    #[arg(long, conflicts_with = "crawlable")]
-    pub no_crawlable: bool,
-    /// Forward the query of the short URL to the target.
-    #[arg(long, conflicts_with = "no_forward_query")]
-    pub forward_query: bool,
-    /// Let the link redirect again.
-    #[arg(long)]
-    pub enable: bool,
-    /// Stop the link from redirecting.
-    #[arg(long, conflicts_with = "enable")]
-    pub disable: bool,
 }
 
 fn idempotency_key(text: &str) -> Result<String, &'static str> {

@@ -7,10 +7,13 @@ use std::{
     path::Path,
 };
 
-use dto::{Flag, LinkFields, Number, Patch, Time};
+use dto::{Flag, LinkFields, Number, Patch};
 use serde_json::Value;
 
-use super::args::{LinkCreateArgs, LinkEditArgs, LinkListArgs, LinkSetters};
+use super::{
+    args::{LinkCreateArgs, LinkEditArgs, LinkListArgs},
+    fields::LinkSetters,
+};
 use crate::{Error, client::Query, wrong_value};
 
 /// The number of links per call when all are listed.
@@ -52,57 +55,16 @@ pub(super) fn create_body(args: &LinkCreateArgs, password: Option<String>) -> Va
         keyspace: args.keyspace.clone().into(),
         strategy: args.strategy.clone().into(),
         find_if_exists: args.find_if_exists.then_some(Flag(true)).into(),
-        ..fields(&args.setters, password)
+        ..args.setters.fields(password)
     })
 }
 
 /// Returns the body of an edit. It clears fields with null, and leaves absent ones unchanged.
 pub(super) fn edit_body(args: &LinkEditArgs, password: Option<String>) -> Value {
-    let clears = &args.clears;
-    let mut edit = fields(&args.setters, password);
+    let mut edit = args.setters.fields(password);
     edit.long_url = args.long_url.clone().into();
-    clear(&mut edit.title, clears.no_title);
-    clear(&mut edit.description, clears.no_description);
-    clear(&mut edit.valid_since, clears.no_valid_since);
-    clear(&mut edit.valid_until, clears.no_valid_until);
-    clear(&mut edit.max_visits, clears.no_max_visits);
-    clear(&mut edit.redirect_status, clears.no_redirect_status);
-    clear(&mut edit.password, clears.no_password);
-    if clears.no_tags {
-        edit.tags = Patch::Set(Vec::new());
-    }
-    if clears.no_crawlable {
-        edit.crawlable = Patch::Set(Flag(false));
-    }
-    if clears.forward_query {
-        edit.forward_query = Patch::Set(Flag(true));
-    }
-    if clears.enable || clears.disable {
-        edit.enabled = Patch::Set(Flag(clears.enable));
-    }
+    args.clears.apply_to(&mut edit);
     sent(&edit)
-}
-
-fn fields(setters: &LinkSetters, password: Option<String>) -> LinkFields {
-    LinkFields {
-        tags: Some(setters.tag.clone()).filter(|tags| !tags.is_empty()).into(),
-        title: setters.title.clone().into(),
-        description: setters.description.clone().into(),
-        valid_since: setters.valid_since.clone().map(Time).into(),
-        valid_until: setters.valid_until.clone().map(Time).into(),
-        max_visits: setters.max_visits.map(Number).into(),
-        redirect_status: setters.redirect_status.map(|status| Number(status.into())).into(),
-        crawlable: setters.crawlable.then_some(Flag(true)).into(),
-        forward_query: setters.no_forward_query.then_some(Flag(false)).into(),
-        password: password.into(),
-        ..LinkFields::default()
-    }
-}
-
-fn clear<T>(field: &mut Patch<T>, is_cleared: bool) {
-    if is_cleared {
-        *field = Patch::Null;
-    }
 }
 
 fn sent(fields: &LinkFields) -> Value {

@@ -1,9 +1,9 @@
-//! Links as tables. Answers are read by the names of their fields, so that a server of another
+//! Links as a table. Answers are read by the names of their fields, so that a server of another
 //! release, which lacks fields or has more, is shown as well.
 
 use serde_json::Value;
 
-use crate::table::{List, pairs, text};
+use crate::table::{List, text};
 
 pub(super) const LIST: List = List {
     at: "/shortUrls/data",
@@ -31,38 +31,6 @@ fn state(link: &Value) -> &'static str {
         (_, Value::Bool(false)) => "disabled",
         _ => "",
     }
-}
-
-/// Formats a link as a table of two columns. Fields without a value are left out.
-pub(super) fn link(link: &Value) -> String {
-    let (meta, visits) = (&link["meta"], &link["visitsSummary"]);
-    pairs(&[
-        ("short URL", text(&link["shortUrl"])),
-        ("code", text(&link["shortCode"])),
-        ("domain", text(&link["domain"])),
-        ("long URL", text(&link["longUrl"])),
-        ("title", text(&link["title"])),
-        ("description", text(&link["description"])),
-        ("tags", text(&link["tags"])),
-        ("created", text(&link["dateCreated"])),
-        ("created by", text(&link["createdBy"])),
-        ("edited", text(&link["editedAt"])),
-        ("edited by", text(&link["editedBy"])),
-        ("deleted", text(&link["deletedAt"])),
-        ("taken down", text(&link["blocked"]["date"])),
-        ("reason", text(&link["blocked"]["reason"])),
-        ("valid since", text(&meta["validSince"])),
-        ("valid until", text(&meta["validUntil"])),
-        ("max visits", text(&meta["maxVisits"])),
-        ("visits", text(&visits["total"])),
-        ("enabled", text(&link["enabled"])),
-        ("crawlable", text(&link["crawlable"])),
-        ("forwards query", text(&link["forwardQuery"])),
-        ("redirect status", text(&link["redirectStatus"])),
-        ("password", text(&link["hasPassword"])),
-        ("redirect rules", text(&link["hasRedirectRules"])),
-        ("version", text(&link["version"])),
-    ])
 }
 
 #[cfg(test)]
@@ -105,26 +73,5 @@ mod tests {
         let wide = list(&some_links(), 140);
         assert!(wide.contains("summer-sale/2026/and-much-more-of-it  "), "codes are cut last: {wide}");
         assert!(wide.contains("2026-11-24"), "{wide}");
-    }
-
-    #[test]
-    fn a_link_is_shown_with_what_is_said_of_it() {
-        let shown = link(&json!({
-            "shortUrl": "http://sho.rt/abc", "shortCode": "abc", "longUrl": "https://example.com/", "domain": null,
-            "title": null, "description": "two\nlines", "tags": ["a", "b"], "meta": { "maxVisits": 3, "validSince": null },
-            "enabled": true, "hasPassword": false, "version": 0,
-        }));
-        let expected = [
-            "short URL        http://sho.rt/abc",
-            "code             abc",
-            "long URL         https://example.com/",
-            "description      two lines",
-            "tags             a, b",
-            "max visits       3",
-            "enabled          yes",
-            "password         no",
-            "version          0",
-        ];
-        assert_eq!(shown.lines().collect::<Vec<_>>(), expected);
     }
 }

@@ -3,8 +3,10 @@
 use serde_json::Value;
 use visits::tenths_of_percent;
 
-use crate::table::{Field, List, grid, pairs, rows, text, time};
+use crate::table::{Field, List, grid, pairs, printable, rows, text, time};
 
+/// Dimensions in the order in which they are shown, with their titles. Any other one follows under
+/// its name.
 const DIMENSIONS: [(&str, &str); 10] = [
     ("referrer", "referrers"),
     ("browser", "browsers"),
@@ -71,6 +73,11 @@ pub(super) fn stats(stats: &Value, width: usize, is_terminal: bool) -> String {
     for (name, title) in DIMENSIONS {
         shown += &dimension(title, rows(&stats["dimensions"][name]), width);
     }
+    let is_other = |name: &str| DIMENSIONS.iter().all(|(known, _)| *known != name);
+    let all = stats["dimensions"].as_object().into_iter().flatten();
+    for (name, values) in all.filter(|(name, _)| is_other(name)) {
+        shown += &dimension(&printable(name), rows(values), width);
+    }
     shown
 }
 
@@ -86,7 +93,7 @@ fn series(points: &[Value], interval: &str, width: usize, is_terminal: bool) -> 
 }
 
 /// Formats the values of a dimension with their shares. One of which nothing is known is left out.
-fn dimension(title: &'static str, values: &[Value], width: usize) -> String {
+fn dimension(title: &str, values: &[Value], width: usize) -> String {
     if values.iter().all(|value| text(&value["value"]).is_empty()) {
         return String::new();
     }
@@ -99,7 +106,7 @@ fn dimension(title: &'static str, values: &[Value], width: usize) -> String {
         [name, text(&value["total"]), format!("{}.{} %", tenths / 10, tenths % 10)]
     };
     let rows: Vec<[String; 3]> = values.iter().map(row).collect();
-    let fields: [Field<[String; 3]>; 3] = [
+    let fields: [Field<'_, [String; 3]>; 3] = [
         (title, false, |row| row[0].clone()),
         ("visits", true, |row| row[1].clone()),
         ("share", true, |row| row[2].clone()),
@@ -163,6 +170,7 @@ mod tests {
             "dimensions": {
                 "browser": [{ "value": "Firefox", "total": 2, "bots": 0 }, { "value": "", "total": 1, "bots": 1 }],
                 "city": [{ "value": "", "total": 3, "bots": 1 }],
+                "later": [{ "value": "x", "total": 3, "bots": 1 }],
             },
             "visitors": { "count": 2, "error": 0.025 }, "addresses": { "count": 1, "error": 0.0 },
         });
@@ -173,6 +181,7 @@ mod tests {
             "addresses  1\n",
             "2026-11-25 00:00:00  2       0\n",
             "browsers   visits  share\nFirefox    2       66.7 %\n(unknown)  1       33.3 %\n",
+            "later  visits  share\nx      3       100.0 %\n",
         ] {
             assert!(plain.contains(expected), "{expected:?} in {plain}");
         }

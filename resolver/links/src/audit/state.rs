@@ -18,7 +18,7 @@ const CHANGED: &str = "changed";
 
 /// Returns the state of a link as a log entry keeps it. It never contains the password.
 pub fn state(link: &Link) -> Value {
-    let mut state = fields(link);
+    let mut state = named(link.logged());
     state.insert(SLUG.to_owned(), json!(link.slug()));
     state.insert(DOMAIN.to_owned(), json!(link.details().domain));
     state.retain(|_, value| !value.is_null());
@@ -28,7 +28,7 @@ pub fn state(link: &Link) -> Value {
 /// Returns the state after a write, with the changes under `changed`. `tags` holds the tags before
 /// and after, if the write set any.
 pub fn change(before: &Link, after: &Link, tags: Option<(&[Tag], &[Tag])>) -> Value {
-    let mut changed = differences(&fields(before), &fields(after));
+    let mut changed = differences(&named(before.logged()), &named(after.logged()));
     if before.password() != after.password() && before.password().is_some() == after.password().is_some() {
         changed.insert("password".to_owned(), json!("another"));
     }
@@ -56,28 +56,6 @@ fn differences(before: &Map<String, Value>, after: &Map<String, Value>) -> Map<S
 
 fn texts(tags: &[Tag]) -> Vec<&str> {
     tags.iter().map(Tag::as_str).collect()
-}
-
-/// Returns the fields that the log keeps, named as in the API; `null` for one without a value.
-fn fields(link: &Link) -> Map<String, Value> {
-    let details = link.details();
-    named([
-        ("longUrl", json!(link.long_url)),
-        ("title", json!(link.title)),
-        ("description", json!(details.description)),
-        ("crawlable", json!(link.crawlable)),
-        ("forwardQuery", json!(link.forward_query)),
-        ("enabled", json!(!details.disabled)),
-        ("hasPassword", json!(details.password.is_some())),
-        ("redirectStatus", json!(details.status)),
-        ("validSince", json!(details.valid_since)),
-        ("validUntil", json!(details.valid_until)),
-        ("maxVisits", json!(details.max_visits)),
-        ("redirectRules", json!(Some(&details.rules).filter(|rules| !rules.is_empty()))),
-        ("blocked", json!(details.blocked.as_ref().map(|block| &block.reason))),
-        ("deletedAt", json!(details.deleted_at)),
-        ("version", json!(details.version)),
-    ])
 }
 
 fn named<const N: usize>(fields: [(&str, Value); N]) -> Map<String, Value> {

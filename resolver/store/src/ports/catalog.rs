@@ -37,8 +37,8 @@ pub trait Catalog: Database {
         run(self, List, ids.to_vec(), |sql, ids| Box::pin(list::records(sql, ids))).await
     }
 
-    /// Returns links without their redirect rules, descriptions and tags, which may be long, in any
-    /// order; at most [`BATCH_MAX`](crate::BATCH_MAX).
+    /// Returns links without tags and without [`links::Details::LONG`], in any order; at most
+    /// [`BATCH_MAX`](crate::BATCH_MAX).
     async fn plain_links(&self, ids: &[LinkId]) -> Result<Vec<Link>> {
         run(self, List, ids.to_vec(), |sql, ids| Box::pin(list::plain_links(sql, ids))).await
     }

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use links::Details;
+
 /// A SQL dialect, with the expressions and statements that differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
@@ -208,12 +210,12 @@ impl Dialect {
         link_with(&self.json_text("link.details"))
     }
 
-    /// Columns of a link without its redirect rules and description, for [`Row::link`].
+    /// Columns of a link without its long attributes, for [`Row::link`].
     pub(crate) fn plain_link(self) -> String {
-        link_with(self.pick(
-            "CAST(link.details - 'rules' - 'description' AS text)",
-            "json_remove(link.details, '$.rules', '$.description')",
-        ))
+        let removed = |name: &str| self.pick(format!(" - '{name}'"), format!(", '$.{name}'"));
+        let removed = Details::LONG.map(removed).concat();
+        let (start, end) = self.pick(("CAST(link.details", " AS text)"), ("json_remove(link.details", ")"));
+        link_with(&format!("{start}{removed}{end}"))
     }
 
     /// SQL expression for a JSON column as text.

@@ -238,7 +238,7 @@ fn read(reader: &mut Reader<'_>, counts: &mut DimensionCounts) -> Result<(), Dam
     if format != FORMAT || flags > SAME_COUNTS | ONE_EACH {
         return Err(reader.wrong("a header of 16 to 19 (format 1)", format << 4 | flags));
     }
-    let present = reader.below(1 << Dimension::ALL.len(), "a set of 10 dimensions")?;
+    let present = reader.below(1 << Dimension::ALL.len(), "a set of known dimensions")?;
     let same = if flags & SAME_COUNTS == 0 { None } else { Some(count(reader)?) };
     let mut text = Vec::with_capacity(VALUE_BYTES_MAX);
     for dimension in Dimension::ALL.into_iter().filter(|dimension| present >> *dimension as usize & 1 == 1) {
