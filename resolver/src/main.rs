@@ -1,4 +1,5 @@
-//! The resolver's binary: parses arguments, starts logging, runs, and maps the result to an exit code.
+//! The resolver's binary: parses arguments, starts logging, runs, and maps the result to an exit
+//! code.
 
 use std::process::ExitCode;
 

@@ -1,7 +1,7 @@
 //! The shipped rules with all times shortened by one factor.
 //!
-//! 1. `for`, the intervals of groups, the windows of ranges and subqueries, offsets, and the seconds
-//!    between two samples that a sum is multiplied by.
+//! 1. `for`, the intervals of groups, the windows of ranges and subqueries, offsets, and the
+//!    seconds between two samples that a sum is multiplied by.
 //! 2. Thresholds of ages, which the platform measures in seconds of the real clock, but not below
 //!    [`AGE_MIN`]: its own intervals stay as they are. Others stay: a certificate ends, and numbers
 //!    last, as long as they do.

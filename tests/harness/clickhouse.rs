@@ -1,9 +1,9 @@
 //! Private ClickHouse servers: one, or replicas with a ZooKeeper of their own.
 //!
 //! 1. A server keeps its folder and ports when it is killed and started again.
-//! 2. Servers listen on 127.0.0.1, because ClickHouse runs statements `ON CLUSTER` only on hosts whose
-//!    address is one of the machine's interfaces. So ports are taken from a range below the one that
-//!    the kernel gives to outgoing connections.
+//! 2. Servers listen on 127.0.0.1, because ClickHouse runs statements `ON CLUSTER` only on hosts
+//!    whose address is one of the machine's interfaces. So ports are taken from a range below the
+//!    one that the kernel gives to outgoing connections.
 //! 3. They take little memory: small caches, small thread pools, and a bound for each query.
 
 use std::collections::BTreeSet;

@@ -26,8 +26,8 @@ impl NewClickhouse {
     /// Starts the engine without data.
     ///
     /// # Errors
-    /// Returns an error if `chdb-core` is not in `SHORTMINT_VENV`, or the program does not start; the
-    /// message contains the end of its log.
+    /// Returns an error if `chdb-core` is not in `SHORTMINT_VENV`, or the program does not start;
+    /// the message contains the end of its log.
     pub async fn start(scratch: &Scratch) -> anyhow::Result<Self> {
         let (addr, folder) = (net::free_addr()?, scratch.folder(&scratch.stem("chdb"))?);
         let program = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/harness/chdb_http.py"));

@@ -1,5 +1,5 @@
-//! What a script and a spreadsheet meet at `resolver import`: exit codes, counts and reasons, tables
-//! as programs write them, and times as the server reads them.
+//! What a script and a spreadsheet meet at `resolver import`: exit codes, counts and reasons,
+//! tables as programs write them, and times as the server reads them.
 
 use std::time::Duration;
 
@@ -51,8 +51,8 @@ impl Operator {
     }
 }
 
-/// Returns the counts that a summary has of items: read, stored, there already, of earlier runs, and
-/// refused.
+/// Returns the counts that a summary has of items: read, stored, there already, of earlier runs,
+/// and refused.
 fn counts(told: &Value) -> [u64; 5] {
     ["read", "stored", "alreadyThere", "earlierRuns", "refused"]
         .map(|name| told[name].as_u64().unwrap_or_else(|| panic!("no {name} in {told}")))

@@ -240,8 +240,8 @@ fn close(schema: &mut Value) {
     }
 }
 
-/// Allows an empty value of an optional query parameter. The API ignores those, as the document says in
-/// words.
+/// Allows an empty value of an optional query parameter. The API ignores those, as the document
+/// says in words.
 fn allow_empty(parameter: &mut Value) {
     let is_optional = parameter["in"] == "query" && parameter["required"] != true;
     if is_optional && parameter["schema"]["type"] != "array" {

@@ -1,4 +1,5 @@
-//! A database that answers late (fault 38). Revoked keys and ended sessions count from the question.
+//! A database that answers late (fault 38). Revoked keys and ended sessions count from the
+//! question.
 
 use std::{
     sync::{

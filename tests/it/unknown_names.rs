@@ -1,5 +1,5 @@
-//! Names that nothing has: parameters of calls and variables of the environment. A misspelled one is
-//! told with the name that was probably meant.
+//! Names that nothing has: parameters of calls and variables of the environment. A misspelled one
+//! is told with the name that was probably meant.
 
 use std::time::Duration;
 

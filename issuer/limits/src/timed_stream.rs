@@ -35,7 +35,8 @@ impl TimedStream<TcpStream> {
 }
 
 impl<S> TimedStream<S> {
-    /// Wraps the stream of a connection. `reset` keeps it from sending what its client does not take.
+    /// Wraps the stream of a connection. `reset` keeps it from sending what its client does not
+    /// take.
     pub fn new(stream: S, open: OpenConnection, reset: fn(&S)) -> Self {
         Self { stream, reset, is_blocked: false, unread: Vec::new(), greeting: 0, open }
     }

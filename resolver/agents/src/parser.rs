@@ -26,7 +26,8 @@ pub struct Agent {
     pub browser: Box<str>,
     /// The operating system, such as `Windows` or `iOS`; `unknown` if not told.
     pub os: Box<str>,
-    /// The kind of device, such as `tablet`: one of `devices.txt`, or `unknown`; `bot` for every bot.
+    /// The kind of device, such as `tablet`: one of `devices.txt`, or `unknown`; `bot` for every
+    /// bot.
     pub device: &'static str,
     /// Whether the client is a bot: a crawler, preview, monitor or library.
     pub bot: bool,

@@ -80,8 +80,8 @@ pub(crate) async fn ready(args: &DatabaseArgs) -> Result<Arc<dyn Store>, Error> 
     Ok(store)
 }
 
-/// Calls `ask` until the database answers, at most until the deadline for the start. Returns an error
-/// that waiting does not mend at once.
+/// Calls `ask` until the database answers, at most until the deadline for the start. Returns an
+/// error that waiting does not mend at once.
 pub async fn wait_for<T>(
     args: &DatabaseArgs,
     ask: impl AsyncFn() -> Result<T, StoreError>,

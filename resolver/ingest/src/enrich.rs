@@ -200,8 +200,8 @@ fn joined(parts: &[&str]) -> String {
     if parts.last().is_none_or(|last| last.is_empty()) { String::new() } else { parts.join("/") }
 }
 
-/// Returns the host of a referrer, in lower case and without `www.`; empty for none. A referrer that
-/// is no URL with a host, such as `android-app://…`, counts by its beginning. Counters cut it.
+/// Returns the host of a referrer, in lower case and without `www.`; empty for none. A referrer
+/// that is no URL with a host, such as `android-app://…`, counts by its beginning. Counters cut it.
 fn referrer_host(referrer: &[u8]) -> String {
     let text = String::from_utf8_lossy(referrer);
     let text = text.trim();

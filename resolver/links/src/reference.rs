@@ -55,8 +55,8 @@ impl<'a> Reference<'a> {
         self.scheme.is_some() && (self.authority.is_some() || !self.is_special())
     }
 
-    /// Returns `true` if the authority is short enough to be parsed. In place of one that the scheme
-    /// does not introduce, a path is measured.
+    /// Returns `true` if the authority is short enough to be parsed. In place of one that the
+    /// scheme does not introduce, a path is measured.
     pub(crate) fn has_plausible_authority(&self) -> bool {
         let may_be_host =
             || if self.is_special() { self.path.split(is_slash).find(|part| !part.is_empty()) } else { None };

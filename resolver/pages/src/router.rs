@@ -61,8 +61,8 @@ impl Pages {
                 return refused;
             }
             let pages = Arc::clone(self);
-            // Away from the listener's thread: pages wait for the database, and a change runs to its
-            // end though its client goes away.
+            // Away from the listener's thread: pages wait for the database, and a change runs to
+            // its end though its client goes away.
             let task = self.api.runtime.spawn(async move { pages.answer(client, request).await });
             task.await
                 .unwrap_or_else(|_| answer(StatusCode::INTERNAL_SERVER_ERROR, TEXT, "an error occurred\n"))

@@ -29,8 +29,8 @@ pub(super) struct Pixels {
 }
 
 impl Logo {
-    /// Makes a logo from its `data:` URL, and from its file if that is a PNG. One that is damaged or
-    /// too large has no pixels.
+    /// Makes a logo from its `data:` URL, and from its file if that is a PNG. One that is damaged
+    /// or too large has no pixels.
     pub fn new(url: String, png: Option<&[u8]>) -> Self {
         Self { url, pixels: png.and_then(Pixels::decode) }
     }

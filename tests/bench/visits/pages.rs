@@ -1,7 +1,7 @@
 //! Pages and statistics of many visits: their latency, and whether they are right.
 //!
-//! 1. Visits are stored in batches by the product's own code, in three sets: on one link over a year,
-//!    on one link within a quarter hour, and over many links in 90 days.
+//! 1. Visits are stored in batches by the product's own code, in three sets: on one link over a
+//!    year, on one link within a quarter hour, and over many links in 90 days.
 //! 2. Each question goes to a resolver over HTTP on one connection, one at a time.
 //! 3. Its first answer is compared with a plain sort, or plain sums, of the rows. The time of that
 //!    statement is shown beside: it is how an application without counters would answer.

@@ -5,8 +5,8 @@
 //!
 //! 1. What a parser accepts, it accepts again unchanged, and it is within the parser's bounds.
 //! 2. A long URL has an allowed scheme, no credentials, no white space, no control character, and
-//!    is no short link of the service's own domain. Its `Location` has only characters of a URI, and
-//!    names the same URL, apart from what URIs have to escape.
+//!    is no short link of the service's own domain. Its `Location` has only characters of a URI,
+//!    and names the same URL, apart from what URIs have to escape.
 //! 3. No list of schemes allows script.
 //! 4. The visitor chooses neither scheme nor host of a filled target, whatever the path is. A
 //!    filled target is at most as long as a long URL.

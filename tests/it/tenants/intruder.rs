@@ -19,8 +19,8 @@ use crate::rest_calls::call;
 /// The call whose answer does not end; `streams` makes it.
 const STREAM: &str = "/rest/v3/live/visits";
 
-/// The methods in the order in which they are called: deletions last, so that something is left to be
-/// read.
+/// The methods in the order in which they are called: deletions last, so that something is left to
+/// be read.
 static METHODS: [Method; 6] =
     [Method::GET, Method::HEAD, Method::POST, Method::PATCH, Method::PUT, Method::DELETE];
 

@@ -100,8 +100,8 @@ async fn every_resolver_serves_the_next_link_of_a_name() {
     }
 }
 
-/// Takes a link from Postgres as a fail-over loses it: without a row, a notification, or a number of
-/// the sequence that it used.
+/// Takes a link from Postgres as a fail-over loses it: without a row, a notification, or a number
+/// of the sequence that it used.
 async fn lose(postgres: &Postgres, slug: &str) -> i64 {
     let client = postgres.client().await.unwrap();
     let row = client.query_one("DELETE FROM slug WHERE slug = $1 RETURNING link_id", &[&slug]).await.unwrap();

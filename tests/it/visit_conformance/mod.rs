@@ -1,8 +1,8 @@
 //! Cases that every store of visits passes. Each takes a store without visits, and the parts of the
 //! database that it cannot change by itself.
 //!
-//! `visit_store_sqlite`, `visit_store_postgres` and `visits_clickhouse` run those that apply, each with
-//! a store of its own.
+//! `visit_store_sqlite`, `visit_store_postgres` and `visits_clickhouse` run those that apply, each
+//! with a store of its own.
 
 pub(crate) mod batches;
 pub(crate) mod counters;

@@ -122,8 +122,8 @@ pub struct LinkListArgs {
     /// Number of links per page; with --ndjson, per call.
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
     pub per_page: Option<u64>,
-    /// List only links created at this time or later: 2026-11-22T10:00:00+00:00, or a date. Without an
-    /// offset or a zone such as [Europe/Berlin] it is in the server's time zone.
+    /// List only links created at this time or later: 2026-11-22T10:00:00+00:00, or a date. Without
+    /// an offset or a zone such as [Europe/Berlin] it is in the server's time zone.
     #[arg(long, value_name = "TIME")]
     pub since: Option<String>,
     /// List only links created at this time or earlier, in the same form.

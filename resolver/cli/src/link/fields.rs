@@ -24,8 +24,8 @@ pub struct LinkSetters {
     /// Description of the link.
     #[arg(long)]
     pub description: Option<String>,
-    /// Time from which the link redirects: 2026-11-22T10:00:00+00:00, or a date. Without an offset or
-    /// a zone such as [Europe/Berlin] it is in the server's time zone.
+    /// Time from which the link redirects: 2026-11-22T10:00:00+00:00, or a date. Without an offset
+    /// or a zone such as [Europe/Berlin] it is in the server's time zone.
     #[arg(long, value_name = "TIME")]
     pub valid_since: Option<String>,
     /// Time until which the link redirects, in the same form.

@@ -104,8 +104,8 @@ pub struct VisitsExportArgs {
     /// Format of the export.
     #[arg(long, value_enum, default_value = "csv")]
     pub format: VisitsFormat,
-    /// File to write; it is there only once it is complete. Defaults to the standard output, as does
-    /// -.
+    /// File to write; it is there only once it is complete. Defaults to the standard output, as
+    /// does -.
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
     /// Print the summary of a written file as JSON instead of text.

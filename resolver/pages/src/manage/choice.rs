@@ -8,8 +8,8 @@ use crate::form::Form;
 /// The field of a query with the number of links that were changed.
 pub(super) const DONE: &str = "done";
 
-/// Returns the value of a field that chooses a link. Domain and name are separated by a space, which
-/// neither has; the default domain has no name here.
+/// Returns the value of a field that chooses a link. Domain and name are separated by a space,
+/// which neither has; the default domain has no name here.
 pub(super) fn written(name: &LinkName) -> String {
     format!("{} {}", name.domain.as_deref().unwrap_or(""), name.code)
 }

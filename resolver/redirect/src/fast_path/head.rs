@@ -32,8 +32,8 @@ pub struct RequestHead<'a> {
     pub referer: Option<&'a [u8]>,
     /// The `Accept-Language` header.
     pub accept_language: Option<&'a [u8]>,
-    /// Whether a browser fetches ahead, before a person has decided to follow the link. Always false
-    /// on the fast path, which hands such a request over.
+    /// Whether a browser fetches ahead, before a person has decided to follow the link. Always
+    /// false on the fast path, which hands such a request over.
     pub is_prefetch: bool,
     /// Whether the header `DNT` or `Sec-GPC` is `1`: the visitor asks not to be tracked.
     pub is_opted_out: bool,

@@ -21,8 +21,8 @@ use super::{
 };
 use crate::{FullLink, Inserted, InsertedLink, NamedLink, Result, StoreError};
 
-/// Inserts links without tags, and returns the outcome of each in the order of `links`. If a webhook
-/// is called for new links, records an event for each that is stored.
+/// Inserts links without tags, and returns the outcome of each in the order of `links`. If a
+/// webhook is called for new links, records an event for each that is stored.
 pub(crate) async fn insert_links(sql: &mut dyn Sql, links: &[NewLink]) -> Result<Vec<Inserted>> {
     // In the order of their ids, so that concurrent inserts cannot deadlock.
     let mut order: Vec<&NewLink> = links.iter().collect();

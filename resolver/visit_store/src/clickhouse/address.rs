@@ -1,4 +1,5 @@
-//! The address of a ClickHouse database: `clickhouse+http://USER:PASSWORD@HOST:PORT,HOST:PORT/DATABASE?cluster=NAME`.
+//! The address of a ClickHouse database:
+//! `clickhouse+http://USER:PASSWORD@HOST:PORT,HOST:PORT/DATABASE?cluster=NAME`.
 
 use std::{fmt, str::FromStr};
 

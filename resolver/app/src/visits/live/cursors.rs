@@ -34,13 +34,14 @@ impl Cursors {
         cursors
     }
 
-    /// Returns the id after which to read. A producer whose clock is ahead does not hide the others.
+    /// Returns the id after which to read. A producer whose clock is ahead does not hide the
+    /// others.
     pub(super) fn next(&self, now: i64) -> VisitId {
         VisitId::floor(self.latest.min(now).saturating_sub(OVERLAP)).max(self.given_up)
     }
 
-    /// Returns those of the rows that are new, in the order of their ids. `most` is the limit of the
-    /// read.
+    /// Returns those of the rows that are new, in the order of their ids. `most` is the limit of
+    /// the read.
     pub(super) fn new_rows(&mut self, mut rows: Vec<VisitRow>, most: usize) -> Vec<VisitRow> {
         let is_cut = rows.len() >= most;
         rows.sort_unstable_by_key(|row| row.id);

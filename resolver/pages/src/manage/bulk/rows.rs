@@ -2,8 +2,8 @@
 //! line names its columns in any order.
 //!
 //! 1. The text is a table if its first line names a column, or has several cells that are words and
-//!    so no URLs, or if a line `sep=…` is before it. A table with an unknown column, or without long
-//!    URLs, is refused whole.
+//!    so no URLs, or if a line `sep=…` is before it. A table with an unknown column, or without
+//!    long URLs, is refused whole.
 //! 2. A wrong row keeps its line and its fault, and fails no other.
 //!
 //! Only the form of the text is checked here. The use cases check the values.
