@@ -7,7 +7,11 @@ use visits::{Day, VisitId};
 use super::{CHORE, try_lock};
 use crate::{
     Result,
-    sql::{erasures, rows, today},
+    sql::{
+        erasures,
+        rows::{self, Aging},
+        today,
+    },
 };
 
 /// Days that have a partition ahead of today.
@@ -65,7 +69,9 @@ async fn remove_old(client: &Client, rows_from: Day) -> Result<()> {
     let oldest = VisitId::floor(rows_from.start()).get();
     let forget = "DELETE FROM visit_erased WHERE id < $1 AND NOT has_row";
     client.execute_typed(forget, &[(&oldest, Type::INT8)]).await?;
-    while rows::remove_old(&mut PostgresSql(client), rows_from).await? {}
+    for aging in Aging::ALL {
+        while rows::remove_old(&mut PostgresSql(client), aging, rows_from).await? {}
+    }
     let note = "UPDATE chore SET position = greatest(position, $1) WHERE name = $2";
     client.execute_typed(note, &[(&i64::from(rows_from.get()), Type::INT8), (&CHORE, Type::TEXT)]).await?;
     Ok(())

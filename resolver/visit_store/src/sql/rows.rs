@@ -41,21 +41,30 @@ pub(crate) async fn rows_from(sql: &mut dyn Sql) -> Result<Option<Day>> {
     Ok(day.filter(|day| *day > 0).map(Day::from_stored))
 }
 
-/// Removes some rows and texts of days before `rows_from`; counters stay. Returns whether there may
-/// be more. On Postgres these are the rows that arrived without a partition of their day.
-pub(crate) async fn remove_old(sql: &mut dyn Sql, rows_from: Day) -> Result<bool> {
+/// What is removed once its day is not kept any more, in this order; counters stay.
+#[derive(Clone, Copy)]
+pub(crate) enum Aging {
+    /// Rows. On Postgres these are the ones that arrived without a partition of their day.
+    Rows,
+    /// Texts of whole months.
+    Texts,
+    /// Marks, by which earlier releases found deep pages.
+    Marks,
+}
+
+impl Aging {
+    pub(crate) const ALL: [Self; 3] = [Self::Rows, Self::Texts, Self::Marks];
+}
+
+/// Removes some of what is before `rows_from`. Returns whether there may be more.
+pub(crate) async fn remove_old(sql: &mut dyn Sql, aging: Aging, rows_from: Day) -> Result<bool> {
     let rows = if sql.dialect() == Dialect::Sqlite { "visit" } else { "visit_default" };
-    for (table, condition, bound) in [
-        ((rows, "id"), "id < $1", VisitId::floor(rows_from.start()).get()),
-        (("visit_text", "month, hash"), "month < $1", rows_from.month().get().into()),
-        // Earlier releases found deep pages by it.
-        (("visit_marks", "rowid"), "quarter < $1", rows_from.start()),
-    ] {
-        if delete_some(sql, table, condition, bound, REMOVED_AT_ONCE).await? > 0 {
-            return Ok(true);
-        }
-    }
-    Ok(false)
+    let (table, condition, bound) = match aging {
+        Aging::Rows => ((rows, "id"), "id < $1", VisitId::floor(rows_from.start()).get()),
+        Aging::Texts => (("visit_text", "month, hash"), "month < $1", rows_from.month().get().into()),
+        Aging::Marks => (("visit_marks", "rowid"), "quarter < $1", rows_from.start()),
+    };
+    Ok(delete_some(sql, table, condition, bound, REMOVED_AT_ONCE).await? > 0)
 }
 
 /// SQL condition of a query. Numbers are part of the text, so that the planner leaves out

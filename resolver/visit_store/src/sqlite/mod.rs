@@ -113,7 +113,12 @@ impl VisitStore for SqliteVisits {
         self.writer.write(async move |sql| chores::note_rows_from(sql.0, rows_from)).await?;
         self.writer.write(async move |sql| sql::erasures::forget(sql, rows_from).await).await?;
         // A transaction for each step: a batch waits for one of them at most.
-        while self.writer.write(async move |sql| sql::rows::remove_old(sql, rows_from).await).await? {}
+        for aging in sql::rows::Aging::ALL {
+            let remove = async || {
+                self.writer.write(async move |sql| sql::rows::remove_old(sql, aging, rows_from).await).await
+            };
+            while remove().await? {}
+        }
         self.writer.run(chores::erase_secrets).await
     }
 
