@@ -22,7 +22,7 @@ const OUTSIDE: &[&str] = &[
     "hyper",
     "metrics",
     "mio",
-    "refinery",
+    "refinery-core",
     "reqwest",
     "rusqlite",
     "socket2",
@@ -366,7 +366,7 @@ fn every_crate_reaches_only_those_below_it() {
 #[test]
 fn the_resolver_itself_names_no_database_driver() {
     let direct = tree("resolver", &["--depth", "1"]);
-    for driver in ["bb8", "refinery", "rusqlite", "tokio-postgres"] {
+    for driver in ["bb8", "refinery-core", "rusqlite", "tokio-postgres"] {
         assert!(!direct.contains(driver), "resolver depends on {driver}: SQL belongs into the crate store");
     }
 }
@@ -379,7 +379,7 @@ const WAYS_IN: &[&str] =
 #[test]
 fn the_application_names_no_way_in_no_format_and_no_sql() {
     let direct = tree("app", &["--depth", "1"]);
-    for name in WAYS_IN.iter().chain(&["bb8", "refinery", "rusqlite", "tokio-postgres"]) {
+    for name in WAYS_IN.iter().chain(&["bb8", "refinery-core", "rusqlite", "tokio-postgres"]) {
         assert!(!direct.contains(*name), "app depends on {name}");
     }
     for source in sources(&Path::new(ROOT).join("resolver/app/src")) {

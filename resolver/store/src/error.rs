@@ -39,7 +39,7 @@ pub enum StoreError {
     Sqlite(#[from] rusqlite::Error),
     /// A migration failed.
     #[error("migrate the schema")]
-    Migration(#[from] Box<refinery::Error>),
+    Migration(#[from] Box<refinery_core::Error>),
     /// The schema is older than the version that this build needs.
     #[error(
         "the database's schema is at version {found}, this version needs {needed}: run `resolver migrate`"

@@ -4,6 +4,7 @@
 //! cases need; [`Store`] is all of them.
 
 mod error;
+mod migrations;
 mod operation;
 mod outcomes;
 mod ports;
@@ -15,6 +16,7 @@ mod witness;
 
 pub(crate) use error::Result;
 pub use error::{InsertError, StoreError};
+pub use migrations::runner;
 pub use operation::{Database, Done, Lane, Operation, Work};
 pub use outcomes::{
     Advanced, Change, DomainEdited, DomainRemoved, Exported, Imported, Indexed, Inserted, InsertedLink,

@@ -11,16 +11,16 @@
 
 use std::time::Duration;
 
-use refinery::Target;
+use refinery_core::{Report, Target, error::Kind};
 use tokio::time::{Instant, sleep};
 use tokio_postgres::{Client, error::SqlState};
 
 use super::connect::Address;
-use crate::{Result, Schema, StoreError};
+use crate::{Result, Schema, StoreError, migrations::runner};
 
-mod files {
-    refinery::embed_migrations!("../../schema/postgres");
-}
+#[derive(rust_embed::Embed)]
+#[folder = "../../schema/postgres"]
+struct Files;
 
 /// Key of the advisory lock. Any number that nothing else locks will do; refinery itself takes no
 /// lock.
@@ -86,7 +86,7 @@ async fn apply(client: &mut Client, target: Target) -> Result<()> {
     client.batch_execute(LOCK_TIMEOUT).await?;
     let until = Instant::now() + LOCKED_WITHIN;
     loop {
-        let error = match files::migrations::runner().set_target(target).run_async(client).await {
+        let error = match runner::<Files>()?.set_target(target).run_async(client).await {
             Ok(report) => {
                 tell(&report);
                 return Ok(());
@@ -111,7 +111,7 @@ async fn apply(client: &mut Client, target: Target) -> Result<()> {
 async fn build_indexes(client: &Client, version: i32) -> Result<()> {
     // Building concurrently waits for transactions, and keeps nobody waiting meanwhile.
     client.batch_execute("SET lock_timeout = 0").await?;
-    for statement in statements(version) {
+    for statement in statements(version)? {
         let index = statement.strip_prefix("CREATE INDEX ").unwrap_or_default();
         let name = index.split(' ').next().unwrap_or_default();
         let stands = "SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass($1)";
@@ -127,30 +127,30 @@ async fn build_indexes(client: &Client, version: i32) -> Result<()> {
 }
 
 /// Returns the statements of a migration's file, each of which is on one line.
-fn statements(version: i32) -> Vec<String> {
-    let runner = files::migrations::runner();
+fn statements(version: i32) -> Result<Vec<String>> {
+    let runner = runner::<Files>()?;
     let file = runner.get_migrations().iter().find(|file| file.version() == version);
     let sql = file.and_then(|file| file.sql()).unwrap_or_default();
     let lines = sql.lines().filter(|line| !line.is_empty() && !line.starts_with("--"));
-    lines.map(|line| line.trim_end_matches(';').to_owned()).collect()
+    Ok(lines.map(|line| line.trim_end_matches(';').to_owned()).collect())
 }
 
-fn tell(report: &refinery::Report) {
+fn tell(report: &Report) {
     for migration in report.applied_migrations() {
         tracing::info!(%migration, "migrated");
     }
 }
 
 /// Returns whether a migration did nothing because it could not have a table in time.
-fn is_locked(error: &refinery::Error) -> bool {
-    let refinery::error::Kind::Connection(_, source) = error.kind() else { return false };
+fn is_locked(error: &refinery_core::Error) -> bool {
+    let Kind::Connection(_, source) = error.kind() else { return false };
     let error = source.downcast_ref::<tokio_postgres::Error>();
     error.and_then(tokio_postgres::Error::code) == Some(&SqlState::LOCK_NOT_AVAILABLE)
 }
 
 /// Returns the newest migration that has run, and the newest that this version has.
 pub(super) async fn schema(client: &Client) -> Result<Schema> {
-    let runner = files::migrations::runner();
+    let runner = runner::<Files>()?;
     let needed =
         runner.get_migrations().iter().map(|migration| i64::from(migration.version())).max().unwrap_or(0);
     let found =
@@ -171,7 +171,7 @@ mod tests {
     #[test]
     fn the_files_of_indexes_contain_nothing_else() {
         for version in INDEXES {
-            let statements = statements(version);
+            let statements = statements(version).unwrap();
             assert!(!statements.is_empty(), "V{version}");
             assert!(statements.iter().all(|one| one.starts_with("CREATE INDEX ")), "{statements:?}");
         }

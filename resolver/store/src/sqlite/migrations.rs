@@ -2,14 +2,14 @@
 
 use rusqlite::{Connection, OptionalExtension};
 
-use crate::{Result, Schema};
+use crate::{Result, Schema, migrations::runner};
 
-mod files {
-    refinery::embed_migrations!("../../schema/sqlite");
-}
+#[derive(rust_embed::Embed)]
+#[folder = "../../schema/sqlite"]
+struct Files;
 
 pub(super) fn run(connection: &mut Connection) -> Result<()> {
-    let report = files::migrations::runner().run(connection).map_err(Box::new)?;
+    let report = runner::<Files>()?.run(connection).map_err(Box::new)?;
     for migration in report.applied_migrations() {
         tracing::info!(%migration, "migrated");
     }
@@ -18,7 +18,7 @@ pub(super) fn run(connection: &mut Connection) -> Result<()> {
 
 /// Returns the newest migration that has run, and the newest that this version has.
 pub(super) fn schema(connection: &mut Connection) -> Result<Schema> {
-    let runner = files::migrations::runner();
+    let runner = runner::<Files>()?;
     let needed =
         runner.get_migrations().iter().map(|migration| i64::from(migration.version())).max().unwrap_or(0);
     let table = "SELECT 1 FROM sqlite_master WHERE name = 'refinery_schema_history'";
