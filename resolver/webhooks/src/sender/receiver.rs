@@ -141,6 +141,13 @@ pub(super) fn floods(beginning: &'static str) -> impl FnOnce(&mut dyn Stream) + 
     }
 }
 
+/// Reads a little at a time until the sender closes the connection.
+pub(super) fn sips(stream: &mut dyn Stream) {
+    while stream.read(&mut [0; 256]).is_ok_and(|read| read > 0) {
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
 /// Waits until the sender closes the connection.
 pub(super) fn hangs(stream: &mut dyn Stream) {
     while stream.read(&mut [0; 64]).is_ok_and(|read| read > 0) {}

@@ -3,7 +3,7 @@ use std::net::TcpListener;
 use jiff::Timestamp;
 
 use super::{
-    receiver::{Receiver, drips, floods, hangs, sends},
+    receiver::{Receiver, drips, floods, hangs, sends, sips},
     *,
 };
 use crate::{StatusCode, signature::sign};
@@ -136,14 +136,16 @@ fn neither_silence_nor_a_head_that_drips_extends_the_time_limit() {
 }
 
 #[test]
-fn a_receiver_that_reads_nothing_does_not_extend_the_time_limit() {
-    let receiver = Receiver::raw(|stream| {
+fn a_receiver_that_reads_little_or_nothing_does_not_extend_the_time_limit() {
+    let nothing = Receiver::raw(|stream| {
         std::thread::sleep(Duration::from_secs(5));
         drop(stream);
     });
-    let url = format!("http://{}/hook", receiver.address);
-    let attempt = deliver_with(local_sender(), &url, &[b' '; MAX_BODY], SHORT);
-    assert_eq!(attempt.outcome, again(LATE));
+    for receiver in [nothing, Receiver::raw(|mut stream| sips(&mut stream))] {
+        let url = format!("http://{}/hook", receiver.address);
+        let attempt = deliver_with(local_sender(), &url, &[b' '; MAX_BODY], SHORT);
+        assert_eq!(attempt.outcome, again(LATE));
+    }
 }
 
 #[test]
