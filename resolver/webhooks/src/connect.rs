@@ -6,6 +6,7 @@
 
 use std::{
     fmt::Display,
+    io,
     net::{SocketAddr, ToSocketAddrs as _},
     sync::Arc,
     thread,
@@ -41,6 +42,7 @@ pub(crate) async fn resolve(
     slots: &Arc<Semaphore>,
     host: &Host<String>,
     port: u16,
+    deadline: Instant,
 ) -> Result<Vec<SocketAddr>, Failure> {
     if let Some(address) = literal(host) {
         return Ok(vec![SocketAddr::new(address, port)]);
@@ -56,7 +58,16 @@ pub(crate) async fn resolve(
     };
     let spawned = thread::Builder::new().name("webhook-lookup".to_owned()).spawn(lookup);
     spawned.map_err(|_| busy())?;
-    match answered.await.map_err(|_| busy())? {
+    addresses(answered, deadline).await
+}
+
+/// Waits for the answer of a lookup.
+async fn addresses(
+    answered: oneshot::Receiver<io::Result<Vec<SocketAddr>>>,
+    deadline: Instant,
+) -> Result<Vec<SocketAddr>, Failure> {
+    let late = |_| Failure::again("the time was over while resolving the host");
+    match timeout_at(deadline, answered).await.map_err(late)?.map_err(|_| busy())? {
         Ok(found) if found.is_empty() => Err(no_address("found none")),
         Ok(found) => Ok(found),
         Err(error) => Err(no_address(&error.to_string())),
@@ -99,20 +110,45 @@ pub(crate) async fn secure(
 
 #[cfg(test)]
 mod tests {
-    use std::{net::TcpListener, time::Duration};
+    use std::{iter, net::TcpListener, time::Duration};
+
+    use tokio::net::TcpSocket;
 
     use super::*;
+
+    fn within(seconds: u64) -> Instant {
+        Instant::now() + Duration::from_secs(seconds)
+    }
 
     #[tokio::test]
     async fn the_next_address_is_tried_when_one_refuses() {
         let refusing = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        let deadline = Instant::now() + Duration::from_secs(60);
+        let deadline = within(60);
         let stream = dial(&[refusing, address], deadline).await.unwrap();
         assert_eq!(stream.peer_addr().unwrap(), address);
         let refused = dial(&[refusing], deadline).await.unwrap_err();
         assert_eq!(refused, Failure::again("no connection: connection refused"));
+    }
+
+    #[tokio::test]
+    async fn an_address_that_does_not_answer_leaves_half_of_the_time_to_the_next() {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind(([127, 0, 0, 1], 0).into()).unwrap();
+        let silent = socket.listen(1).unwrap();
+        let full = silent.local_addr().unwrap();
+        // Linux answers no more while its queue of connections to accept is full.
+        let connect = || std::net::TcpStream::connect_timeout(&full, Duration::from_millis(200)).ok();
+        let _queue: Vec<_> = iter::from_fn(connect).collect();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let deadline = within(2);
+        let stream = dial(&[full, address], deadline).await.unwrap();
+        assert_eq!(stream.peer_addr().unwrap(), address);
+        assert!(Instant::now() < deadline, "the next one had its half");
+        let late = dial(&[full], within(0)).await.unwrap_err();
+        assert_eq!(late, Failure::again("the time was over while connecting"));
     }
 
     fn name(text: &str) -> Host<String> {
@@ -122,10 +158,10 @@ mod tests {
     #[tokio::test]
     async fn a_name_is_resolved_to_addresses_with_the_port() {
         let slots = Arc::new(Semaphore::new(MAX_UNDER_WAY));
-        let found = resolve(&slots, &name("localhost"), 81).await.unwrap();
+        let found = resolve(&slots, &name("localhost"), 81, within(60)).await.unwrap();
         assert!(found.iter().all(|address| address.ip().is_loopback() && address.port() == 81), "{found:?}");
         // Longer than a name in DNS can be, so that no server is asked.
-        let refused = resolve(&slots, &name(&"x".repeat(300)), 1).await.unwrap_err();
+        let refused = resolve(&slots, &name(&"x".repeat(300)), 1, within(60)).await.unwrap_err();
         assert!(refused.error.starts_with("the host has no address"), "{refused:?}");
     }
 
@@ -133,10 +169,17 @@ mod tests {
     async fn a_lookup_beyond_the_limit_is_refused_and_a_literal_address_needs_none() {
         let slots = Arc::new(Semaphore::new(MAX_UNDER_WAY));
         let taken = slots.try_acquire_many(u32::try_from(MAX_UNDER_WAY).unwrap()).unwrap();
-        assert_eq!(resolve(&slots, &name("localhost"), 1).await, Err(busy()));
+        assert_eq!(resolve(&slots, &name("localhost"), 1, within(60)).await, Err(busy()));
         let host = Host::Ipv4([8, 8, 8, 8].into());
-        assert_eq!(resolve(&slots, &host, 443).await, Ok(vec![([8, 8, 8, 8], 443).into()]));
+        assert_eq!(resolve(&slots, &host, 443, within(60)).await, Ok(vec![([8, 8, 8, 8], 443).into()]));
         drop(taken);
-        assert!(resolve(&slots, &name("localhost"), 1).await.is_ok());
+        assert!(resolve(&slots, &name("localhost"), 1, within(60)).await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn a_lookup_without_an_answer_ends_at_the_deadline() {
+        let (_answer, answered) = oneshot::channel();
+        let late = Failure::again("the time was over while resolving the host");
+        assert_eq!(addresses(answered, within(0)).await, Err(late));
     }
 }

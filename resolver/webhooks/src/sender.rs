@@ -159,9 +159,7 @@ impl Sender {
         request: Request<Full<Bytes>>,
         deadline: Instant,
     ) -> Result<(Response<Incoming>, Connection), Failure> {
-        let resolved = timeout_at(deadline, resolve(&self.lookups, &url.host, url.port)).await;
-        let addresses =
-            resolved.map_err(|_| Failure::again("the time was over while resolving the host"))??;
+        let addresses = resolve(&self.lookups, &url.host, url.port, deadline).await?;
         self.policy.check(&addresses).map_err(|refused| Failure::again(refused.to_string()))?;
         let connected_by = deadline.min(Instant::now() + self.connect_within);
         let stream = dial(&addresses, connected_by).await?;
