@@ -350,6 +350,22 @@ async fn a_pixel_is_a_visit_of_a_live_link_and_no_redirect() {
 }
 
 #[tokio::test]
+async fn a_pixel_follows_the_operators_rules_for_visits() {
+    let skip_from = vec!["198.51.100.0/24".parse().unwrap()];
+    let site = Site::start(CaptureRules { skip_from, opt_out: true, ..CaptureRules::default() }).await;
+    site.create("plain", Details::default()).await;
+    let mut request = get("/plain/track");
+    request.headers_mut().insert("dnt", HeaderValue::from_static("1"));
+    for client in ["198.51.100.7", CLIENT] {
+        pixel::show(&site.thread, visitor(client), &request).await;
+    }
+    let blocks = site.take_blocks();
+    let events = blocks.iter().flat_map(|block| read_block(block).unwrap().1.map(Result::unwrap));
+    let told: Vec<_> = events.map(|event| (event.outcome, event.is_opted_out)).collect();
+    assert_eq!(told, [(Outcome::Tracked, true)]);
+}
+
+#[tokio::test]
 async fn a_pixel_without_a_live_link_is_an_orphan_visit() {
     let site = Site::start(CaptureRules::default()).await;
     let off = site.create("off", Details { disabled: true, ..Details::default() }).await;
