@@ -251,9 +251,12 @@ mod tests {
     fn an_item_is_bounded_and_what_is_ignored_is_not() {
         let length = usize::try_from(ITEM_BYTES).unwrap();
         let text = |length: usize| "x".repeat(length);
-        let fits = format!(r#"{{"x":"{}","list":[{{}},"{}",1]}}"#, text(2 * length), text(length - 10));
-        let (items, error) = read(FLAT, fits.as_bytes());
-        assert_eq!((items.len(), error), (3, None));
+        // The comma before an item and its quotes count.
+        for (item, count) in [(length - 3, 3), (length - 2, 1)] {
+            let input = format!(r#"{{"x":"{}","list":[{{}},"{}",1]}}"#, text(2 * length), text(item));
+            let (items, error) = read(FLAT, input.as_bytes());
+            assert_eq!((items.len(), error.is_none()), (count, count == 3), "{item}: {error:?}");
+        }
         for endless in [r#"{"list":[{},""#, r#"[{},{"i":""#, r#"{""#] {
             let (items, error) = read(FLAT, BufReader::new(endless.as_bytes().chain(io::repeat(b'x'))));
             assert!(items.len() <= 1 && error.is_some_and(|error| error.contains("4 MiB")), "{endless}");

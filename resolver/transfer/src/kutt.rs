@@ -93,6 +93,7 @@ mod tests {
                 "\"visit_count\":\"3,000\"",
                 "visit_count: expected a whole number from 0 on",
             ),
+            (LINK, "7", "expected a JSON object"),
         ] {
             let wrong = LINK.replace(from, to);
             let (links, errors) = read(Source::Kutt, &page(&format!("{wrong},{LINK}")));
