@@ -116,3 +116,14 @@ pub(crate) fn path_prefix(text: &str) -> Checked<Option<String>> {
     Slug::pick(&format!("{prefix}00000000")).map_err(|error| error.to_string())?;
     Ok(Some(prefix).filter(|prefix| !prefix.is_empty()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_is_cut_to_the_milliseconds_of_the_store() {
+        let time = read_time("2031-01-01T10:00:00.123999", &TimeZone::UTC);
+        assert_eq!(time, Ok("2031-01-01T10:00:00.123Z".parse().unwrap()));
+    }
+}
