@@ -148,9 +148,11 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_without_a_name_has_none() {
+    fn an_entry_without_a_name_has_none_and_an_early_one_shows_no_hash() {
         let none = separate_name("an odd subject", None);
         assert_eq!((none.id, none.slug, none.fields), (None, None, json!({})));
+        let early = json!({ "title": "T", "details": { "password": "$argon2id$x" } });
+        assert_eq!(separate_name("5", Some(&early)).fields, json!({ "title": "T" }));
     }
 
     #[test]
