@@ -182,6 +182,9 @@ mod tests {
         };
         assert_eq!((points(&[1, 2], &[1, 2, 3]), points(&[1, 2, 3], &[1, 2])), (2, 2));
         assert_eq!((points(&[1, 2], &[]), points(&[], &[1])), (0, 0));
-        assert_eq!(drawn(&[5], &[10]).line().as_deref(), Some("72,14 744,14"));
+        let single = drawn(&[5], &[10]);
+        assert_eq!(single.line().as_deref(), Some("72,14 744,14"));
+        assert!(single.bar_width() > (RIGHT - LEFT) / 2.0);
+        assert_eq!(single.times(), [(0, "11-25")]);
     }
 }
