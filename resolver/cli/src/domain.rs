@@ -315,8 +315,9 @@ mod tests {
         assert_eq!(shown, "domain             sho.rt\ndefault            yes\nenabled            yes\n");
         let mut other = some_domains()[2].clone();
         other["redirects"]["baseUrlRedirect"] = json!("https://example.com/");
+        other["domain"] = json!("two\nlines");
         let expected = [
-            "domain             xn--mnchen-3ya.example:8080",
+            "domain             two lines",
             "default            no",
             "enabled            no",
             "protocol           https",

@@ -274,7 +274,8 @@ mod tests {
         assert_eq!(cell(0, "referer"), "'=HYPERLINK(\"https://evil.test\")");
         assert_eq!(cell(0, "userAgent"), "two\nlines, \"quoted\"");
         assert_eq!((cell(0, "latitude"), cell(0, "countryCode")), ("-23.5", "BR"));
-        assert_eq!((cell(0, "potentialBot"), cell(1, "latitude"), rows.len()), ("true", "", 2));
+        assert_eq!((cell(0, "potentialBot"), cell(1, "type")), ("true", "base_url"));
+        assert_eq!((cell(1, "latitude"), rows.len()), ("", 2));
     }
 
     #[test]
