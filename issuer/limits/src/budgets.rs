@@ -216,9 +216,11 @@ mod tests {
     #[test]
     fn connections_fit_into_half_of_the_memory() {
         for (memory, public, grpc) in [
+            (64 << 20, 512, 6),
             (512 << 20, 4_096, 51),
             (2 << 30, CONNECTIONS_MAX, 204),
             (16 << 30, CONNECTIONS_MAX, GRPC_CONNECTIONS_MAX),
+            (1 << 40, CONNECTIONS_MAX, GRPC_CONNECTIONS_MAX),
         ] {
             let limits = ConnectionLimits::of(&Resources { descriptors: 1 << 20, memory }, false);
             assert_eq!((limits.public, limits.grpc), (public, grpc));
