@@ -64,15 +64,17 @@ fn a_holder_that_is_heard_of_keeps_its_block_and_a_leader_that_is_new_or_woke_gi
     bench.elect(2);
     bench.wait(29_999);
     assert_eq!(bench.account().leaked, 0);
-    bench.ask(beat("a", a)).unwrap();
+    bench.wait(1);
+    assert_eq!(bench.account().leaked, 10);
+    bench.allocate("a", a, 2).unwrap();
     // The process was suspended: beats may be waiting to be read.
     bench.now = Millis(bench.now.0 + 90_000);
     let effects = bench.core.step(bench.now, Event::Woke);
     bench.settle(effects);
     bench.wait(29_999);
-    assert_eq!(bench.account().leaked, 0);
-    bench.wait(1);
     assert_eq!(bench.account().leaked, 10);
+    bench.wait(1);
+    assert_eq!(bench.account().leaked, 20);
 }
 
 #[test]
