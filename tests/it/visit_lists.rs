@@ -59,6 +59,8 @@ async fn lists_take_the_parameters_of_shlinks_clients() {
         ("itemsPerPage=0", [1, 1, 7, 7, 7]),
         ("excludeBots=true", [1, 1, 4, 4, 4]),
         ("excludeBots=true&itemsPerPage=3&page=2", [2, 2, 3, 1, 4]),
+        // Four times 2^62 is 0 in 64 bits.
+        ("itemsPerPage=4&page=4611686018427387905", [(1_u64 << 62) + 1, 2, 4, 0, 7]),
         ("type=invalid_short_url", [1, 1, 5, 5, 5]),
         ("type=invalid_short_url&excludeBots=1", [1, 1, 3, 3, 3]),
         ("type=regular_404", [1, 1, 1, 1, 1]),

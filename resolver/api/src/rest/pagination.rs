@@ -100,6 +100,7 @@ mod tests {
         assert_eq!(counts(paging(1, Some(10)), 0), [1, 10, 0]);
         assert_eq!(counts(paging(2, Some(10)), 15), [2, 10, 5]);
         assert_eq!(counts(paging(9, Some(10)), 15), [2, 10, 0]);
+        assert_eq!(counts(paging((1 << 62) + 1, Some(4)), 15), [4, 4, 0], "no number wraps");
         assert_eq!(counts(paging(1, None), 3), [1, 3, 3]);
         assert_eq!(counts(paging(1, None), 0), [1, 1, 0]);
     }
