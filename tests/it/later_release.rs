@@ -108,6 +108,17 @@ async fn links_of_a_later_release_harm_themselves_only() {
     expect_problem(&replaced, 409, "about:blank");
     assert!(stored().await.contains("moon-phase"), "and nothing replaces it");
     assert_eq!(call(api, Method::DELETE, &ruled, None).await.status, 204);
+
+    let create = async || {
+        let request = api.post().header("X-Api-Key", api.key()).header("Idempotency-Key", "again");
+        let answer = Answer::to(request.json(&json!({ "longUrl": URL }))).await.unwrap();
+        answer.success().unwrap().json().unwrap()["shortCode"].clone()
+    };
+    let code = create().await;
+    let rules = format!(r#"{{"rules":{RULES}}}"#);
+    let update = "UPDATE link SET details = $1::text::jsonb WHERE id = (SELECT link_id FROM dedupe)";
+    sql.execute(update, &[&rules]).await.unwrap();
+    assert_eq!(create().await, code, "the create again is answered with its link");
 }
 
 #[tokio::test(flavor = "multi_thread")]
