@@ -6,6 +6,8 @@ use harness::{Answer, Api, Cluster, Load, checks, wait};
 use reqwest::Method;
 use serde_json::{Value, json};
 
+use crate::pages::sign_in;
+
 const SOON: Duration = Duration::from_secs(60);
 /// The capacity of the keyspace of two-character codes, small enough to use up every number.
 const CAPACITY: usize = 62 * 62;
@@ -129,7 +131,11 @@ async fn a_reservation_is_its_keys_own_and_takes_only_its_codes() {
     let api = &cluster.resolvers[0].api;
     let owner = api.with_key(&key(&cluster, "owner", "reserve,create").await);
     let (id, codes) = reserve(&owner, 3).await;
-    let (_, foreign) = reserve(&owner, 1).await;
+    let (other_id, foreign) = reserve(&owner, 1).await;
+    let table = owner.http().get(format!("{}/manage/reservations.csv?id={other_id}", owner.url()));
+    let table = table.header("cookie", sign_in(owner.url(), owner.key()).await).send().await.unwrap();
+    let expected = format!("shortCode,shortUrl\r\n{0},{1}/{0}\r\n", foreign[0], owner.url());
+    assert_eq!(table.text().await.unwrap(), expected);
     let elsewhere = json!({ "shortCode": codes[0], "longUrl": "https://example.com/elsewhere" });
     assert_eq!(fill(&owner, &id, vec![link(&codes[0])]).await, ["stored"]);
     let no_url = json!({ "shortCode": codes[1], "longUrl": "ftp://example.com" });
