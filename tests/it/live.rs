@@ -233,6 +233,23 @@ async fn subscriptions_are_bounded_and_end_when_the_resolver_stops() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_stream_begins_with_the_time_to_retry_and_has_comments_while_it_is_quiet() {
+    let alone = Alone::start(&[]).await;
+    let mut stream = Stream::open(watching(alone.api(), "").timeout(SOON)).await;
+    for expected in ["retry: 2000\n\n", ":\n\n"] {
+        let piece = timeout(SOON, stream.answer.chunk()).await.expect("a piece in time").unwrap();
+        assert_eq!(piece.as_deref(), Some(expected.as_bytes()));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_visits_there_is_no_hub() {
+    let alone = Alone::start(&["--visits-skip", "all"]).await;
+    let answer = alone.api().get(".well-known/mercure?topic=*").await.unwrap();
+    assert_eq!((answer.status, &*answer.body), (404, "visits are not stored: there are no updates\n"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_hub_takes_only_its_own_tokens() {
     let alone = Alone::start(&[]).await;
     let api = alone.api();
@@ -246,6 +263,10 @@ async fn the_hub_takes_only_its_own_tokens() {
         format!("{head}.{}{}", if signature.starts_with('A') { 'B' } else { 'A' }, &signature[1..]);
     assert_eq!(api.http().get(&url).bearer_auth(tampered).send().await.unwrap().status(), 401);
     assert_eq!(api.http().post(&url).bearer_auth(&token).send().await.unwrap().status(), 405);
+    for topics in [String::new(), "topic=*&".repeat(101)] {
+        let call = api.http().get(url.replace("topic=*", &topics)).bearer_auth(&token);
+        assert_eq!(call.send().await.unwrap().status(), 400, "{topics}");
+    }
     done(api, Method::GET, "mercure-info", None).await;
     Stream::open(api.http().get(format!("{url}&authorization={token}"))).await;
 }
