@@ -70,8 +70,8 @@ pub(crate) async fn import(sql: &mut dyn Sql, batch: &ImportBatch) -> Result<Vec
     note_arrived(sql, &mut arrived).await?;
     // Imported links may have old creation times, which the background indexer has passed already.
     note_long_urls(sql, noted.into_iter()).await?;
-    // A resolver with a copy of the mintable custom slugs that receives no notifications reads them
-    // again.
+    // A server of the release before on this SQLite file, which is not notified, reads the mintable
+    // custom slugs again.
     note_change(sql).await?;
     // What is not in the batch was refused before it was sent.
     let kept = imported.iter().filter(|one| !matches!(one, Imported::Taken)).count();
