@@ -19,7 +19,7 @@ use issuer::embedded::Dialer;
 use links::Protocol;
 use lookup::{
     Lookup, LookupSizes,
-    domain_cache::{DirectoryConfig, DomainCache, Policy, PublicUrl},
+    domain_cache::{DirectoryConfig, DomainCache, PublicUrl},
     keyspaces::{Adopted, adopt_keyspaces},
     metrics::Metrics,
 };
@@ -154,11 +154,10 @@ impl Parts<'_> {
             Lookup::start(&supervisor, sizes, Arc::clone(&mint), store.clone(), Arc::clone(&metrics));
         let lookup = Arc::new(lookup);
         let public_url = PublicUrl { protocol: Protocol::Http, authority: DEFAULT_HOST.to_owned() };
-        let policy = Policy { domains_max: common.domains_max, checks_redirects: false };
         let config = DirectoryConfig {
             settings: store.clone(),
             public_url,
-            policy,
+            domains_max: common.domains_max,
             lookup: Arc::clone(&lookup),
             closing,
         };

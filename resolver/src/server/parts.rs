@@ -102,7 +102,7 @@ impl Parts {
         let directory = DirectoryConfig {
             settings: self.databases.links.clone(),
             public_url: settings.default_domain.clone(),
-            policy: settings.policy,
+            domains_max: settings.domains_max,
             lookup: Arc::clone(&lookup),
             closing: closing.clone(),
         };
