@@ -2,8 +2,8 @@
 //! second reads them again if their version has changed. The same poll adjusts the estimate of the
 //! database's clock.
 //!
-//! 1. They are few and change seldom, and a redirect cannot wait for them. Polling one number is
-//!    cheaper than listening, and works through any pooler.
+//! 1. They are few and change seldom, and a redirect cannot wait for them. Polling one number costs
+//!    little, and each answer proves that the copy is complete, as silence of LISTEN would not.
 //! 2. A change is visible everywhere within [`SHOWN`] of its COMMIT, unless a resolver cannot reach
 //!    the database. Then it continues with its copy, for as long as `serve_stale_for` says. After
 //!    that it redirects nothing: a target rule may have been added, or a domain disabled.

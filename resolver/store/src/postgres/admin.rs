@@ -28,8 +28,7 @@ pub(super) static NOTE_SERVER: LazyLock<String> = LazyLock::new(|| {
 /// history unless it is the first. A database that was restored from an older copy has the same
 /// server as before, but another number.
 ///
-/// The stored identity is that of this very session. Behind a transaction pooler, another session
-/// may answer. It has stored its own server's identity, or none; without one, the server is asked.
+/// A session that has stored no identity, as those of the pools have not, asks the server.
 static EPOCH: LazyLock<String> = LazyLock::new(|| {
     format!(
         "SELECT coalesce(nullif(current_setting('{NOTED_SERVER}', true), ''), ({SERVER}))

@@ -54,7 +54,7 @@ impl PostgresStore {
     /// Finds out why nothing of a batch was stored: all ids are taken, or the database's history is
     /// another one or has not been compared.
     ///
-    /// One statement reads both history and rows. Behind a pooler, another server may answer than
+    /// One statement reads both history and rows. After a fail-over, another server may answer than
     /// the one that stored nothing, and the rows of one server prove nothing about the other.
     async fn all_are_taken(&self, history: &StoreEpoch, ids: &[i64]) -> Result<(), InsertError> {
         match self.within(async { admin::taken(&*self.connection().await?, ids).await }).await {

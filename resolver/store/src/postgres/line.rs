@@ -6,9 +6,8 @@
 //!    inside a transaction of their own, and its COMMIT is awaited.
 //! 2. I4: once a COMMIT may have reached the server, only the server's own answer to it decides.
 //!    Anything else leaves the outcome in doubt.
-//! 3. The history of the database is checked inside the transaction that writes. A transaction
-//!    pooler may serve each transaction from another server, so an earlier transaction's answer
-//!    proves nothing.
+//! 3. The history of the database is checked inside the transaction that writes. After a fail-over,
+//!    a new connection leads to another server, so an earlier answer proves nothing.
 
 use std::{pin::pin, time::Duration};
 

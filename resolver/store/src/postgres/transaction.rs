@@ -1,5 +1,4 @@
-//! The shared statements on Postgres: each takes one round trip and has no name, so that a pooler
-//! in transaction mode may stand between.
+//! The shared statements on Postgres. None is prepared, so that each takes one round trip.
 
 use std::{
     error::Error,
@@ -142,7 +141,7 @@ async fn transact_once(
 ) -> Result<Done, InsertError> {
     let prepare = async {
         let transaction = begin(client).await?;
-        // In the transaction that writes: a pooler may serve each from another server.
+        // In the transaction that writes: after a fail-over, a connection leads to another server.
         if let Some(history) = history
             && compared_epoch(&transaction).await? != *history
         {
