@@ -209,7 +209,16 @@ async fn shells_are_told_of_the_subcommands_without_a_server_or_a_key() {
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let launch = Launch::new(&scratch, "completions", binaries::resolver().await.unwrap());
         let script = launch.args(["completions", shell]).run(SOON).await.unwrap().success().unwrap().stdout;
-        for word in ["link", "api-key", "password-file", "domain", "no-invalid-short-url", "target", "deny"] {
+        for word in [
+            "link",
+            "api-key",
+            "password-file",
+            "if-version",
+            "domain",
+            "no-invalid-short-url",
+            "target",
+            "deny",
+        ] {
             assert!(script.contains(word), "{shell} lacks {word}");
         }
     }
