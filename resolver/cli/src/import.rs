@@ -203,7 +203,7 @@ fn digest(path: &Path) -> io::Result<String> {
     loop {
         let count = file.read(&mut buffer)?;
         if count == 0 {
-            return Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect());
+            return Ok(codes::hex(&hash.finalize()));
         }
         hash.update(&buffer[..count]);
     }

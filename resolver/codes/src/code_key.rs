@@ -60,7 +60,8 @@ impl CodeKey {
     }
 }
 
-fn hex(bytes: &[u8]) -> String {
+/// Writes each byte as two hexadecimal digits.
+pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 

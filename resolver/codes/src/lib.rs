@@ -15,7 +15,7 @@ mod value_types;
 
 pub use adoption::{check_slugs, plan_adoption};
 pub use code::{Code, CodeError, is_reserved};
-pub use code_key::{CodeKey, CodeKeyError};
+pub use code_key::{CodeKey, CodeKeyError, hex};
 pub use digest::random_code;
 pub use keyspace::{Class, Keyspace, parse_keyspaces};
 pub use minting::{KeyspaceIndex, LinkId, Mint, Minted};

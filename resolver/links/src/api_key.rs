@@ -138,10 +138,10 @@ impl ApiKey {
 }
 
 /// Draws random bytes, and writes each as two hexadecimal digits.
-pub(crate) fn random_hex<const BYTES: usize>() -> Result<String, getrandom::Error> {
+pub fn random_hex<const BYTES: usize>() -> Result<String, getrandom::Error> {
     let mut bytes = [0; BYTES];
     getrandom::fill(&mut bytes)?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(codes::hex(&bytes))
 }
 
 /// Validates the name of an API key.

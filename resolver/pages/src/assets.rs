@@ -3,6 +3,7 @@
 
 use std::{borrow::Cow, collections::HashMap};
 
+use codes::hex;
 use hyper::{
     StatusCode,
     body::Bytes,
@@ -11,7 +12,7 @@ use hyper::{
 use sha2::{Digest as _, Sha256};
 use web::{Answer, TEXT, answer};
 
-use crate::{hex, theme::Theme};
+use crate::theme::Theme;
 
 pub(crate) const PATH: &str = "/_pages/assets/";
 /// The style sheet of the theme, which is made at start.

@@ -57,10 +57,6 @@ pub use theme::Theme;
 use assets::Assets;
 use locale::Locales;
 
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 /// What every page is made with: texts, files, and the operator's theme.
 pub struct Renderer {
     locales: Locales,

@@ -2,8 +2,7 @@
 
 use api::Api;
 use app::{Field, FieldErrors, LinkFields, LinkService, create_link::CreateLink, values::read_time};
-
-use crate::hex;
+use links::api_key::random_hex;
 
 /// Reads a create from the texts of its fields; what is wrong is recorded. A long URL without a
 /// scheme is one of the web. `split` separates tags.
@@ -52,9 +51,8 @@ fn with_scheme(links: &LinkService, url: &str) -> String {
 /// Draws the mark of a form, which becomes the idempotency key of its creates: a form that is sent
 /// twice makes its links once.
 pub(crate) fn mark() -> String {
-    let mut bytes = [0; 16];
     // Without one, a form that is sent twice makes two links.
-    getrandom::fill(&mut bytes).map(|()| hex(&bytes)).unwrap_or_default()
+    random_hex::<16>().unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -8,7 +8,11 @@
 
 use std::time::Duration;
 
-use links::{SessionHash, api_key::Grant};
+use codes::hex;
+use links::{
+    SessionHash,
+    api_key::{Grant, random_hex},
+};
 use sha2::{Digest as _, Sha256};
 use web::Answer;
 
@@ -16,7 +20,6 @@ use crate::{
     Pages,
     cookies::{self, cookie},
     error::PageError,
-    hex,
     request::PageRequest,
 };
 
@@ -48,9 +51,7 @@ impl Session {
     }
 
     pub(crate) async fn open(pages: &Pages, grant: &Grant, answer: &mut Answer) -> Result<(), PageError> {
-        let mut bytes = [0; TOKEN_BYTES];
-        getrandom::fill(&mut bytes).map_err(|_| app::AppError::Internal)?;
-        let token = hex(&bytes);
+        let token = random_hex::<TOKEN_BYTES>().map_err(|_| app::AppError::Internal)?;
         let hash = SessionHash::of(token.as_bytes());
         let opened = pages.api.store.open_session(&hash, (grant.id, grant.secret), LASTS).await;
         opened.map_err(app::AppError::from)?;

@@ -6,6 +6,7 @@ use cli::wait_for;
 use codes::{Keyspace, KeyspaceIndex};
 use daemon::{Recorder, TaskSupervisor};
 use issuer::{core::Limits, embedded::Embedded};
+use links::api_key::random_hex;
 use lookup::keyspaces::Adopted;
 use store::Register;
 use supply::{Clock, IssuerClient, Issuers, Minting, Owner, Spec, Target};
@@ -63,7 +64,7 @@ impl Issuing {
             (Target::Remote(Issuers { urls, tls: tls.clone(), allows_plaintext }), None)
         };
         let mintings = mintings(settings, keyspaces, clock)?;
-        let owner = Owner { holder, instance: draw_instance()? };
+        let owner = Owner { holder, instance: random_hex::<16>().map_err(Error::Random)? };
         let client = Arc::new(IssuerClient::new(target));
         Ok((Some(Self { client, owner, mintings, begins_at: *shown_at, tls }), embedded))
     }
@@ -88,11 +89,4 @@ fn mintings(
     let mut mintings: Vec<_> = minted.filter_map(mint).collect();
     mintings.sort_by_key(|minting| minting.namespace != settings.default_keyspace);
     Ok(mintings)
-}
-
-/// Generates the random id of this start: 32 hexadecimal characters.
-fn draw_instance() -> Result<String, Error> {
-    let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes).map_err(Error::Random)?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }

@@ -3,7 +3,7 @@
 
 use std::{fmt::Write as _, time::Duration};
 
-use codes::{Code, KeyspaceIndex};
+use codes::{Code, KeyspaceIndex, hex};
 use jiff::Timestamp;
 use limits::ExceededShare;
 use links::{
@@ -384,5 +384,5 @@ fn digest_of_request(long_url: &str, details: &Details, options: &CreateOptions,
 }
 
 fn digest(text: impl AsRef<[u8]>) -> String {
-    Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect()
+    hex(&Sha256::digest(text))
 }

@@ -3,7 +3,10 @@
 use std::collections::HashMap;
 
 use codes::LinkId;
-use links::webhook::{Shown, Webhook, WebhookEvent, body};
+use links::{
+    api_key::random_hex,
+    webhook::{Shown, Webhook, WebhookEvent, body},
+};
 use store::{FanOut, StoreError};
 
 use super::{codes_of, dispatcher::Dispatcher};
@@ -75,12 +78,11 @@ impl Dispatcher {
 /// Draws the id of a message: 128 random bits, so that no two databases have the same. It has no
 /// full stop, which separates the id from the rest of what is signed.
 pub(super) fn draw_message_id() -> Result<String, AppError> {
-    let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes).map_err(|error| {
+    let digits = random_hex::<16>().map_err(|error| {
         tracing::error!(%error, "draw the id of a message");
         AppError::Internal
     })?;
-    Ok(format!("msg_{:032x}", u128::from_be_bytes(bytes)))
+    Ok(format!("msg_{digits}"))
 }
 
 #[cfg(test)]

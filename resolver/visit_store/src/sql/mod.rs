@@ -54,7 +54,7 @@ pub(crate) async fn today(sql: &mut dyn Sql) -> Result<Day> {
 }
 
 pub(crate) fn literal(dialect: Dialect, bytes: &[u8]) -> String {
-    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    let hex = codes::hex(bytes);
     match dialect {
         Dialect::Postgres => format!("'\\x{hex}'::bytea"),
         Dialect::Sqlite => format!("x'{hex}'"),
