@@ -60,7 +60,7 @@ pub use limits::{
     CODE_LEN_MAX, DESCRIPTION_BYTES, PER_PAGE, PER_PAGE_MAX, STRAY_TARGET_BYTES, TITLE_BYTES, granted_visits,
 };
 pub use link::{Draft, Link, NewLink};
-pub use location::{location, location_with_query};
+pub use location::{ESCAPED_IN_PATHS, location, location_with_query};
 pub use long_url::{LongUrl, LongUrlError};
 pub use numbers::Invalid;
 pub use password::PasswordHash;

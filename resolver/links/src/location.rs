@@ -12,13 +12,17 @@
 
 use std::net::Ipv6Addr;
 
-use percent_encoding::percent_encode_byte;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode_byte};
 use url::Host;
 
 use crate::{
     forward::{FORWARDED_MAX, forward_query},
     reference::{AUTHORITY_MAX, Reference, without_ignored},
 };
+
+/// What is escaped in a path: all but slashes and the unreserved characters of RFC 3986.
+pub const ESCAPED_IN_PATHS: &AsciiSet =
+    &NON_ALPHANUMERIC.remove(b'/').remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
 /// Returns a target as the value of a `Location` header.
 pub fn location(target: &str) -> String {

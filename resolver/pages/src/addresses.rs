@@ -1,7 +1,8 @@
 //! The addresses of pages that other pages lead to. Those of a page alone are in its file.
 
 use app::find_link::LinkName;
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use links::ESCAPED_IN_PATHS;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use url::form_urlencoded;
 
 /// The address of the form that creates a link. `/` shows it too, unless that leads elsewhere.
@@ -13,9 +14,6 @@ pub(crate) const STATISTICS: &str = "/manage/statistics";
 pub(crate) const QR_SHEET: &str = "/manage/qr-sheet";
 /// The address of the form that opens a session.
 pub(crate) const SIGN_IN: &str = "/_pages/sign-in";
-
-/// What is escaped in the name of a link; a slash is not.
-const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'/').remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
 /// Returns whether a path is that of a page, and of no link. The home page is not among them: it
 /// may be a redirect of its domain.
@@ -33,7 +31,7 @@ pub(crate) fn is_same_site(text: &str) -> bool {
 }
 
 pub(crate) fn link_page(LinkName { code, domain }: &LinkName) -> String {
-    let code = utf8_percent_encode(code, ESCAPED);
+    let code = utf8_percent_encode(code, ESCAPED_IN_PATHS);
     let encoded = |domain: &String| format!("?domain={}", utf8_percent_encode(domain, NON_ALPHANUMERIC));
     format!("{LINK}{code}{}", domain.as_ref().map(encoded).unwrap_or_default())
 }

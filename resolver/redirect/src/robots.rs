@@ -16,9 +16,9 @@ use std::{sync::Arc, time::Duration};
 
 use codes::LinkId;
 use hyper::{StatusCode, body::Bytes};
-use links::{DomainId, Filter, OrderBy, OrderField, PER_PAGE_MAX, pieces};
+use links::{DomainId, ESCAPED_IN_PATHS, Filter, OrderBy, OrderField, PER_PAGE_MAX, pieces};
 use moka::{policy::EvictionPolicy, sync::Cache};
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use percent_encoding::utf8_percent_encode;
 use store::StoreError;
 use tokio::{
     sync::Mutex,
@@ -44,8 +44,6 @@ const HEAD: &str = "# https://www.rfc-editor.org/rfc/rfc9309\n\nUser-agent: *\n"
 const TAIL: &str = "Disallow: /\n";
 /// The maximum length of the rules between the two, in bytes.
 const RULES_MAX: usize = TEXT_MAX - HEAD.len() - TAIL.len();
-/// Characters that are special in a rule or not allowed in a path are escaped.
-const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/');
 
 #[derive(Clone)]
 struct Text {
@@ -174,9 +172,9 @@ async fn rules(redirector: &Redirector, domain: DomainId) -> Result<String, Stor
         let records = redirector.catalog.records(&ids).await?;
         let live = records.iter().map(|record| &record.link).filter(|link| link.is_live(now));
         for name in live.filter_map(|link| redirector.lookup.name_of(link)) {
-            // As in Shlink without `$`, which would exclude the link with a query (RFC 9309,
-            // section 2.2.2).
-            let rule = format!("Allow: /{}\n", utf8_percent_encode(&name, ESCAPED));
+            // What is special in a rule is escaped too. As in Shlink without `$`, which would
+            // exclude the link with a query (RFC 9309, section 2.2.2).
+            let rule = format!("Allow: /{}\n", utf8_percent_encode(&name, ESCAPED_IN_PATHS));
             if rules.len() + rule.len() > RULES_MAX {
                 return Ok(rules);
             }

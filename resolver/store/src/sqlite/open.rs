@@ -12,15 +12,12 @@ use std::{
     time::Duration,
 };
 
-use links::{search_key, sort_key};
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
+use links::{ESCAPED_IN_PATHS, search_key, sort_key};
+use percent_encoding::percent_encode;
 use rusqlite::{Connection, OpenFlags, functions::FunctionFlags};
 
 use super::{SqliteStore, worker::Worker};
 use crate::{Result, StoreError};
-
-/// Bytes of a path that are escaped in a URI.
-const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'/').remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
 impl SqliteStore {
     /// Opens or creates the file. Blocks on the disk: call it at start-up.
@@ -71,7 +68,7 @@ pub fn attach(connection: &Connection, name: &str, path: &Path) -> Result<()> {
 /// Returns the URI that opens a file for reading, and does not create it.
 fn read_only_uri(path: &Path) -> Result<String> {
     let path = absolute(path)?;
-    Ok(format!("file:{}?mode=ro", percent_encode(path.as_os_str().as_bytes(), ESCAPED)))
+    Ok(format!("file:{}?mode=ro", percent_encode(path.as_os_str().as_bytes(), ESCAPED_IN_PATHS)))
 }
 
 /// Creates the file and its directory readable by their owner only, because they hold links and
