@@ -182,36 +182,38 @@ async fn links_to_a_host_that_is_denied_lead_nowhere_on_every_resolver_until_the
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_rule_holds_for_redirects_restores_and_edits() {
-    let alone = Alone::start(&[]).await;
-    let api = alone.api();
-    let [kept, deleted, off, ruled] = [(); 4].map(|()| make(api, json!({})));
-    let (kept, deleted, off, ruled) = (kept.await, deleted.await, off.await, ruled.await);
-    let ruled = format!("short-urls/{ruled}");
-    let rules = json!({ "redirectRules": [{ "longUrl": URL, "conditions": [] }] });
-    done(api, Method::POST, &format!("{ruled}/redirect-rules"), Some(rules)).await;
-    assert_eq!(call(api, Method::DELETE, &format!("short-urls/{deleted}"), None).await.status, 204);
-    let off = format!("short-urls/{off}");
-    for path in [&off, &ruled] {
-        done(api, Method::PATCH, path, Some(json!({ "enabled": false }))).await;
+async fn a_rule_holds_for_restores_and_edits_and_by_option_not_for_redirects() {
+    for (flags, shown) in [(&[][..], TAKEN_DOWN), (&["--tune", "target-rules=creation"], leads_to(URL))] {
+        let alone = Alone::start(flags).await;
+        let api = alone.api();
+        let [kept, deleted, off, ruled] = [(); 4].map(|()| make(api, json!({})));
+        let (kept, deleted, off, ruled) = (kept.await, deleted.await, off.await, ruled.await);
+        let ruled = format!("short-urls/{ruled}");
+        let rules = json!({ "redirectRules": [{ "longUrl": URL, "conditions": [] }] });
+        done(api, Method::POST, &format!("{ruled}/redirect-rules"), Some(rules)).await;
+        assert_eq!(call(api, Method::DELETE, &format!("short-urls/{deleted}"), None).await.status, 204);
+        let off = format!("short-urls/{off}");
+        for path in [&off, &ruled] {
+            done(api, Method::PATCH, path, Some(json!({ "enabled": false }))).await;
+        }
+        set_target(api, "evil.example", false).await;
+        assert_eq!(api.follow(&kept).await.unwrap(), shown, "{flags:?}");
+        let restore = format!("short-urls/{deleted}/restore");
+        for (method, path, body) in [
+            (Method::POST, &restore, None),
+            (Method::PATCH, &off, Some(json!({ "enabled": true }))),
+            (Method::PATCH, &off, Some(json!({ "longUrl": URL }))),
+            // Its redirect rule still leads to the denied host, whatever its long URL.
+            (Method::PATCH, &ruled, Some(json!({ "enabled": true, "longUrl": "https://fine.example/" }))),
+        ] {
+            expect_problem(&call(api, method, path, body).await, 400, "invalid-data");
+        }
+        set_target(api, "evil.example", true).await;
+        done(api, Method::POST, &restore, None).await;
+        done(api, Method::PATCH, &off, Some(json!({ "enabled": true }))).await;
+        assert_eq!(api.follow(&kept).await.unwrap(), leads_to(URL));
+        assert_eq!(api.follow(&deleted).await.unwrap(), leads_to(URL));
     }
-    set_target(api, "evil.example", false).await;
-    assert_eq!(api.follow(&kept).await.unwrap(), TAKEN_DOWN);
-    let restore = format!("short-urls/{deleted}/restore");
-    for (method, path, body) in [
-        (Method::POST, &restore, None),
-        (Method::PATCH, &off, Some(json!({ "enabled": true }))),
-        (Method::PATCH, &off, Some(json!({ "longUrl": URL }))),
-        // Its redirect rule still leads to the denied host, whatever its long URL.
-        (Method::PATCH, &ruled, Some(json!({ "enabled": true, "longUrl": "https://fine.example/" }))),
-    ] {
-        expect_problem(&call(api, method, path, body).await, 400, "invalid-data");
-    }
-    set_target(api, "evil.example", true).await;
-    done(api, Method::POST, &restore, None).await;
-    done(api, Method::PATCH, &off, Some(json!({ "enabled": true }))).await;
-    assert_eq!(api.follow(&kept).await.unwrap(), leads_to(URL));
-    assert_eq!(api.follow(&deleted).await.unwrap(), leads_to(URL));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -19,7 +19,7 @@ use issuer::embedded::Dialer;
 use links::Protocol;
 use lookup::{
     Lookup, LookupSizes,
-    domain_cache::{DirectoryConfig, DomainCache, PublicUrl},
+    domain_cache::{DirectoryConfig, DomainCache, Policy, PublicUrl},
     keyspaces::{Adopted, adopt_keyspaces},
     metrics::Metrics,
 };
@@ -154,10 +154,11 @@ impl Parts<'_> {
             Lookup::start(&supervisor, sizes, Arc::clone(&mint), store.clone(), Arc::clone(&metrics));
         let lookup = Arc::new(lookup);
         let public_url = PublicUrl { protocol: Protocol::Http, authority: DEFAULT_HOST.to_owned() };
+        let policy = Policy { domains_max: common.domains_max, checks_redirects: false };
         let config = DirectoryConfig {
             settings: store.clone(),
             public_url,
-            domains_max: common.domains_max,
+            policy,
             lookup: Arc::clone(&lookup),
             closing,
         };

@@ -97,6 +97,8 @@ pub struct LinkPolicy {
     pub own_hosts: Vec<(url::Host, u16)>,
     /// Schemes that long URLs may have.
     pub schemes: Schemes,
+    /// How long `findIfExists` returns the same link without a search of the database.
+    pub find_existing_for: Duration,
     /// How long an idempotency key is remembered.
     pub idempotency_for: Duration,
     /// Maximum number of codes in the open reservations of one API key.

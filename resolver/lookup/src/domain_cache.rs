@@ -67,6 +67,15 @@ pub struct PublicUrl {
     pub authority: String,
 }
 
+/// The operator's settings for domains and target rules.
+#[derive(Clone, Copy, Debug)]
+pub struct Policy {
+    /// Maximum number of domains beside the default one.
+    pub domains_max: u32,
+    /// Whether the target rules apply to redirects as well, not only to new links.
+    pub checks_redirects: bool,
+}
+
 /// The copy of the settings, and the state of the task that refreshes it.
 pub struct DomainCache {
     /// What it was started with.
@@ -98,8 +107,8 @@ pub struct DirectoryConfig {
     pub settings: Arc<dyn Settings>,
     /// The base of the default domain's short links.
     pub public_url: PublicUrl,
-    /// Maximum number of domains beside the default one.
-    pub domains_max: u32,
+    /// The operator's settings.
+    pub policy: Policy,
     /// Learns of keyspaces and target rules.
     pub lookup: Arc<Lookup>,
     /// Ends minting when the database contradicts this process.
@@ -213,7 +222,7 @@ impl DomainCache {
         self.note_seen(entries.version.as_ref(), &settings);
         let new = Entries::new(settings);
         let is_plain = new.is_plain();
-        if new.targets != entries.targets {
+        if self.config.policy.checks_redirects && new.targets != entries.targets {
             self.config.lookup.judge_by(new.targets.clone());
         }
         *entries = Arc::new(new);

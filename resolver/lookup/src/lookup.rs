@@ -306,8 +306,7 @@ impl Lookup {
         self.cut_off.load(Ordering::Acquire)
     }
 
-    /// Replaces the target rules that redirects are checked against: a denied host is to get no
-    /// more visitors.
+    /// Replaces the target rules that redirects are checked against.
     pub fn judge_by(&self, targets: Targets) {
         self.gate.replace(targets);
         // In this order: a thread that still consulted the old rules caches the result under an old

@@ -14,7 +14,7 @@ use limits::{Budgets, Resources};
 use links::{Authority, Details, DomainId, Draft, LongUrl, Protocol, Redirects, Slug, api_key::ApiKeyId};
 use lookup::{
     Lookup, LookupSizes,
-    domain_cache::{DirectoryConfig, DomainCache, PublicUrl},
+    domain_cache::{DirectoryConfig, DomainCache, Policy, PublicUrl},
     metrics::Metrics,
     passwords::PasswordGuard,
     visit_limit::VisitLimiter,
@@ -131,7 +131,7 @@ async fn redirector(
     let config = DirectoryConfig {
         settings: store.clone(),
         public_url: PublicUrl { protocol: Protocol::Http, authority: "sho.rt".to_owned() },
-        domains_max: 9,
+        policy: Policy { domains_max: 9, checks_redirects: true },
         lookup: Arc::clone(&lookup),
         closing: Closing::without_minting(),
     };

@@ -11,7 +11,11 @@ use geoip::GeoIp;
 use hyper::header::HeaderName;
 use jiff::tz::TimeZone;
 use links::{Protocol, Redirects, Schemes, check_process_target, find_zone};
-use lookup::{LookupSizes, domain_cache::PublicUrl, freshness::AWAY};
+use lookup::{
+    LookupSizes,
+    domain_cache::{Policy, PublicUrl},
+    freshness::AWAY,
+};
 use numbers::{HolderId, Namespace};
 use redirect::fallback_page::FallbackTargets;
 use store::postgres::ConnectionBudget;
@@ -42,8 +46,7 @@ pub(crate) struct Settings {
     /// The public URL in parts.
     pub(crate) default_domain: PublicUrl,
     pub(crate) fallbacks: FallbackTargets,
-    /// Maximum number of domains beside the default one.
-    pub(crate) domains_max: u32,
+    pub(crate) policy: Policy,
     pub(crate) call_limits: CallLimits,
     pub(crate) code_key_file: PathBuf,
     /// The path of the witness file, which survives a restore of the database.
@@ -81,6 +84,7 @@ impl Config {
                 schemes: Schemes::parse(&self.allowed_schemes).map_err(|error| {
                     wrong_value("--allowed-schemes", self.allowed_schemes.join(","), error)
                 })?,
+                find_existing_for: tuning.find_existing_for,
                 idempotency_for: tuning.idempotency_for,
                 reserved_max: limits.number("reserved-per-key", 0..=u64::MAX)?.unwrap_or(1_000_000),
                 addresses: visits.addresses,
@@ -90,7 +94,10 @@ impl Config {
             default_domain: default_domain(&public_url),
             fallbacks: self.fallbacks(&keyspaces)?,
             pages: self.check_pages()?,
-            domains_max: limits.number("domains", 0..=u32::MAX)?.unwrap_or(1_000),
+            policy: Policy {
+                domains_max: limits.number("domains", 0..=u32::MAX)?.unwrap_or(1_000),
+                checks_redirects: tuning.checks_redirects,
+            },
             call_limits: CallLimits {
                 per_key: count("calls-per-key")?,
                 per_client: count("calls-per-client")?,

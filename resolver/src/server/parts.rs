@@ -102,7 +102,7 @@ impl Parts {
         let directory = DirectoryConfig {
             settings: self.databases.links.clone(),
             public_url: settings.default_domain.clone(),
-            domains_max: settings.domains_max,
+            policy: settings.policy,
             lookup: Arc::clone(&lookup),
             closing: closing.clone(),
         };

@@ -1,7 +1,7 @@
 //! Creates a link with the next code, a custom slug or a code from a digest, or returns the earlier
 //! link of the same request.
 
-use std::{fmt::Write as _, time::Duration};
+use std::fmt::Write as _;
 
 use codes::{Code, KeyspaceIndex, hex};
 use jiff::Timestamp;
@@ -26,9 +26,6 @@ use crate::{
 pub const DIGEST_LEN: usize = 8;
 /// Maximum length of an idempotency key, in bytes.
 pub const IDEMPOTENCY_KEY_BYTES: usize = 255;
-/// Repeated creates with `findIfExists` find the link by a digest for this long after the last of
-/// them, and by the index of long URLs later. So a longer time saves nothing but lookups.
-const FIND_EXISTING_FOR: Duration = Duration::from_secs(30 * 24 * 3_600);
 
 /// A request for a new link.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -264,7 +261,7 @@ impl LinkService {
             }
             let digest = digest_of_request(draft.long_url.as_str(), &details, &options, by);
             options.idempotency =
-                Some(Idempotency { digest, lifetime: FIND_EXISTING_FOR, fingerprint: None });
+                Some(Idempotency { digest, lifetime: self.policy.find_existing_for, fingerprint: None });
         } else if let Some(IdempotencyKey { key, fingerprint }) = idempotency {
             let ApiKeyId(id) = by.id;
             options.idempotency = Some(Idempotency {

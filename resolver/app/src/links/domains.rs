@@ -200,7 +200,7 @@ impl LinkService {
         if !by.scopes.allow(Scope::Domains) {
             return Err(AppError::MayNotAddDomain(name.to_string()));
         }
-        let most = self.domain_cache.config.domains_max;
+        let most = self.domain_cache.config.policy.domains_max;
         let _turn = self.turns.writes.take(by.id).await?;
         self.domain_cache.add(name, by.id).await?.ok_or(AppError::TooManyDomains(most))
     }

@@ -55,7 +55,7 @@ impl DomainCache {
     /// Adds a domain, and returns its id when it is visible everywhere. Returns `None` if there are
     /// as many domains as the operator allows.
     pub async fn add(&self, name: &Authority, by: ApiKeyId) -> Result<Option<DomainId>, StoreError> {
-        let added = self.config.settings.add_domain(name, self.config.domains_max, by).await?;
+        let added = self.config.settings.add_domain(name, self.config.policy.domains_max, by).await?;
         if added.is_some() {
             self.show().await;
         }
