@@ -13,6 +13,8 @@ const STOP_WITHIN: Duration = Duration::from_secs(30);
 /// The number of creates on a group of resolvers before the next group starts, and on the next one
 /// beside it.
 const CREATES: usize = 500;
+/// Creates per second of a load that goes on meanwhile.
+const RATE: u32 = 300;
 
 async fn newer(cluster: &Cluster, holder: &str, default: &str) -> Resolver {
     let args = ["--default-keyspace", default];
@@ -86,7 +88,7 @@ async fn the_default_keyspace_changes_under_load_in_rolling_updates_there_and_ba
     let cluster = Cluster::builder().etcd(1).issuers(1).resolvers(2).drain_delay("200ms");
     let mut cluster = cluster.start().await.unwrap();
     let mut serving = std::mem::take(&mut cluster.resolvers);
-    let mut load = Load::on(&serving).creates(usize::MAX).start();
+    let mut load = Load::on(&serving).creates(usize::MAX).per_second(RATE).start();
     let mut links = Vec::new();
     for (default, length) in [("short", 4), ("default", 6)] {
         load.reaches(CREATES, SOON).await.unwrap();
@@ -94,7 +96,7 @@ async fn the_default_keyspace_changes_under_load_in_rolling_updates_there_and_ba
             newer(&cluster, &format!("{default}-0"), default).await,
             newer(&cluster, &format!("{default}-1"), default).await,
         ];
-        let mut next_load = Load::on(&next).creates(usize::MAX).start();
+        let mut next_load = Load::on(&next).creates(usize::MAX).per_second(RATE).start();
         next_load.reaches(CREATES, SOON).await.unwrap();
         for resolver in &next {
             let url = next_long_url();

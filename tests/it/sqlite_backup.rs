@@ -50,7 +50,7 @@ async fn a_backup_under_load_has_each_link_and_after_its_restore_no_published_co
     let resolver = start(&scratch).start().await.unwrap();
     let before = Load::on([&resolver]).creates(BEFORE).run().await.unwrap();
     let target = scratch.path().join("copy");
-    let mut load = Load::on([&resolver]).clients(4).creates(usize::MAX).start();
+    let mut load = Load::on([&resolver]).clients(4).creates(usize::MAX).per_second(300).start();
     load.reaches(20, SOON).await.unwrap();
     let told = back_up(&scratch, &[target.to_str().unwrap(), "--json"]).await.success().unwrap();
     let told: Value = serde_json::from_str(&told.stdout).unwrap();

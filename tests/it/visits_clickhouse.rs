@@ -224,7 +224,7 @@ async fn rows_that_come_after_their_deletion_are_deleted(databases: &mut Databas
 }
 
 /// A record is removed once its rows are stored. Also tables that exist already get the settings.
-async fn insertions_wait_for_the_disk(mut databases: Databases) {
+async fn insertions_wait_for_the_disk(databases: &mut Databases) {
     let (store, name) = databases.fresh("").await;
     let is_durable = async || {
         let tables = format!("SELECT create_table_query FROM system.tables WHERE database = '{name}'");
@@ -242,17 +242,26 @@ async fn insertions_wait_for_the_disk(mut databases: Databases) {
     assert_eq!(is_durable().await, (2, 2));
 }
 
-/// Runs the suite and the cases above.
-async fn pass_all(mut databases: Databases) {
-    a_record_completes_its_batch_wherever_it_was_interrupted(&mut databases).await;
-    a_batch_that_the_servers_have_forgotten_counts_once(&mut databases).await;
-    rows_that_come_after_their_deletion_are_deleted(&mut databases).await;
-    erasures::many_rows_are_erased_in_steps(&mut databases).await;
-    erasures::a_row_that_comes_again_between_the_tables_is_deleted_in_both(&mut databases).await;
-    erasures::rows_that_come_after_a_question_are_erased(&mut databases).await;
-    erasures::rows_that_come_at_any_step_are_erased(&mut databases).await;
-    erasures::rows_that_come_again_at_any_step_are_erased_once(&mut databases).await;
-    conform(&mut databases).await;
+async fn rows_are_there_once(databases: &mut Databases) {
+    a_record_completes_its_batch_wherever_it_was_interrupted(databases).await;
+    a_batch_that_the_servers_have_forgotten_counts_once(databases).await;
+    rows_that_come_after_their_deletion_are_deleted(databases).await;
+}
+
+async fn rows_are_erased(databases: &mut Databases) {
+    erasures::many_rows_are_erased_in_steps(databases).await;
+    erasures::a_row_that_comes_again_between_the_tables_is_deleted_in_both(databases).await;
+    erasures::rows_that_come_after_a_question_are_erased(databases).await;
+    erasures::rows_that_come_at_any_step_are_erased(databases).await;
+    erasures::rows_that_come_again_at_any_step_are_erased_once(databases).await;
+}
+
+/// Starts the recent ClickHouse and a Postgres.
+async fn recent() -> (NewClickhouse, Databases, Scratch) {
+    let scratch = Scratch::new().unwrap();
+    let server = NewClickhouse::start(&scratch).await.unwrap();
+    let databases = Databases::new(server.url("DATABASE"), server.addr()).await;
+    (server, databases, scratch)
 }
 
 mod long {
@@ -262,14 +271,28 @@ mod long {
     async fn rows_in_the_clickhouse_of_debian_are_there_once() {
         let scratch = Scratch::new().unwrap();
         let server = Clickhouse::start(&scratch).await.unwrap();
-        pass_all(Databases::new(server.url("DATABASE"), server.addr()).await).await;
+        let mut databases = Databases::new(server.url("DATABASE"), server.addr()).await;
+        rows_are_there_once(&mut databases).await;
+        rows_are_erased(&mut databases).await;
+        conform(&mut databases).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn rows_in_a_recent_clickhouse_are_there_once() {
-    let scratch = Scratch::new().unwrap();
-    let server = NewClickhouse::start(&scratch).await.unwrap();
-    insertions_wait_for_the_disk(Databases::new(server.url("DATABASE"), server.addr()).await).await;
-    pass_all(Databases::new(server.url("DATABASE"), server.addr()).await).await;
+    let (_server, mut databases, _scratch) = recent().await;
+    insertions_wait_for_the_disk(&mut databases).await;
+    rows_are_there_once(&mut databases).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_in_a_recent_clickhouse_are_erased() {
+    let (_server, mut databases, _scratch) = recent().await;
+    rows_are_erased(&mut databases).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_recent_clickhouse_passes_the_suite() {
+    let (_server, mut databases, _scratch) = recent().await;
+    conform(&mut databases).await;
 }

@@ -125,26 +125,31 @@ async fn a_replica_that_stands_still_delays_a_batch_and_a_page_and_loses_nothing
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn an_erasure_misses_no_row_that_a_replica_lacks() {
-    let (cluster, mut databases, _scratch) = start().await;
-    let (store, name) = databases.fresh("").await;
-    let producer = register(&store, 1).await;
-    // The second replica is asked first, and has fallen behind.
-    let [first, second] = [0, 1].map(|replica: usize| cluster.replicas()[replica].addr().to_string());
-    databases.url = databases.url.replace(&format!("{first},{second}"), &format!("{second},{first}"));
-    for table in ["visit", "visit_by_time"] {
-        let stop = format!("SYSTEM STOP FETCHES {name}.{table}");
-        clickhouse::query(cluster.replicas()[1].addr(), &stop).await.unwrap();
+mod long {
+    use super::*;
+
+    /// Three minutes, in which a server waits for the other.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn an_erasure_misses_no_row_that_a_replica_lacks() {
+        let (cluster, mut databases, _scratch) = start().await;
+        let (store, name) = databases.fresh("").await;
+        let producer = register(&store, 1).await;
+        // The second replica is asked first, and has fallen behind.
+        let [first, second] = [0, 1].map(|replica: usize| cluster.replicas()[replica].addr().to_string());
+        databases.url = databases.url.replace(&format!("{first},{second}"), &format!("{second},{first}"));
+        for table in ["visit", "visit_by_time"] {
+            let stop = format!("SYSTEM STOP FETCHES {name}.{table}");
+            clickhouse::query(cluster.replicas()[1].addr(), &stop).await.unwrap();
+        }
+        let batch = erasure::with_addresses(&store, &producer, &erasures::visits(0)).await;
+        store.store(&producer, &batch, 0).await.unwrap();
+        send(&store, &RowsRecord::of(&batch, 0)).await;
+        let eraser = databases.open(&name);
+        let behind = eraser.rows(&all_rows(Subject::All(None))).await.unwrap();
+        assert_eq!(behind, [], "the replica has no row");
+        let id = eraser.erase(&erasure::erasure("192.0.2.0/24", noon(0))).await.unwrap().unwrap();
+        assert_eq!(erasure::finish(&eraser, id).await.0, 20);
+        assert_eq!(erasure::visitors(&store).await.len(), 40);
+        erasure::must_say_how_many_rows(&store).await;
     }
-    let batch = erasure::with_addresses(&store, &producer, &erasures::visits(0)).await;
-    store.store(&producer, &batch, 0).await.unwrap();
-    send(&store, &RowsRecord::of(&batch, 0)).await;
-    let eraser = databases.open(&name);
-    let behind = eraser.rows(&all_rows(Subject::All(None))).await.unwrap();
-    assert_eq!(behind, [], "the replica has no row");
-    let id = eraser.erase(&erasure::erasure("192.0.2.0/24", noon(0))).await.unwrap().unwrap();
-    assert_eq!(erasure::finish(&eraser, id).await.0, 20);
-    assert_eq!(erasure::visitors(&store).await.len(), 40);
-    erasure::must_say_how_many_rows(&store).await;
 }
