@@ -21,6 +21,7 @@ const TERM: Duration = Duration::from_secs(6);
 const PAUSE: Duration = Duration::from_millis(20);
 const ANSWER_WITHIN: Duration = Duration::from_secs(2);
 const LEN: u64 = 1_000;
+const FAIL_OVERS: f64 = 3.0;
 
 /// Clients of all issuers, which ask for blocks, and count the numbers that they were given.
 struct Client {
@@ -134,11 +135,18 @@ async fn prometheus_counts_what_a_client_was_given_while_leaders_come_and_return
     running.await.unwrap();
 
     let issued = client.issued.load(Relaxed) as f64;
+    // No number is counted twice. A leader that is paused between a commit and its answer, and is
+    // deposed meanwhile, does not learn of the commit and does not count its one block; the next
+    // leader answers with it as with any that was issued before.
+    let counted = issued - FAIL_OVERS * LEN as f64..=issued;
+    let expected = format!("{counted:?} numbers are counted, each by the leader that issued it");
+    sleep(SCRAPED).await;
     // A scrape of a busy machine may be late.
-    let exact = "sum(issuer_numbers_issued_total)";
-    let is_exact = async || prometheus.query(exact).await.is_ok_and(|exact| exact == [issued]);
-    let counted_once = format!("{issued} numbers are counted, each by the leader that issued it");
-    wait::until(SOON, &counted_once, is_exact).await.unwrap();
+    let is_counted = async || {
+        let sum = prometheus.query("sum(issuer_numbers_issued_total)").await;
+        sum.is_ok_and(|sum| sum.len() == 1 && counted.contains(&sum[0]))
+    };
+    wait::until(SOON, &expected, is_counted).await.unwrap();
     let counted = prometheus.query("sum(increase(issuer_numbers_issued_total[10m]))").await.unwrap()[0];
     assert!(issued > 100.0 * LEN as f64, "{issued}");
     assert!((counted / issued - 1.0).abs() <= 0.02, "Prometheus counts {counted} of {issued}");
