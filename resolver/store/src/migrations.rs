@@ -1,7 +1,7 @@
 //! The files of a schema, as their runner takes them.
 //!
-//! Rejected: `refinery::embed_migrations!`, whose macro needs refinery a second time, for the host: eight seconds of
-//! a first build.
+//! Rejected: `refinery::embed_migrations!`. Its macro runs refinery itself, so that a build compiles
+//! refinery and its dependencies twice.
 
 use refinery_core::{Migration, Runner};
 use rust_embed::Embed;
@@ -12,13 +12,16 @@ use crate::Result;
 ///
 /// # Errors
 /// Returns [`StoreError::Migration`](crate::StoreError::Migration) if a file has another name.
+///
+/// # Panics
+/// Panics if a file is not UTF-8.
 pub fn runner<Files: Embed>() -> Result<Runner> {
-    let file = |name: String| {
-        let file = Files::get(&name).map(|file| file.data).unwrap_or_default();
-        Migration::unapplied(name.strip_suffix(".sql").unwrap_or(&name), &String::from_utf8_lossy(&file))
-            .map_err(Box::new)
+    let migration = |name: &str| {
+        let file = Files::get(name).expect("a file that is listed is there");
+        let sql = str::from_utf8(&file.data).expect("SQL is UTF-8");
+        Migration::unapplied(name.trim_end_matches(".sql"), sql).map_err(Box::new)
     };
-    let mut files = Files::iter().map(|name| file(name.into_owned())).collect::<Result<Vec<_>, _>>()?;
-    files.sort();
-    Ok(Runner::new(&files))
+    let mut migrations = Files::iter().map(|name| migration(&name)).collect::<Result<Vec<_>, _>>()?;
+    migrations.sort();
+    Ok(Runner::new(&migrations))
 }
