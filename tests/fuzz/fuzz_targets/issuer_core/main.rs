@@ -25,17 +25,22 @@
 //! has.
 #![no_main]
 
+mod ledger;
+mod script;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use issuer::core::{
-    Answer, Core, Effect, Event, Head, HeadRead, Key, Limits, MAX_TXN_WRITES, NamespaceRecord, Record,
-    Refusal, Request, Returned, Snapshot, State, Txn, TxnOutcome, Write,
+    Answer, Core, Effect, Event, Key, Limits, MAX_TXN_WRITES, NamespaceRecord, Record, Refusal, Request,
+    Returned, Snapshot, Txn, TxnOutcome, Write,
 };
+use ledger::Ledger;
 use libfuzzer_sys::fuzz_target;
 use numbers::{
-    Block, Epoch, Generation, HolderId, Incarnation, Instance, Mark, Millis, Namespace, Revision, Seq, Span,
-    StoreEpoch, Ticket,
+    Block, Generation, HolderId, Incarnation, Instance, Mark, Millis, Namespace, Seq, Span, StoreEpoch,
+    Ticket,
 };
+use script::Script;
 
 const ISSUERS: usize = 2;
 const HOLDERS: [&str; 3] = ["a", "b", "reservation-c"];
@@ -72,83 +77,6 @@ fn limits(byte: u8) -> Limits {
         journal_slots: journal,
         journal_saves: 1,
         ..Limits::default()
-    }
-}
-
-/// A command: what happens next.
-#[derive(Clone, Copy, Debug)]
-enum Script {
-    /// `r`: a holder registers. The argument chooses holder, start and capacity.
-    Register,
-    /// `a`: a holder asks for a block. The argument chooses holder, namespace and length.
-    Allocate,
-    /// `o`: as `a`, with a seq or an incarnation that is not the next one.
-    AllocateOddly,
-    /// `k`: a holder sends a beat. The argument chooses holder, numbers in hand and the last seq.
-    Beat,
-    /// `b`: a holder returns a block. The argument chooses the block and how much of it is used.
-    Return,
-    /// `x`: as `b`, and the database has registered later numbers.
-    ReturnPast,
-    /// `s`: the status is read.
-    Status,
-    /// `t`: time passes, ten milliseconds for each unit of the argument, and both issuers tick.
-    Tick,
-    /// `c`: a transaction applies, and its reply arrives.
-    Commit,
-    /// `l`: a transaction applies, and its reply is lost.
-    LoseReply,
-    /// `n`: a transaction is lost, so that its outcome is unknown.
-    LoseTxn,
-    /// `d`: a transaction is late: its outcome is unknown, and it may still apply.
-    Delay,
-    /// `p`: a late transaction arrives at the ledger.
-    Arrive,
-    /// `e`: an issuer wins an election.
-    Elect,
-    /// `g`: as `e`, with the snapshot of an earlier moment.
-    ElectStale,
-    /// `f`: an issuer hears that it does not lead.
-    Follow,
-    /// `w`: an issuer wakes after it was suspended.
-    Wake,
-    /// `q`: an issuer is asked to stop.
-    Retire,
-    /// `h`: the database history of a holder changes.
-    ChangeStore,
-    /// `m`: the current ledger is remembered as an earlier moment.
-    Remember,
-}
-
-impl Script {
-    const TABLE: [(u8, Self); 20] = [
-        (b'r', Self::Register),
-        (b'a', Self::Allocate),
-        (b'o', Self::AllocateOddly),
-        (b'k', Self::Beat),
-        (b'b', Self::Return),
-        (b'x', Self::ReturnPast),
-        (b's', Self::Status),
-        (b't', Self::Tick),
-        (b'c', Self::Commit),
-        (b'l', Self::LoseReply),
-        (b'n', Self::LoseTxn),
-        (b'd', Self::Delay),
-        (b'p', Self::Arrive),
-        (b'e', Self::Elect),
-        (b'g', Self::ElectStale),
-        (b'f', Self::Follow),
-        (b'w', Self::Wake),
-        (b'q', Self::Retire),
-        (b'h', Self::ChangeStore),
-        (b'm', Self::Remember),
-    ];
-
-    /// Returns the command of two bytes with its argument. Digits stand for their values.
-    fn of([name, argument]: [u8; 2]) -> (Self, usize) {
-        let named = Self::TABLE.iter().find(|(one, _)| *one == name);
-        let (_, command) = named.unwrap_or(&Self::TABLE[usize::from(name) % Self::TABLE.len()]);
-        (*command, usize::from(argument.wrapping_sub(b'0')))
     }
 }
 
@@ -517,134 +445,4 @@ fn check_txn(txn: &Txn) {
     assert_eq!(keys.len(), txn.writes.len(), "each key once");
     let Write::Put(Record::Head(head)) = &txn.writes[0] else { panic!("`head` comes first: {txn:?}") };
     assert_eq!((head.epoch, head.batch), (txn.epoch, txn.batch));
-}
-
-/// The ledger: guarded transactions, and the checks after each.
-#[derive(Default)]
-struct Ledger {
-    leader: Epoch,
-    revision: Revision,
-    records: BTreeMap<Key, Record>,
-    /// Blocks that were open or leaked after a transaction, by their generations.
-    committed: BTreeMap<Generation, Block>,
-}
-
-impl Ledger {
-    fn head(&self) -> Option<&Head> {
-        match self.records.get(&Key::Head) {
-            Some(Record::Head(head)) => Some(head),
-            _ => None,
-        }
-    }
-
-    /// Returns whether a holder is a reservation in this incarnation.
-    fn is_reserved(&self, holder: &HolderId, incarnation: Incarnation) -> bool {
-        match self.records.get(&Key::Holder(holder.clone())) {
-            Some(Record::Holder(_, record)) => record.reserved && record.incarnation == incarnation,
-            _ => false,
-        }
-    }
-
-    fn snapshot(&self) -> Snapshot {
-        Snapshot { head: self.revision, records: self.records.values().cloned().collect() }
-    }
-
-    fn apply(&mut self, txn: &Txn, limits: &Limits) -> TxnOutcome {
-        if txn.epoch != self.leader || txn.head != self.revision {
-            let read = |head: &Head| HeadRead { head: head.clone(), revision: self.revision };
-            return TxnOutcome::Refused(self.head().map(read));
-        }
-        let before = self.head().cloned().unwrap_or_default();
-        self.revision = self.revision.next();
-        for write in txn.writes.iter() {
-            match write {
-                Write::Put(record) => self.records.insert(record.key(), record.clone()),
-                Write::Delete(key) => self.records.remove(key),
-            };
-        }
-        self.check(&before, limits);
-        TxnOutcome::Applied(self.revision)
-    }
-
-    /// Reads the ledger as a new leader would, and checks I1, I2 and I10.
-    fn check(&mut self, before: &Head, limits: &Limits) {
-        let state = State::rebuild(self.snapshot());
-        assert!(state.head.batch > before.batch && state.head.generation >= before.generation);
-        assert!(state.holders.len() <= limits.holders && state.head.namespaces.len() <= limits.namespaces);
-        for (name, record) in &state.head.namespaces {
-            check_moves(name, before.namespaces.get(name), record);
-            check_places(&state, name, record);
-        }
-        assert!(before.namespaces.keys().all(|name| state.head.namespaces.contains_key(name)));
-        for holder in state.holders.values() {
-            assert!(holder.open.len() <= limits.open_blocks);
-            holder.open.iter().for_each(|open| self.commit(open.block.clone()));
-        }
-        for ((namespace, _), leaked) in &state.leaked {
-            let is_reserved = self.is_reserved(&leaked.holder, leaked.incarnation);
-            assert!(!is_reserved, "a reservation lost {leaked:?}");
-            let (namespace, span, generation) = (namespace.clone(), leaked.span, leaked.generation);
-            self.commit(Block { namespace, span, generation });
-        }
-    }
-
-    fn commit(&mut self, block: Block) {
-        let known = self.committed.entry(block.generation).or_insert_with(|| block.clone());
-        assert_eq!(*known, block, "a generation stands for one block");
-    }
-
-    /// Checks I3. A block that was allocated and lost again within one transaction is in no record,
-    /// so its generation alone has to be committed.
-    fn check_committed(&self, block: &Block) {
-        let latest = self.head().map_or(Generation(0), |head| head.generation);
-        assert!(block.generation <= latest, "I3: {block:?} was answered before its commit");
-        let known = self.committed.get(&block.generation);
-        assert!(
-            known.is_none_or(|known| known == block),
-            "I3: {block:?} was answered, {known:?} was committed"
-        );
-    }
-}
-
-fn check_moves(name: &Namespace, before: Option<&NamespaceRecord>, record: &NamespaceRecord) {
-    assert!(record.is_sound(), "I10 or the ceiling of {name}: {record:?}");
-    let Some(before) = before else { return };
-    let moves = |record: &NamespaceRecord| {
-        let account = record.account;
-        [
-            record.high_watermark,
-            record.ceiling,
-            record.announced,
-            record.capacity,
-            account.allocated,
-            account.used,
-            account.burned,
-        ]
-    };
-    let is_back = moves(before).into_iter().zip(moves(record)).any(|(before, after)| after < before);
-    assert!(!is_back, "I2: {name} went from {before:?} to {record:?}");
-}
-
-fn check_places(state: &State, name: &Namespace, record: &NamespaceRecord) {
-    let open: Vec<Span> = state
-        .holders
-        .values()
-        .flat_map(|holder| &holder.open)
-        .filter(|open| open.block.namespace == *name)
-        .map(|open| open.block.span)
-        .collect();
-    let of = |key: &(Namespace, u64)| key.0 == *name;
-    let free: Vec<Span> = state.free.iter().filter(|(key, _)| of(key)).map(|(_, part)| part.span).collect();
-    let leaked: Vec<Span> = state.leaked.iter().filter(|(key, _)| of(key)).map(|(_, one)| one.span).collect();
-    let sum = |spans: &[Span]| spans.iter().map(|span| span.len()).sum::<u64>();
-    let account = record.account;
-    assert_eq!(
-        (account.open, account.free, account.leaked, account.allocated),
-        (sum(&open), sum(&free), sum(&leaked), record.high_watermark),
-        "I10: {name}"
-    );
-    let mut all = [open, free, leaked].concat();
-    all.sort_unstable();
-    assert!(all.windows(2).all(|pair| pair[0].end() <= pair[1].start()), "I1: {name} has {all:?}");
-    assert!(all.last().is_none_or(|span| span.end() <= record.high_watermark), "I1: {name} has {all:?}");
 }
