@@ -36,6 +36,7 @@ pub mod orphans;
 pub mod pgbouncer;
 mod pipeline;
 pub mod postgres;
+mod postgres_template;
 pub mod process;
 pub mod procfs;
 pub mod programs;

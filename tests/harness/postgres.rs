@@ -25,12 +25,12 @@ use crate::process::Process;
 use crate::programs::Program;
 use crate::proxy::Proxy;
 use crate::scratch::Scratch;
-use crate::{net, procfs, wait};
+use crate::{net, postgres_template, procfs, wait};
 
 /// The name of the superuser and of the database.
 const NAME: &str = "shortmint";
 
-const INITDB_WITHIN: Duration = Duration::from_secs(120);
+const COPY_WITHIN: Duration = Duration::from_secs(120);
 const READY_WITHIN: Duration = Duration::from_secs(60);
 const CONNECT_WITHIN: Duration = Duration::from_secs(5);
 const STOP_WITHIN: Duration = Duration::from_secs(30);
@@ -71,7 +71,7 @@ impl PostgresBuilder {
         self.setting("ssl", "on").setting("ssl_ca_file", "root.crt")
     }
 
-    /// Creates the data folder, starts the server and creates the database.
+    /// Fills the data folder and starts the server.
     ///
     /// # Errors
     /// Returns an error if Postgres is not installed or does not start; the message contains the
@@ -83,11 +83,7 @@ impl PostgresBuilder {
         if let Some(account) = account {
             account.own(&data)?;
         }
-        let initdb = Launch::new(&scratch, "initdb", Program::Initdb.path()?).account(account);
-        let initdb = initdb.args(["--no-sync", "--auth=trust", "--encoding=UTF8", "--locale=C"]);
-        let initdb = initdb.args(["--username", NAME, "--pgdata"]).arg(&data);
-        initdb.run(INITDB_WITHIN).await?.success().context("make a Postgres data folder")?;
-
+        postgres_template::fill(&data, NAME, &scratch, account).await?;
         if let Some((ca, pair)) = &self.tls {
             write_certificates(&data, account, ca, pair)?;
         }
@@ -96,9 +92,7 @@ impl PostgresBuilder {
         let server = Launch::new(&scratch, "postgres", Program::Postgres.path()?).account(account);
         let server = server.arg("-D").arg(&data).args(self.parameters(addr));
         let mut postgres = Postgres { process: server.spawn()?, addr, data };
-        postgres.wait_answering("postgres").await?;
-        let client = connect(&postgres.url_of(addr, "postgres")).await?;
-        client.batch_execute(&format!("CREATE DATABASE {NAME}")).await.context("create the database")?;
+        postgres.wait_answering().await?;
         Ok(postgres)
     }
 
@@ -167,12 +161,12 @@ impl Postgres {
         let copy = Launch::new(scratch, "pg_basebackup", Program::Basebackup.path()?).account(account);
         let copy = copy.args(["--write-recovery-conf", "--checkpoint=fast", "--no-sync", "--dbname"]);
         let copy = copy.arg(self.url()).arg("--pgdata").arg(&data);
-        copy.run(INITDB_WITHIN).await?.success().context("copy the primary's data folder")?;
+        copy.run(COPY_WITHIN).await?.success().context("copy the primary's data folder")?;
         let addr = net::free_addr()?;
         let server = Launch::new(scratch, "postgres", Program::Postgres.path()?).account(account);
         let server = server.arg("-D").arg(&data).args(PostgresBuilder::default().parameters(addr));
         let mut standby = Self { process: server.spawn()?, addr, data };
-        standby.wait_answering(NAME).await?;
+        standby.wait_answering().await?;
         Ok(standby)
     }
 
@@ -210,16 +204,12 @@ impl Postgres {
 
     /// Returns the database's URL.
     pub fn url(&self) -> String {
-        self.url_of(self.addr, NAME)
+        url_of(self.addr)
     }
 
     /// Returns the database's URL through a proxy, which must forward to this server.
     pub fn url_via(&self, proxy: &Proxy) -> String {
-        self.url_of(proxy.addr(), NAME)
-    }
-
-    fn url_of(&self, addr: SocketAddr, database: &str) -> String {
-        format!("postgres://{NAME}@{addr}/{database}")
+        url_of(proxy.addr())
     }
 
     /// Opens a connection to the database.
@@ -300,7 +290,7 @@ impl Postgres {
         // Until the server notices the backend's end it still responds as before.
         wait::until(KILLED_WITHIN, "the killed backend's connection ends", async || client.is_closed())
             .await?;
-        self.wait_answering(NAME).await
+        self.wait_answering().await
     }
 
     /// Makes the server refuse writes, as a primary that has become a standby, or accept them
@@ -348,13 +338,13 @@ impl Postgres {
             self.stop_fast().await?;
         }
         self.process.respawn()?;
-        self.wait_answering(NAME).await
+        self.wait_answering().await
     }
 
     /// Waits until the server answers a query. Accepting connections is not enough, since it may
     /// refuse queries during recovery.
-    async fn wait_answering(&mut self, database: &str) -> anyhow::Result<()> {
-        let url = self.url_of(self.addr, database);
+    async fn wait_answering(&mut self) -> anyhow::Result<()> {
+        let url = self.url();
         self.process.wait_ready(READY_WITHIN, async || answers(&url).await).await
     }
 }
@@ -367,6 +357,10 @@ impl Drop for Postgres {
             self.process.wait_exit_blocking(QUIT_WITHIN);
         }
     }
+}
+
+fn url_of(addr: SocketAddr) -> String {
+    format!("postgres://{NAME}@{addr}/{NAME}")
 }
 
 async fn answers(url: &str) -> bool {

@@ -20,6 +20,8 @@ pub enum Program {
     /// `initdb`, which creates a Postgres data folder; from the same installation as
     /// [`Program::Postgres`].
     Initdb,
+    /// `pg_resetwal`, which begins a new write-ahead log.
+    ResetWal,
     /// `pg_basebackup`, which copies the data folder of a running server.
     Basebackup,
     /// `pgbench`, Postgres' own load generator.
@@ -56,6 +58,7 @@ impl Program {
         match self {
             Self::Postgres => ("postgres", "postgresql"),
             Self::Initdb => ("initdb", "postgresql"),
+            Self::ResetWal => ("pg_resetwal", "postgresql"),
             Self::Basebackup => ("pg_basebackup", "postgresql"),
             Self::Pgbench => ("pgbench", "postgresql"),
             Self::Pgbouncer => ("pgbouncer", "pgbouncer"),
@@ -81,9 +84,7 @@ impl Program {
     /// contains it.
     pub fn path(self) -> anyhow::Result<PathBuf> {
         let (name, package) = self.name_and_package();
-        let newest = matches!(self, Self::Postgres | Self::Initdb | Self::Basebackup | Self::Pgbench)
-            .then(newest_postgres)
-            .flatten();
+        let newest = if package == "postgresql" { newest_postgres() } else { None };
         let found = newest.map(|bin| bin.join(name)).or_else(|| in_search_path(name));
         let found =
             found.with_context(|| format!("{name} not found: install the Debian package {package}"))?;
