@@ -16,7 +16,7 @@ pub enum Error {
         flag: &'static str,
         /// Value of the flag.
         value: String,
-        /// What was expected of the value.
+        /// Why the value is not valid.
         reason: String,
     },
     /// An address could not be bound.

@@ -38,7 +38,7 @@ pub struct Observer {
     notes: Mutex<Notes>,
 }
 
-/// What is known beside the ledger.
+/// Observations that are not in the ledger.
 #[derive(Default)]
 pub(crate) struct Notes {
     watched: BTreeMap<Namespace, Watched>,

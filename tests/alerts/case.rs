@@ -11,7 +11,7 @@ pub(crate) type Act = for<'a> fn(&'a mut Stage) -> LocalBoxFuture<'a, anyhow::Re
 pub(crate) struct Case {
     pub(crate) alert: &'static str,
     pub(crate) severity: &'static str,
-    /// What is done to the platform.
+    /// The fault that is caused.
     pub(crate) fault: &'static str,
     /// The critical alerts that may fire as well.
     pub(crate) pages: &'static [&'static str],

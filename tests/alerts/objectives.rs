@@ -59,7 +59,7 @@ pub(crate) fn parts() -> Vec<Part> {
     ]
 }
 
-/// What fails rarely.
+/// The kind of request that fails rarely.
 #[derive(Clone, Copy)]
 enum Kind {
     Redirect,

@@ -1,5 +1,5 @@
-//! What the gauges and the log say while a server is away, beside what is true: files on disk, rows
-//! in the stores, answers that clients got, and the clock.
+//! Gauges and logs while a server is away, beside the truth: files on disk, rows in the stores,
+//! answers that clients got, and the clock.
 //!
 //! The truth never comes from the resolver's own metrics. A figure is compared once it is large
 //! enough for its share of what happens between two looks to be small.
@@ -81,7 +81,7 @@ struct Look {
     gauge: String,
     said: f64,
     truth: f64,
-    /// What the truth has to exceed for the comparison to mean something.
+    /// The truth has to reach this value for the comparison to mean something.
     least: f64,
 }
 
@@ -167,7 +167,7 @@ async fn end_one(stage: &mut Stage) -> anyhow::Result<(f64, f64)> {
     Ok((said, bytes(stage.spools.last().context("a spool")?)?))
 }
 
-/// What was true before a server went away.
+/// The state before a server went away.
 struct Before {
     in_hand: f64,
     acknowledged: usize,
@@ -332,7 +332,7 @@ async fn send(mut connection: Pipeline, rate: u32, is_over: watch::Receiver<bool
     let (begun, mut sent) = (Instant::now(), 0);
     while !*is_over.borrow() {
         ticks.tick().await;
-        // What a late tick left out is sent with the next one.
+        // Requests that a late tick left out are sent with the next one.
         let due = u32::try_from(begun.elapsed().as_millis() * u128::from(rate) / 1_000)?;
         connection.follow(usize::try_from(due - sent)?).await?;
         sent = due;

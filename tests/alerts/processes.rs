@@ -178,7 +178,7 @@ async fn refused(stage: &mut Stage) -> anyhow::Result<()> {
     let to = builder.listen();
     stage.add_resolver(builder).await?;
     stage.strikes();
-    // What waits for the database is busy, so that no connection of the client can be ended.
+    // Connections that wait for the database are busy, so that none of the client's can be ended.
     cut.set_both(Flow::Stall);
     while stage.is_awaited() {
         let mut busy = Vec::new();

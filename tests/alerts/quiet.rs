@@ -1,4 +1,4 @@
-//! What an operator does on purpose, during which no alert fires at all.
+//! Intended actions of an operator, during which no alert fires at all.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ const ACTS: [(&str, Act); 4] = [
     ("restart of each member of etcd", |stage| restart_etcd(stage).boxed_local()),
 ];
 
-/// What was seen while something was done on purpose.
+/// The alerts during an intended action.
 pub(crate) struct Calm {
     pub(crate) what: &'static str,
     pub(crate) watched: Duration,

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::{quiet::Calm, run::Row};
 
-/// What was seen, as text, and how much of it is not as it should be.
+/// A report, and how much of it is not as it should be.
 pub(crate) struct Report {
     pub(crate) text: String,
     pub(crate) bad: usize,

@@ -17,14 +17,14 @@ use harness::Scratch;
 
 /// The rules as the chart ships them.
 const SHIPPED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../k8s/chart/files/rules.yaml");
-/// What an expression compares with a number of seconds that passed.
+/// Parts of expressions that compare a number of seconds that passed.
 const AGES: [&str; 5] =
     ["oldest_waiting_seconds", "overdue_seconds", "silent_seconds", "success_age_seconds", "time() - "];
 /// An age that is normal: servers are asked every ten seconds.
 const AGE_MIN: f64 = 25.0;
-/// What a certificate ends at. Its comparison also has `time()`, but on the other side.
+/// Part of a comparison with a certificate's end, which also has `time()`, but on the other side.
 const LEFT: &str = "- time()";
-/// What stands before and behind a duration.
+/// Characters before and behind a duration.
 const DELIMITERS: [char; 7] = ['[', ']', ':', '"', ' ', ')', '\n'];
 /// Seconds between two samples of the objectives.
 const SAMPLES: &str = " * 60 ";

@@ -28,11 +28,11 @@ pub(crate) struct Part {
     pub(crate) cases: Vec<Case>,
 }
 
-/// What was seen of a case.
+/// The result of a case.
 pub(crate) struct Row {
     pub(crate) name: Name,
     pub(crate) fault: &'static str,
-    /// What all times of the rules were divided by.
+    /// Divisor of all times of the rules.
     pub(crate) factor: u32,
     /// From the fault until it fired.
     pub(crate) fired_after: Option<Duration>,
@@ -54,7 +54,7 @@ impl Row {
     }
 }
 
-/// What ran and has perhaps not cleared yet.
+/// A case that ran and has perhaps not cleared yet.
 struct Ran {
     case: Case,
     struck: Instant,
@@ -85,7 +85,7 @@ pub(crate) async fn run(part: Part, factor: u32, tell: &dyn Fn(&str)) -> anyhow:
         tell(&format!("{}: starting the platform", part.name));
         let mut stage = Stage::start(part.setup.clone(), factor).await?;
         let mut ran: Vec<Ran> = Vec::new();
-        // What a failed case leaves behind is unknown, so that the next one has a new platform.
+        // A failed case leaves an unknown state behind, so that the next one has a new platform.
         while ran.last().is_none_or(|last| last.failure.is_none()) {
             let Some(case) = cases.next() else { break };
             tell(&format!("{}: {}, {}", part.name, case.alert, case.fault));

@@ -33,7 +33,7 @@ const NAMESPACE: &str = "shortmint";
 /// The database of ClickHouse.
 const VISITS: &str = "visits";
 
-/// What a part needs to be otherwise than usual.
+/// Settings of a part that are not the usual ones.
 #[derive(Clone, Debug)]
 pub(crate) struct Setup {
     pub(crate) etcd_members: usize,
@@ -73,9 +73,9 @@ pub(crate) struct Stage {
     pub(crate) spools: Vec<PathBuf>,
     /// The receiver of webhooks.
     pub(crate) receiver: Server,
-    /// What kube-state-metrics would tell.
+    /// In place of kube-state-metrics.
     pub(crate) kubernetes: Server,
-    /// What all times of the rules are divided by.
+    /// Divisor of all times of the rules.
     pub(crate) factor: u32,
     targets: PathBuf,
     setup: Setup,

@@ -1,4 +1,4 @@
-//! What fired, from when until when, as Prometheus tells it.
+//! The alerts that fired, from when until when, as Prometheus tells it.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},

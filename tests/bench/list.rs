@@ -93,7 +93,7 @@ async fn measure(args: &Args) -> anyhow::Result<Vec<Row>> {
                 INSERT INTO link_tag (link_id, tag_id) SELECT link.id, tag.id FROM link
                 JOIN tag ON tag.name = 'tag-' || substring(link.long_url from '[0-9]+$')::integer % 100";
     let sql = postgres.client().await?;
-    // What autovacuum does within minutes, so that it does not change the figures on the way.
+    // As autovacuum does within minutes, so that it does not change the figures on the way.
     for statements in [tags, "VACUUM ANALYZE"] {
         sql.batch_execute(statements).await.context(statements)?;
     }

@@ -46,7 +46,7 @@ pub(crate) struct Args {
     every: u64,
 }
 
-/// What was seen of one fault.
+/// Observations of one fault.
 struct Outcome {
     fault: Fault,
     seen: Vec<(Kind, Seen)>,

@@ -57,7 +57,7 @@ struct Step {
     reads: Load,
 }
 
-/// What the creates or the reads of a time met.
+/// Results of the creates or the reads of a time.
 #[derive(Clone, Copy, Default)]
 struct Load {
     count: u64,
@@ -108,7 +108,7 @@ async fn newest(url: &str) -> anyhow::Result<i32> {
 }
 
 async fn fill(sql: &Client, rows: u64) -> anyhow::Result<()> {
-    // What is loaded needs no crash safety, unlike what is measured.
+    // Loaded rows need no crash safety, unlike those that are measured.
     sql.batch_execute("SET synchronous_commit = off").await?;
     for first in (0..rows).step_by(usize::try_from(CHUNK)?) {
         progress::show(&format!("loading links: {first} of {rows}"));

@@ -11,7 +11,7 @@ use clap::Subcommand;
 
 use crate::Report;
 
-/// What to measure of visits.
+/// The measurement of visits to make.
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum Args {
     /// Send visits made of garbage, and measure the space that they take.

@@ -1,5 +1,5 @@
-//! What an export preserves of a link, and how an import treats protection that the export format
-//! lacks.
+//! Properties of a link that an export preserves, and the import of links whose protection the
+//! export format lacks.
 
 use std::{
     os::unix::fs::PermissionsExt,

@@ -1,5 +1,5 @@
-//! What a script and a spreadsheet meet at `resolver import`: exit codes, counts and reasons,
-//! tables as programs write them, and times as the server reads them.
+//! `resolver import` as a script and a spreadsheet meet it: exit codes, counts and reasons, tables
+//! as programs write them, and times as the server reads them.
 
 use std::time::Duration;
 

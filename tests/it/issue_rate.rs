@@ -1,4 +1,4 @@
-//! What a real Prometheus makes of the rate at which numbers are issued.
+//! The rate at which numbers are issued, as a real Prometheus computes it.
 
 use std::{
     sync::{

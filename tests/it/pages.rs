@@ -301,7 +301,7 @@ async fn neither_a_slug_nor_a_sign_in_leads_people_astray() {
     }
 }
 
-/// What one person reads costs the process no more than the account of the key allows.
+/// A page for one person costs the process no more than the account of the key allows.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_address_of_many_fields_makes_no_page_of_many_megabytes() {
     let resolver = Resolver::embedded().unwrap().start().await.unwrap();

@@ -1,5 +1,5 @@
-//! What only SQLite's store has, files and their copies, and what is done with rows that a test
-//! writes itself, because no port does: the size of links, visits, rules of a later release.
+//! The parts that only SQLite's store has, files and their copies; and rows that a test writes
+//! itself, because no port does: the size of links, visits, rules of a later release.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What waits in a spool, by its metrics, while visits cannot be stored; and slots of producers
+//! Visits waiting in a spool, by its metrics, while they cannot be stored; and slots of producers
 //! that ended without giving theirs back (fault 39).
 
 use std::{
@@ -22,7 +22,7 @@ const VISITS_DEFAULT: usize = 5_000;
 const STORED_WITHIN: Duration = Duration::from_secs(600);
 /// Pods that were killed, each with a spool.
 const KILLED: u128 = 200;
-/// What the segments of a spool are named.
+/// File name extension of a spool's segments.
 const SEGMENT: &str = "segment";
 /// Bytes of a block's header, and where the length of the rest of the block is.
 const HEADER: usize = 48;

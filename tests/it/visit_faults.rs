@@ -196,7 +196,7 @@ async fn counters_equal_rows_after_deletions_while_visits_pour_in_and_a_spool_re
         let visitors = codes.each_ref().map(|code| Visitors::start(&resolver, code, 2));
         sleep(Duration::from_millis(300)).await;
         delete_visits(&resolver, &database.key, &codes[0]).await;
-        // What comes now stays in the spool.
+        // Visits from now on stay in the spool.
         database.proxy.set_both(Flow::Stall);
         sleep(Duration::from_millis(400)).await;
         if round % 2 == 1 {

@@ -28,7 +28,7 @@ const SOON: Duration = Duration::from_secs(60);
 const FIREFOX: &str = "Mozilla/5.0 (X11; Linux x86_64; rv:145.0) Gecko/20100101 Firefox/145.0";
 const URL: &str = "https://example.com/page";
 
-/// What a receiver does with a request.
+/// A receiver's reply to a request.
 #[derive(Clone, Debug)]
 enum Reply {
     Status(u16),

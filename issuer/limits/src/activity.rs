@@ -1,4 +1,4 @@
-//! What a connection is doing: from this its listener tells how idle it is, and whether it is
+//! The activity of a connection: from this its listener tells how idle it is, and whether it is
 //! overdue ([`Connections`](crate::Connections)).
 //!
 //! 1. The connection's own task records it, by a clock that ticks once a second, and so without a
@@ -47,7 +47,7 @@ const HANDSHAKE: u8 = 2;
 struct ConnectionState {
     peer: IpAddr,
     clock: Arc<Clock>,
-    /// What it does without a request in progress.
+    /// Its state while no request is in progress.
     between_requests: AtomicU8,
     since: AtomicU32,
     /// Whether a request was ever answered on it.
@@ -68,7 +68,7 @@ struct ConnectionState {
     task: Mutex<Option<AbortHandle>>,
 }
 
-/// Whom a connection waits for, and for what.
+/// The side that a connection waits for, and the step that is awaited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Waits {
     /// For the server.

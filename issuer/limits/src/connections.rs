@@ -56,7 +56,7 @@ const IDLE: u32 = 75;
 /// The same over gRPC, whose clients keep connections for later calls.
 const IDLE_GRPC: u32 = 900;
 
-/// What a listener allows its connections.
+/// Limits of a listener's connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ListenerLimits {
     /// Maximum number of connections.
@@ -108,7 +108,7 @@ pub struct Connections {
     failed: Seldom,
 }
 
-/// What all connections of a listener read at every request.
+/// State of a listener that its connections read at every request.
 #[derive(Debug, Default)]
 pub(crate) struct Clock {
     pub(crate) seconds: AtomicU32,

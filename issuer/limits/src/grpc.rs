@@ -115,7 +115,7 @@ async fn secured(
 #[derive(Clone)]
 pub struct Guest {
     connection: Connection,
-    /// Whom the client's certificate names; `None` if it did not have to show one.
+    /// The names in the client's certificate; `None` if it did not have to show one.
     pub identity: Option<Identity>,
 }
 

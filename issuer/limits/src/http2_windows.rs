@@ -62,7 +62,7 @@ mod tests {
             // A key may have four bulk calls in progress.
             (PUBLIC, 51, 4),
         ] {
-            // What h2 charges for the unread frames of a stream, beside their content.
+            // h2's charge for the unread frames of a stream, beside their content.
             let charge = windows.stream.div_ceil(frame) * (256 - frame);
             assert!(windows.connection / 2 / charge >= streams, "{windows:?} {frame}");
         }

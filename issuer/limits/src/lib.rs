@@ -1,4 +1,4 @@
-//! What a client, an API key and the process may hold and spend.
+//! Limits on what a client, an API key and the process may hold and spend.
 //!
 //! 1. [`budgets`] is the table of all limits, with their amounts.
 //! 2. [`Connections`] limits the connections of a listener, closes idle ones to make room, and

@@ -1,4 +1,4 @@
-//! What goes into the core, and what comes out.
+//! Events and effects of the core.
 
 use numbers::{Epoch, Ticket};
 

@@ -1,4 +1,4 @@
-//! What a leader knows: the ledger's content, and what it has heard from holders in its term.
+//! State of a leader: the ledger's content, and what it has heard from holders in its term.
 
 use std::collections::BTreeMap;
 

@@ -189,7 +189,7 @@ pub struct StatusReport {
 pub struct NamespaceReport {
     /// Name of the namespace.
     pub name: Namespace,
-    /// What the ledger has of it.
+    /// Its record in the ledger.
     pub record: NamespaceRecord,
     /// Unused numbers in hand, by the holders' last reports in this term.
     pub in_hand: u64,

@@ -1,4 +1,4 @@
-//! What is read from certificates: names, serial number and the end of their validity.
+//! Fields read from certificates: names, serial number and the end of their validity.
 
 use std::{fmt::Write as _, sync::Arc};
 
@@ -55,7 +55,7 @@ impl Certificate {
     }
 }
 
-/// Whom a client's certificate names.
+/// The names in a client's certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity(pub Arc<[String]>);
 

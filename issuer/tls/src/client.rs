@@ -19,7 +19,7 @@ const SPEAKS_WITHIN: Duration = Duration::from_millis(500);
 /// A connection to a server.
 pub type ClientStream<S> = BufReader<TlsStream<S>>;
 
-/// What is required of a server's certificate.
+/// Required verification of a server's certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verify {
     /// It comes from an authority, and names the server.

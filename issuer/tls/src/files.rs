@@ -25,7 +25,7 @@ pub struct TlsFiles {
     pub key: Option<PathBuf>,
 }
 
-/// What a file is for.
+/// Purpose of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileRole {
     /// Certificates of authorities.
@@ -40,11 +40,11 @@ pub enum FileRole {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}: {reason}", path.display())]
 pub struct TlsError {
-    /// What the file is for.
+    /// Purpose of the file.
     pub role: FileRole,
     /// Path of the file.
     pub path: PathBuf,
-    /// What is wrong with it.
+    /// Why it was refused.
     pub reason: String,
 }
 

@@ -1,4 +1,4 @@
-//! What a `User-Agent` header says: browser, operating system, device, and whether it is a bot.
+//! Parser of `User-Agent` headers: browser, operating system, device, and whether it is a bot.
 //!
 //! 1. The header is a claim. Any client can imitate another one, so nothing here grants anything.
 //! 2. No input panics. At most 512 bytes of it are read, and every byte outside printable

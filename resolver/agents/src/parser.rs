@@ -19,7 +19,7 @@ const SPIDER: &str = "Spider";
 const BOT: &str = "bot";
 const NAME_MAX: usize = 64;
 
-/// What a user agent says about the client, as far as it is known.
+/// A client, as far as its user agent describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Agent {
     /// The browser, app or bot, such as `Chrome Mobile` or `GPTBot`; `unknown` if not told.

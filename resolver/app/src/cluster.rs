@@ -16,7 +16,7 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(3);
 /// The state of the platform, as one process sees it.
 #[derive(Clone, Debug)]
 pub struct ClusterStatus {
-    /// What the leading issuer says; `None` if none answers.
+    /// Status of the leading issuer; `None` if none answers.
     pub issuer: Option<IssuerStatus>,
     /// The numbers that this process has in hand, by the namespace of their keyspace.
     pub supplies: Vec<(Namespace, Stock)>,

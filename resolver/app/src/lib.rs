@@ -74,7 +74,7 @@ pub struct LinkService {
     pub store: Arc<dyn Store>,
     /// Visits and their counters.
     pub visits: Arc<dyn VisitStore>,
-    /// What this process has recorded of visits and not stored yet; `None` if it records none.
+    /// Backlog of spooled visits; `None` if this process records none.
     pub backlog: Option<SpoolGauge>,
     /// Names of API keys, cached.
     pub key_names: KeyNames,

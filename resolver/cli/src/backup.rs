@@ -100,7 +100,7 @@ fn make(links: &Path, others: &[PathBuf], target: &Path) -> Result<(Timestamp, F
     match made {
         Ok(files) => Ok((made_at, files)),
         Err(source) => {
-            // What is left of it is of no use; the error that counts is the first.
+            // The unfinished backup is of no use; the error that counts is the first.
             let _ = fs::remove_dir_all(&unfinished);
             let what = format!("backup to {}: nothing was kept", target.display());
             Err(Error::Failed(what, Exit::Internal, source))

@@ -1,4 +1,4 @@
-//! What a command ends with, where its output goes, and what it prints meanwhile.
+//! The output of a command: its result, its file, and what it prints meanwhile.
 
 use std::{
     fs::File,

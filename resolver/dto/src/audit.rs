@@ -21,8 +21,8 @@ pub struct AuditEntry<'a> {
     /// The kind of change.
     #[schemars(extend("examples" = Action::NAMES))]
     pub action: &'a str,
-    /// What was changed: a link's code, a tag, a domain, a pattern, a key's name; the network whose
-    /// visits were erased, or `orphans`.
+    /// The object of the change: a link's code, a tag, a domain, a pattern, a key's name; the
+    /// network whose visits were erased, or `orphans`.
     pub subject: String,
     /// The domain of a link; null for the default one, `(removed)` for one that was removed.
     pub domain: Option<String>,

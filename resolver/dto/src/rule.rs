@@ -86,7 +86,7 @@ pub struct RedirectRule<'a> {
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Condition {
-    /// What is compared.
+    /// The kind of condition.
     #[schemars(with = "ConditionType")]
     pub r#type: String,
     /// The name of a query parameter, for the types that need one.

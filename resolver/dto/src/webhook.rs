@@ -120,7 +120,7 @@ pub struct WebhookDelivery<'a> {
     pub date_ended: Option<DateTime>,
     /// The status of the last answer.
     pub last_status: Option<u16>,
-    /// What went wrong in the last attempt.
+    /// Error of the last attempt.
     pub last_error: Option<&'a str>,
     /// The beginning of the last answer's body.
     pub excerpt: Option<&'a str>,

@@ -37,7 +37,7 @@ pub enum SafetyRule {
     Outdated,
     /// A row of a copy does not replace a newer one in the cache.
     Newer,
-    /// What the primary has shown is remembered, if no notification may tell of it.
+    /// The primary's answer is remembered, if no notification may tell of it.
     Shown,
     /// A link that was changed while it was read does not stay in the cache.
     ChangedSince,

@@ -1,4 +1,4 @@
-//! What webhooks are told of stored visits.
+//! Webhook events for stored visits.
 //!
 //! Visits of a batch are grouped by link, and those that no link redirected by domain. Nothing is
 //! collected while no webhook is called for visits.
@@ -27,7 +27,7 @@ pub(crate) const SAMPLED_PER_MINUTE: usize = 1 << 20;
 
 /// The webhooks that a batch is announced to, and what they are told.
 pub struct Announcer<'a> {
-    /// What those are called for that are called for visits.
+    /// Subscriptions of the webhooks that are called for visits.
     subscriptions: Vec<Subscription>,
     /// Returns the beginning of the URLs of a domain.
     base: &'a dyn Fn(DomainId) -> String,

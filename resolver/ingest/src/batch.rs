@@ -20,7 +20,7 @@ use crate::{
     known_texts::KnownTexts,
 };
 
-/// What a batch depends on beside its visits.
+/// Inputs of a batch beside its visits.
 pub struct Context<'a> {
     /// The slot of this producer.
     pub slot: Slot,

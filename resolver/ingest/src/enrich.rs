@@ -1,4 +1,4 @@
-//! What is derived from a recorded visit: agent, place, language, visitor.
+//! Values derived from a recorded visit: agent, place, language, visitor.
 
 use std::{
     borrow::Cow,
@@ -19,7 +19,7 @@ use visits::{
 /// Places remembered; the table is emptied when it is full.
 const PLACES: usize = 50_000;
 
-/// What the operator wants to be kept of visits.
+/// Retention options of visits.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// How much of an address is kept.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 const LENGTH: Duration = Duration::from_secs(60);
 
-/// What is left of an amount in the present minute.
+/// The rest of an amount in the present minute.
 #[derive(Debug, Default)]
 pub(crate) struct Minute {
     began: Option<Duration>,

@@ -55,7 +55,7 @@ const ALIVE: Duration = Duration::from_secs(60);
 /// Interval at which places are looked up again, because their files may have changed.
 const PLACES: Duration = Duration::from_secs(60);
 
-/// What the task needs.
+/// Dependencies of the storing task.
 pub struct StorerConfig {
     /// The store.
     pub store: Arc<dyn VisitStore>,
@@ -67,7 +67,7 @@ pub struct StorerConfig {
     pub spool: SpoolId,
     /// The name of this process.
     pub holder: String,
-    /// What is kept of visits.
+    /// Retention options of visits.
     pub options: Options,
     /// The places of addresses.
     pub places: geoip::GeoIp,

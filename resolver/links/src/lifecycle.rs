@@ -1,4 +1,4 @@
-//! What an edit, a deletion or a restoration makes of a link, and which links they apply to; and
+//! Effects of an edit, a deletion or a restoration on a link, and which links they apply to; and
 //! which link leaves its code to the next one.
 //!
 //! 1. A store reads the link and locks it, decides with these functions, and writes the result in

@@ -20,7 +20,7 @@ use crate::{
     reference::{AUTHORITY_MAX, Reference, without_ignored},
 };
 
-/// What is escaped in a path: all but slashes and the unreserved characters of RFC 3986.
+/// Characters escaped in a path: all but slashes and the unreserved characters of RFC 3986.
 pub const ESCAPED_IN_PATHS: &AsciiSet =
     &NON_ALPHANUMERIC.remove(b'/').remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 

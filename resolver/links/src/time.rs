@@ -180,7 +180,7 @@ mod tests {
             ("2030-05-13T00:07:19Z[Europe/Paris]", "2030-05-13T00:07:19Z"),
             ("2030-05-13T00:07:19-00:00[Europe/Paris]", "2030-05-13T00:07:19Z"),
             ("2030-05-13T00:07:19[u-ca=japanese]", "2030-05-12T22:07:19Z"),
-            // What the clocks skip is moved behind the gap, and what occurs twice is the first.
+            // A skipped time is moved behind the gap; one that occurs twice is the first.
             ("2026-03-29T02:30:00", "2026-03-29T01:30:00Z"),
             ("2026-03-29T02:30:00[Europe/Paris]", "2026-03-29T01:30:00Z"),
             ("2026-10-25T02:30:00", "2026-10-25T00:30:00Z"),

@@ -206,7 +206,7 @@ pub struct Delivery {
     pub due_at: Timestamp,
     /// Status of the last answer.
     pub last_status: Option<u16>,
-    /// What went wrong in the last attempt.
+    /// Error of the last attempt.
     pub last_error: Option<String>,
     /// Beginning of the last answer's body.
     pub excerpt: Option<String>,

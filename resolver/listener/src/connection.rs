@@ -243,7 +243,7 @@ struct Begun {
     /// connection's own says so.
     may_close: bool,
     span: Option<Span>,
-    /// What the access log needs of the request, if it is logged.
+    /// The parts of the request for the access log, if it is logged.
     logged: Option<(IpAddr, Method, Uri)>,
 }
 

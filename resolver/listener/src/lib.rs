@@ -39,13 +39,13 @@ pub use accept::{bind, serve};
 
 /// The services behind the public listener, which all its threads share.
 pub struct PublicService {
-    /// What answers visitors.
+    /// Answers visitors.
     pub redirector: Arc<Redirector>,
     /// The API; `None` on a node that serves visitors only.
     pub api: Option<Arc<Api>>,
     /// The pages that need the API, and `None` where that is.
     pub pages: Option<Arc<Pages>>,
-    /// What writes the pages that visitors see.
+    /// Renders the pages that visitors see.
     pub renderer: Arc<Renderer>,
     /// Whether the public URL begins with `https:`.
     pub is_https: bool,

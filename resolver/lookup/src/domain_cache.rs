@@ -78,7 +78,7 @@ pub struct Policy {
 
 /// The copy of the settings, and the state of the task that refreshes it.
 pub struct DomainCache {
-    /// What it was started with.
+    /// The configuration that it was started with.
     pub config: DirectoryConfig,
     entries: RwLock<Arc<Entries>>,
     /// Whether hosts need no lookup: there are no other domains, and the default domain has no

@@ -108,7 +108,7 @@ pub struct Lookup {
     misses: mpsc::Sender<(LinkId, Waiter)>,
     metrics: Arc<Metrics>,
     gate: Gate,
-    /// What it was started with.
+    /// The sizes that it was started with.
     pub sizes: LookupSizes,
     /// Whether other resolvers share the database.
     is_shared: bool,

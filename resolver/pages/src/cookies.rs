@@ -17,7 +17,7 @@ pub(crate) fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> 
     value.filter(|_| values.next().is_none())
 }
 
-/// What a cookie is for, which decides who may read it and how long it lasts.
+/// Purpose of a cookie, which decides who may read it and how long it lasts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// A secret that scripts cannot read.

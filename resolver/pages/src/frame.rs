@@ -1,4 +1,4 @@
-//! What surrounds every page: head, navigation, footer.
+//! Frame of every page: head, navigation, footer.
 
 use links::scope::Scope;
 

@@ -57,7 +57,7 @@ pub use theme::Theme;
 use assets::Assets;
 use locale::Locales;
 
-/// What every page is made with: texts, files, and the operator's theme.
+/// Renders every page, with its texts, its files and the operator's theme.
 pub struct Renderer {
     locales: Locales,
     assets: Assets,

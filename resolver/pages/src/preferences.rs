@@ -1,5 +1,5 @@
-//! What a person has chosen for all pages: language and colours. Without a choice the browser's
-//! own decides.
+//! A person's choices for all pages: language and colours. Without a choice the browser's own
+//! decides.
 
 use hyper::{
     HeaderMap, StatusCode,

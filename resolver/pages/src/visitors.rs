@@ -1,4 +1,5 @@
-//! What visitors see in place of a redirect: HTML for browsers, a problem (RFC 9457) for programs.
+//! Answers to visitors in place of a redirect: HTML for browsers, a problem (RFC 9457) for
+//! programs.
 
 use askama::Template;
 use hyper::{

@@ -17,9 +17,9 @@ pub use logo::Logo;
 use options::{Format, QUIET_MODULES};
 pub use options::{QrError, QrOptions, Rgb};
 
-/// What the format has to be for a logo without pixels.
+/// The format required for a logo without pixels.
 const PNG_LOGO: &str = "svg: the logo is not a PNG, or too large for one";
-/// What the error correction has to be for a text that no code has room for.
+/// The error correction required for a text that no code has room for.
 const TOO_LONG: &str = "a lower one, no logo, or the text to be shorter";
 
 /// An image of a QR code, encoded as a file.

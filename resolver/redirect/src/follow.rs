@@ -259,7 +259,7 @@ pub(crate) async fn find(
         Ok(Some(link)) if is_stopped => {
             Err(Refusal::new(taken_down(redirector), Visit::of(&link, Outcome::TakenDown)))
         }
-        // What this release cannot read may protect the link.
+        // Details that this release cannot read may protect the link.
         Ok(Some(link))
             if link.is_live(redirector.domain_cache.now()) && link.details().is_of_later_release() =>
         {

@@ -172,7 +172,7 @@ async fn rules(redirector: &Redirector, domain: DomainId) -> Result<String, Stor
         let records = redirector.catalog.records(&ids).await?;
         let live = records.iter().map(|record| &record.link).filter(|link| link.is_live(now));
         for name in live.filter_map(|link| redirector.lookup.name_of(link)) {
-            // What is special in a rule is escaped too. As in Shlink without `$`, which would
+            // Special characters of a rule are escaped too. As in Shlink without `$`, which would
             // exclude the link with a query (RFC 9309, section 2.2.2).
             let rule = format!("Allow: /{}\n", utf8_percent_encode(&name, ESCAPED_IN_PATHS));
             if rules.len() + rule.len() > RULES_MAX {

@@ -59,7 +59,7 @@ impl Limits {
     pub const DEFAULT: Self = Self { segment_bytes: 64 << 20, total_bytes: 4 << 30 };
 }
 
-/// What was found when a spool was opened.
+/// Findings of the opening of a spool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Opened {
     /// The identity of the spool: random, and the same for its whole life.
@@ -80,7 +80,7 @@ pub struct Spool {
     pub sidecars: Sidecars,
     /// Tells how much waits.
     pub gauge: BacklogGauge,
-    /// What was found.
+    /// Findings of its opening.
     pub opened: Opened,
 }
 
@@ -112,7 +112,7 @@ impl State {
     }
 }
 
-/// What the writing and the reading end have in common.
+/// State shared by the writing and the reading end.
 struct Shared {
     folder: PathBuf,
     limits: Limits,

@@ -8,7 +8,7 @@ use std::{
 
 const PREFIX: &str = "RESOLVER_";
 
-/// What became of a flag, whose value is a part of another flag's value now.
+/// The present spelling of a flag whose value is a part of another flag's value now.
 enum Now {
     /// `--flag VALUE` is `--other PART=VALUE`.
     Part(&'static str, &'static str),
@@ -69,11 +69,11 @@ static FORMER: [(&str, Now); 43] = [
 /// The arguments of this process, in the present spelling.
 #[derive(Debug)]
 pub struct Arguments {
-    /// What is to be parsed.
+    /// The arguments to parse.
     pub list: Vec<OsString>,
     /// A warning for each former spelling.
     pub warnings: Vec<String>,
-    /// What one setting has in both spellings, if they differ.
+    /// Error text for a setting that has different values in both spellings.
     pub conflict: Option<String>,
 }
 

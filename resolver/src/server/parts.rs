@@ -1,4 +1,4 @@
-//! What the parts of the daemon share, and how they are put together.
+//! The parts that the daemon shares, and how they are put together.
 
 use std::sync::{Arc, OnceLock, atomic::AtomicBool};
 
@@ -45,7 +45,7 @@ const LIVE_SHARE: u64 = 4;
 
 pub(super) struct Parts {
     pub(super) mint: Arc<Mint>,
-    /// What creates links; `None` on a node that serves visitors only.
+    /// Source of numbers for new links; `None` on a node that serves visitors only.
     pub(super) issuing: Option<Issuing>,
     pub(super) clock: Clock,
     pub(super) databases: OpenDatabases,
@@ -56,7 +56,7 @@ pub(super) struct Parts {
     pub(super) webhook_metrics: Arc<WebhookMetrics>,
     pub(super) supply_metrics: Arc<SupplyMetrics>,
     pub(super) supervisor: TaskSupervisor,
-    /// What of the spool is not stored yet; `None` if no visits are recorded.
+    /// Backlog of spooled visits; `None` if no visits are recorded.
     pub(super) backlog: Option<SpoolGauge>,
     pub(super) sink: Arc<dyn BlockSink>,
 }

@@ -47,7 +47,7 @@ pub trait Database: Send + Sync + 'static {
     }
 }
 
-/// What an operation needs: a connection that may write or only reads, and how long it may take.
+/// The needs of an operation: a connection that may write or only reads, and how long it may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lane {
     /// A write.

@@ -113,7 +113,7 @@ pub struct SharedSettings {
     pub targets: Vec<TargetRule>,
     /// All keyspaces ever adopted, with their indexes.
     pub keyspaces: Vec<(KeyspaceIndex, Keyspace)>,
-    /// What the enabled webhooks are called for.
+    /// Subscriptions of the enabled webhooks.
     pub webhooks: Vec<Subscription>,
 }
 

@@ -26,7 +26,7 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// The minimum time that the answer to a beat waits for the database's mark.
 const MARK_PATIENCE: Duration = Duration::from_millis(500);
 
-/// What the beats without an answer yet have seen of the register, in the order they were sent.
+/// The register as seen by the beats without an answer yet, in the order they were sent.
 type Sent = Arc<Mutex<VecDeque<Seen>>>;
 
 /// Returns how long the reported numbers of a namespace last, in milliseconds; `None` if none was

@@ -158,7 +158,7 @@ impl<'de> Visitor<'de> for Part<'_, '_> {
                 fields.next_value_seed(Part { path, depth: depth + 1, reading })?;
             } else {
                 reading.has_list |= depth == 0 && reading.beside == Some(key.as_str());
-                // What is ignored is not held, so it may be of any length.
+                // An ignored value is not held, so it may be of any length.
                 reading.left.set(u64::MAX);
                 fields.next_value::<IgnoredAny>()?;
             }

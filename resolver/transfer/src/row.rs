@@ -117,7 +117,7 @@ pub(super) const LAYOUT: Layout = Layout {
         "blockedBy",
         "leftOut",
         "shortUrl shortLink bitlink",
-        // What other systems export in addition. It is not kept.
+        // Columns that other systems export in addition. They are not kept.
         "id",
         "ip",
         "updatedAt",

@@ -14,7 +14,7 @@ use super::{
 /// Maximum length of a row's cells, in bytes: the limit of a single create request.
 const ITEM_BYTES: usize = 64 * 1024;
 
-/// What is wrong with a text in another encoding.
+/// Error text for a table in another encoding.
 const NOT_UTF_8: &str = "the text is not in UTF-8: save the table as \"CSV UTF-8\"";
 
 /// The canonical names of a table's columns; `None` for an unknown column.

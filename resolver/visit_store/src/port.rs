@@ -1,4 +1,4 @@
-//! What the application needs of a store of visits.
+//! The application's port to a store of visits.
 
 use std::collections::HashMap;
 
@@ -27,7 +27,7 @@ async fn run<A: Send + Sync + 'static, T: Send + 'static>(
     Ok(database.run(lane, Operation::new(args, work)).await?.take())
 }
 
-/// What lists and statistics read of a store of visits.
+/// The reading side of a store of visits, for lists and statistics.
 #[async_trait]
 pub trait VisitReader: Send + Sync + 'static {
     /// Runs an operation that Postgres and SQLite share (`sql/`). One that writes runs in a

@@ -64,7 +64,7 @@ pub struct Batch {
     /// The tags that the visits count for, by link: of every link with visits, also of those
     /// without a tag.
     pub tags: HashMap<LinkId, Vec<i64>>,
-    /// What webhooks are told.
+    /// Events for webhooks.
     pub events: Vec<NewWebhookEvent>,
 }
 
@@ -92,7 +92,7 @@ impl Batch {
     }
 }
 
-/// What a batch adds to the counters of a subject on a day.
+/// The counters that a batch adds for a subject on a day.
 #[derive(Clone, Debug)]
 pub struct DayDelta {
     /// The subject.
@@ -146,7 +146,7 @@ pub struct DayCounters {
 /// A query of rows, the latest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RowQuery {
-    /// Whose rows.
+    /// Subject of the rows.
     pub subject: Subject,
     /// Whether visits of bots are left out.
     pub people_only: bool,

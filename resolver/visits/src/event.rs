@@ -27,7 +27,7 @@ const NAMED_BY_COUNTRY: u8 = 4;
 pub struct Event<'a> {
     /// When it was, in microseconds since 1970.
     pub at: i64,
-    /// What it led to.
+    /// Outcome of the visit.
     pub outcome: Outcome,
     /// The link that was found, also if it did not redirect.
     pub link: Option<LinkId>,

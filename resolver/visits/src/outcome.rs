@@ -1,7 +1,7 @@
 //! Outcomes of visits.
 
 codes::named_values! {
-    /// What a request to the public site led to, with its name in statistics. The numbers are
+    /// The outcome of a request to the public site, with its name in statistics. The numbers are
     /// stored: one is never reused.
     pub enum Outcome {
         /// The visitor was redirected to the link's target, or to that of a rule.

@@ -29,7 +29,7 @@ pub struct VisitRow {
     pub domain: DomainId,
     /// The preferred language.
     pub language: Language,
-    /// What it led to, and whether a bot made it.
+    /// Outcome of the visit, and whether a bot made it.
     pub flags: Flags,
     /// The redirect rule that matched, counted from 1; 0 for none.
     pub rule: u8,

@@ -88,7 +88,7 @@ fn start_of(date: Date, zone: &TimeZone) -> Option<i64> {
     date.to_zoned(zone.clone()).ok().map(|start| start.timestamp().as_microsecond())
 }
 
-/// What distinguishes an hour: when the clocks are set back, the same one comes twice.
+/// Returns the identity of an hour: when the clocks are set back, the same one comes twice.
 fn hour_of(at: i64, zone: &TimeZone) -> (Date, i8, i32) {
     let at = zoned(at, zone);
     (at.date(), at.hour(), at.offset().seconds())

@@ -54,7 +54,7 @@ pub struct Counted<'a> {
     pub values: [&'a str; Dimension::ALL.len()],
 }
 
-/// What a subject had on a day, or a change of it.
+/// The counts of a subject on a day, or a change of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Redirects by quarter hour.

@@ -8,7 +8,7 @@ use std::{net::IpAddr, time::Duration};
 
 use hyper::{Method, StatusCode};
 
-/// What is logged of a request.
+/// The fields of a request in the access log.
 #[derive(Debug)]
 pub struct Access<'a> {
     /// The id that the answer has; empty if it has none.

@@ -11,7 +11,7 @@ use hyper::{
 
 use crate::{Answer, empty};
 
-/// What a visitor is told.
+/// Content of a page for visitors.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum VisitorPage {
     /// This is a short-link service.
@@ -45,7 +45,7 @@ pub enum VisitorPage {
     Preview(Box<LinkPreview>),
 }
 
-/// What a preview shows of a link.
+/// Content of a link's preview.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LinkPreview {
     /// The short URL.

@@ -1,4 +1,4 @@
-//! What came of an attempt.
+//! Outcomes of attempts.
 //!
 //! 1. Only a status of 2xx is a delivery.
 //! 2. After a failure once the request is being sent, the receiver may have the event. It is sent
@@ -18,13 +18,13 @@ const MAX_WAIT: Duration = Duration::from_secs(60 * 60);
 /// An attempt as a delivery log shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attempt {
-    /// What came of it.
+    /// Outcome of the attempt.
     pub outcome: Outcome,
     /// The first 4 KiB of the answer's body, without control characters; empty for none.
     pub excerpt: String,
 }
 
-/// What came of an attempt.
+/// Outcome of an attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// The receiver has the event: a status of 2xx.

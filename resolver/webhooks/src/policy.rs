@@ -1,4 +1,4 @@
-//! What the operator allows beyond public addresses and TLS.
+//! The operator's exceptions from public addresses and TLS.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -6,7 +6,7 @@ use ipnet::IpNet;
 
 use crate::{address::special_range, webhook_url::Refused};
 
-/// What webhooks may reach besides public addresses over TLS. The default is nothing.
+/// Receivers that webhooks may reach besides public addresses over TLS. The default is none.
 #[derive(Clone, Debug, Default)]
 pub struct Policy {
     /// Networks of receivers that are not on the public Internet, such as an intranet's.

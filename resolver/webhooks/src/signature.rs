@@ -10,7 +10,7 @@ use hmac::{Hmac, KeyInit, Mac};
 use jiff::Timestamp;
 use sha2::Sha256;
 
-/// What a secret begins with, so that scanners find leaked ones.
+/// Prefix of a secret, so that scanners find leaked ones.
 const PREFIX: &str = "whsec_";
 /// The size of a new secret in bytes: as much as the signature's hash.
 const GENERATED_BYTES: usize = 32;

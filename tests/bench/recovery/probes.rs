@@ -44,7 +44,7 @@ struct Sample {
     succeeded: bool,
 }
 
-/// What the requests of one kind met.
+/// Results of the requests of one kind.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Seen {
     pub(super) sent: usize,

@@ -51,7 +51,7 @@ pub(crate) struct Args {
     seed: u64,
 }
 
-/// What was answered: redirects, codes without a link, and everything else.
+/// Counts of answers: redirects, codes without a link, and everything else.
 #[derive(Clone, Copy, Debug, Default)]
 struct Answers {
     redirects: i64,
@@ -59,7 +59,7 @@ struct Answers {
     others: i64,
 }
 
-/// What was measured.
+/// The measurements.
 struct Measured {
     answers: Answers,
     counted: [i64; 2],

@@ -62,7 +62,7 @@ struct Side {
     answered: f64,
 }
 
-/// What was measured.
+/// The measurements.
 struct Measured {
     rates: [Vec<f64>; 2],
     in_one_go: f64,
@@ -72,7 +72,7 @@ struct Measured {
     stored: Stored,
 }
 
-/// What the database has of the visits.
+/// The visits in the database.
 #[derive(Clone, Debug)]
 struct Stored {
     rows: i64,

@@ -36,7 +36,7 @@ pub(crate) struct Args {
     links: u64,
 }
 
-/// What storing took.
+/// Costs of storing.
 struct Round {
     links: u64,
     rate: f64,

@@ -77,7 +77,7 @@ fuzz_target!(|data: &[u8]| {
     }
 });
 
-/// What a redirect and its visit depend on in a request.
+/// The parts of a request that a redirect and its visit depend on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Seen {
     is_head: bool,
@@ -90,7 +90,7 @@ struct Seen {
     is_opted_out: bool,
 }
 
-/// What hyper made of a connection.
+/// A connection as hyper serves it.
 struct Served {
     requests: Vec<Seen>,
     statuses: Vec<u16>,

@@ -43,7 +43,7 @@ for line in open(sys.argv[1], encoding='utf-8'):
     assert validate_rfc3986(line.removesuffix('\\n'), rule='URI_reference'), line
 ";
 
-/// What `targets.mjs` has found.
+/// Results of `targets.mjs`.
 #[derive(Deserialize)]
 struct Results {
     addresses: Vec<Option<Address>>,
@@ -125,7 +125,7 @@ fn escaped(href: &str) -> String {
     text
 }
 
-/// What our code allows of a target.
+/// Verdict of our code on a target.
 struct Verdict {
     is_stored: bool,
     is_redirected: bool,

@@ -37,7 +37,7 @@ impl Rng {
     }
 }
 
-/// What is put before a host: schemes with slashes, backslashes, and what browsers ignore.
+/// Texts before a host: schemes with slashes, backslashes, and characters that browsers ignore.
 const BEFORE: [&str; 40] = [
     "https://",
     "http://",
@@ -171,7 +171,7 @@ pub(super) fn target(rng: &mut Rng) -> (String, bool) {
         host = format!("{}.{host}", "ü".repeat(rng.pick(&[30, 60, 250])));
     }
     let mut text = format!("{}{host}{}{}", rng.pick(&BEFORE), rng.pick(&PORTS), rng.pick(&AFTER));
-    // What a fuzzer does: a character anywhere.
+    // As a fuzzer does: a character anywhere.
     for _ in 0..rng.pick(&[0, 0, 0, 1, 1, 2]) {
         let odd = rng.pick(&[
             '/', '\\', '\t', '\n', ' ', '@', ':', '.', '。', '%', '#', '?', '[', ']', '\0', '\u{7f}', 'ß',

@@ -57,7 +57,7 @@ fn described(call: &str) -> Option<(&str, String)> {
     let mut rest = call;
     loop {
         let quote = rest.find('"')?;
-        // What stands before the first text of a call is white space; between two, a unit.
+        // White space stands before the first text of a call; between two, a unit.
         if rest[..quote].contains(')') {
             break;
         }

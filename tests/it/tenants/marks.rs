@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-/// What every mark begins with. It is made of letters that a host, a tag and a header can have.
+/// Beginning of every mark, made of letters that a host, a tag and a header can have.
 pub(super) const MARK: &str = "zqmk";
 /// Characters of what was found that a failure shows.
 const SHOWN: usize = 160;

@@ -1,4 +1,4 @@
-//! What a key of a domain is told of a link that has left it, and what codes tell of others' links.
+//! A key of a domain learns nothing of a link that has left it, and codes nothing of others' links.
 
 use harness::wait;
 use reqwest::{Method, StatusCode};

@@ -1,4 +1,4 @@
-//! What a key began ends with it: bulk calls and webhooks.
+//! Work that a key began ends with it: bulk calls and webhooks.
 
 use std::{
     sync::{Arc, Mutex},

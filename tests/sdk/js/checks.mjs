@@ -1,4 +1,5 @@
-// What the subjects share: steps, the shapes that Shlink's API promises, its problems, and redirects seen as a visitor sees them.
+// Shared by the subjects: steps, the shapes that Shlink's API promises, its problems, and redirects
+// seen as a visitor sees them.
 
 import assert from 'node:assert/strict';
 import http from 'node:http';

@@ -32,7 +32,7 @@ const SILENCE: Duration = Duration::from_secs(600);
 /// The metadata key of an early end's status for the number of requests that were answered.
 const ANSWERED: &str = "answered";
 
-/// What all streams of creates of a listener share.
+/// State shared by all streams of creates of a listener.
 pub(super) struct CreateStreams {
     pub(super) stop: CancellationToken,
     /// Streams whose connection or client went away.

@@ -40,7 +40,7 @@ pub(super) struct Call {
     /// The key, once it is known. The call keeps its place among those under way when its client
     /// has gone.
     key: OnceLock<(Grant, Held)>,
-    /// What is left of the caller's rate, for the answer's headers.
+    /// The rest of the caller's rate, for the answer's headers.
     share: OnceLock<Share>,
 }
 

@@ -1,4 +1,4 @@
-//! What every file of a noun uses: the parts of a call, and the words that its route is described
+//! Imports of every file of a noun: the parts of a call, and the words that its route is described
 //! with.
 
 pub(super) use app::FieldErrors;

@@ -74,7 +74,7 @@ impl Pieces {
 }
 
 pub(super) struct JsonList {
-    /// What is written and not sent.
+    /// Text that is written and not sent.
     pub(super) text: Vec<u8>,
     count: usize,
 }

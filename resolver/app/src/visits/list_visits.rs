@@ -25,7 +25,7 @@ const SECOND: i64 = 1_000_000;
 /// A request for visits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListVisits {
-    /// Whose visits.
+    /// The visits' subject.
     pub of: VisitsOf,
     /// The earliest second.
     pub start: Option<Timestamp>,

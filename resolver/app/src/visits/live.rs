@@ -58,7 +58,7 @@ const KEY_PART: u64 = 8;
 /// Bytes that an event takes beside its texts.
 const EVENT_BYTES: usize = 1_024;
 
-/// What live visits are read from.
+/// Source of live visits.
 #[async_trait]
 pub trait LiveSource: Send + Sync + 'static {
     /// Returns the latest rows after an id, at most `most`, in any order.
@@ -84,7 +84,7 @@ pub enum Refusal {
     Closing,
 }
 
-/// What a subscription is told, and an entry of the log.
+/// An event of a subscription, and an entry of the log.
 #[derive(Clone, Debug)]
 pub enum LiveEvent {
     /// A visit.

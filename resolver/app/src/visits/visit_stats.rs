@@ -33,7 +33,7 @@ pub const TOP_MAX: usize = 1_000;
 /// A request for statistics.
 #[derive(Clone, Debug)]
 pub struct StatsRequest {
-    /// Whose visits.
+    /// The visits' subject.
     pub of: VisitsOf,
     /// The earliest second; `None` for the day of the first visit.
     pub start: Option<Timestamp>,
@@ -220,7 +220,7 @@ struct Counters<'a> {
     subjects: &'a [Subject],
 }
 
-/// What was counted in all days of a range.
+/// Counts of all days of a range.
 #[derive(Default)]
 struct Sums {
     first: Option<Day>,

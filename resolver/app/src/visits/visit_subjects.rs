@@ -1,4 +1,4 @@
-//! Whose visits a call asks for, and which of them its key may see.
+//! Subjects of the visits that a call asks for, and which of them its key may see.
 //!
 //! 1. A key that is limited to a domain sees the visits of links on that domain, and those of the
 //!    domain that no link redirected.
@@ -19,7 +19,7 @@ use crate::{AppError, LinkService, find_link::LinkName};
 /// Maximum number of links whose visits are added up for a key that sees only its own.
 pub const OWN_LINKS_MAX: u64 = 1_000;
 
-/// Whose visits a call asks for.
+/// The subject of the visits that a call asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum VisitsOf {
     /// A link.

@@ -1,4 +1,4 @@
-//! What an import did: counts, reasons of refusals, and the summary.
+//! The report on an import: counts, reasons of refusals, and the summary.
 
 use std::{
     fs::File,

@@ -98,8 +98,7 @@ fn write(server: &Server, call: &Call, args: &VisitsExportArgs, total: u64) -> R
         Ok(visits) if args.json => Ok(json_text::pretty(&json!({ "visits": visits }))),
         Ok(visits) => Ok(format!("{visits} visits written to {}\n", path.display())),
         Err(error) => {
-            // What is left of the file is of no use, and the error that ended it is the one to
-            // show.
+            // The unfinished file is of no use, and the error that ended it is the one to show.
             drop(fs::remove_file(&unfinished));
             Err(error)
         }

@@ -15,7 +15,7 @@ pub(super) struct Agent {
     pub(super) browser: Option<Browser>,
 }
 
-/// What a word names, behind its rank: a higher one overrules those below.
+/// A rank and the value that a word names: a higher rank overrules those below.
 type Ranked<T> = (u8, Option<T>);
 
 /// A platform that no condition can match and that names some of the others: Microsoft phones,

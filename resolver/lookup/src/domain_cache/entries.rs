@@ -19,7 +19,7 @@ pub struct Entries {
     pub default: Arc<Domain>,
     /// The target rules.
     pub targets: Targets,
-    /// What the enabled webhooks are called for.
+    /// Subscriptions of the enabled webhooks.
     pub webhooks: Vec<Subscription>,
 }
 

@@ -29,7 +29,7 @@ pub(super) struct Waiter {
 
 type Waiting = HashMap<LinkId, Vec<Waiter>>;
 
-/// What a read has shown of a link.
+/// A link, as a read has shown it.
 #[derive(Clone)]
 struct Row {
     /// The link; `None` if no row was shown that may be used.

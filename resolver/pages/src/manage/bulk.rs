@@ -27,7 +27,7 @@ const CELL_CHARS: usize = 2_000;
 #[derive(Template)]
 #[template(path = "manage/bulk.html")]
 struct BulkPage<'a> {
-    /// What makes a form that is sent twice create its links once.
+    /// Idempotency key, so that a form that is sent twice creates its links once.
     mark: String,
     frame: Frame<'a>,
     may_create: bool,
@@ -56,7 +56,7 @@ struct ResultPage<'a> {
     csv: String,
 }
 
-/// What has become of a row.
+/// The result of a row.
 struct ShownResult {
     line: u64,
     long_url: String,

@@ -17,12 +17,12 @@ pub(super) fn written(name: &LinkName) -> String {
 pub(super) fn read(value: &str) -> Option<LinkName> {
     let (domain, code) = value.split_once(' ')?;
     let domain = Some(domain).filter(|domain| !domain.is_empty()).map(str::to_owned);
-    // What cannot be the name of a link must not be part of an address either.
+    // A code that cannot be the name of a link must not be part of an address either.
     let is_name = Slug::parse(code).is_ok_and(|slug| slug.as_str() == code);
     is_name.then(|| LinkName { code: code.to_owned(), domain })
 }
 
-/// What became of the last change of chosen links.
+/// The result of the last change of chosen links.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Done {
     /// The number of links that were changed; `None` without a change.

@@ -37,7 +37,7 @@ const WITHIN: Duration = Duration::from_secs(20);
 /// How often the tags of a link are read if others change them meanwhile.
 const ATTEMPTS: usize = 3;
 
-/// What is done with each chosen link.
+/// The change to each chosen link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Action<'a> {
     Move(&'a str),

@@ -111,7 +111,7 @@ pub(super) async fn answer(context: &Context<'_>, refusal: Option<Refusal>) -> R
     let domains = context.links.domains(true, by).await?;
     let (paged, domains) = Paged::cut(domains, PATH, context.query);
     let notices = Notices::new(context.query, refusal);
-    // What was typed stays in its form.
+    // The typed text stays in its form.
     let refused =
         |what: &str| Some(form).filter(|_| notices.refusal.is_some() && form.get("do") == Some(what));
     let may_edit = context.allows(Scope::Admin) && !by.limits.own_links_only;

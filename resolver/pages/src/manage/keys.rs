@@ -208,7 +208,7 @@ pub(super) async fn answer(
     keys.reverse();
     let (paged, keys) = Paged::cut(keys, PATH, context.query);
     let is_wrong = refusal.is_some() && context.form.get("do") == Some("create");
-    // What was typed stays in the form, but for the key.
+    // The typed text stays in the form, but for the key.
     let kept: &[&str] = if is_wrong { &FIELDS } else { &[] };
     let scope = |scope: Scope| (scope.as_str(), t.text(&format!("scope-{scope}")));
     let page = KeysPage {

@@ -1,4 +1,4 @@
-//! What became of a form, which its page says above the rest.
+//! The result of a form, which its page shows above the rest.
 
 use app::AppError;
 use hyper::StatusCode;

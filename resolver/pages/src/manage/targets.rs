@@ -50,7 +50,7 @@ pub(super) async fn answer(context: &Context<'_>, refusal: Option<Refusal>) -> R
     let page = TargetsPage {
         frame: context.frame(PATH),
         rules,
-        // What was typed stays in the form.
+        // The typed text stays in the form.
         typed: if is_wrong { form.clone() } else { Form::default() },
         is_wrong,
         paged,

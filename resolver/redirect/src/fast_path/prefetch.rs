@@ -3,7 +3,7 @@
 /// The headers in which browsers say that they fetch ahead, in lower case: that of the Fetch
 /// standard, those of Chromium and Safari before it, and Firefox's.
 pub(crate) const HEADERS: [&str; 4] = ["sec-purpose", "purpose", "x-purpose", "x-moz"];
-/// What they say. Parameters may follow, as in `prefetch;prerender;anonymous-client-ip`.
+/// Values of these headers. Parameters may follow, as in `prefetch;prerender;anonymous-client-ip`.
 const PURPOSES: [&[u8]; 4] = [b"prefetch", b"prerender", b"preview", b"instant"];
 
 /// Returns whether the value of one of [`HEADERS`] says that the request is sent ahead.

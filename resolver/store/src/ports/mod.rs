@@ -1,5 +1,5 @@
-//! What the application needs of its database: six ports, each for one noun of the application,
-//! and [`Store`], which is all of them.
+//! The application's ports to its database: six, each for one noun of the application, and
+//! [`Store`], which is all of them.
 //!
 //! 1. The code that opens a database hands out its parts: `Arc<dyn Store>` coerces to
 //!    `Arc<dyn Links>` and to the others. Use cases share the `Store`; code below them names only

@@ -31,7 +31,7 @@ pub struct FanOut {
     pub webhooks: Vec<(WebhookId, String)>,
 }
 
-/// What became of events.
+/// Counts of deliveries from a fan-out of events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FannedOut {
     /// Number of deliveries that were queued.
@@ -65,17 +65,17 @@ pub struct AttemptEnd {
     pub delivery: ClaimedDelivery,
     /// Status of the answer.
     pub status: Option<u16>,
-    /// What went wrong.
+    /// Error of the attempt.
     pub error: Option<String>,
     /// Beginning of the answer's body.
     pub excerpt: String,
-    /// What follows.
+    /// The next step.
     pub next: AfterAttempt,
     /// Whether the webhook is to be disabled.
     pub disable: Option<Disable>,
 }
 
-/// What follows an attempt.
+/// The next step after an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AfterAttempt {
     /// Nothing: the receiver has the event.

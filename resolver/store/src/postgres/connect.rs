@@ -58,7 +58,7 @@ pub type Connection =
 /// Where a server is, and how a connection to it is made.
 #[derive(Clone)]
 pub struct Address {
-    /// What every connection is configured with.
+    /// Configuration of every connection.
     pub config: Config,
     tls: ClientTls,
     passfile: Option<Arc<Passfile>>,

@@ -117,7 +117,7 @@ async fn build_indexes(client: &Client, version: i32) -> Result<()> {
         let stands = "SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass($1)";
         match client.query_opt(stands, &[&name]).await?.map(|row| row.try_get(0)).transpose()? {
             Some(true) => continue,
-            // What is left of a build that was broken off.
+            // An invalid index is the rest of a build that was broken off.
             Some(false) => client.batch_execute(&format!("DROP INDEX CONCURRENTLY {name}")).await?,
             None => {}
         }

@@ -15,17 +15,18 @@ pub struct ServingRoles {
     pub redirect: Option<String>,
 }
 
-/// What a process that serves visitors only reads for a redirect.
+/// Tables that a process that serves visitors only reads for a redirect.
 const REDIRECT_READS: &str = "deployment, domain, keyspace, link, link_tag, link_use, picked, \
      refinery_schema_history, settings_version, slug, tag, target_rule";
-/// What it writes: visits and their counts, the uses of links with a limit, and when links were
-/// last visited.
+/// Tables that it writes: visits and their counts, the uses of links with a limit, and when links
+/// were last visited.
 const REDIRECT_WRITES: &str = "link_use, tag_change, visit, visit_cut, visit_day, \
      visit_default, visit_erased, visit_erasure, visit_link_batch, visit_marks, visit_month, \
      visit_producer, visit_secret, visit_state, visit_tag, visit_text";
-/// What it writes and never removes: a link whose last visit is forgotten would count as unvisited.
+/// Tables that it writes and removes nothing from: a link whose last visit is forgotten would count
+/// as unvisited.
 const REDIRECT_NOTES: &str = "chore, link_seen";
-/// What it reads of webhooks: what they are called for, and no secret.
+/// Columns of webhooks that it reads: their subscriptions, and no secret.
 const REDIRECT_WEBHOOKS: &str =
     "GRANT SELECT (id, kinds, domain_id, tag_id, link_id, disabled_at) ON webhook";
 

@@ -19,7 +19,7 @@ pub(super) struct Url {
     pub(super) for_driver: String,
     /// `sslrootcert`, `sslcert` and `sslkey`.
     pub(super) files: TlsFiles,
-    /// What `sslmode` requires of the server's certificate.
+    /// The verification of the server's certificate that `sslmode` requires.
     pub(super) verify: Verify,
     /// Whether `sslmode` is given, or implied by a file of authorities.
     pub(super) has_mode: bool,

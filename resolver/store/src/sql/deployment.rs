@@ -1,4 +1,4 @@
-//! What a deployment is: the code key and the ledger that its numbers come from.
+//! Identity of a deployment: the code key and the ledger that its numbers come from.
 
 use super::{Sql, Value};
 use crate::{Result, StoreError};

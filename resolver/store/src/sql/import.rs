@@ -73,7 +73,7 @@ pub(crate) async fn import(sql: &mut dyn Sql, batch: &ImportBatch) -> Result<Vec
     // A server of the release before on this SQLite file, which is not notified, reads the mintable
     // custom slugs again.
     note_change(sql).await?;
-    // What is not in the batch was refused before it was sent.
+    // Items that are not in the batch were refused before it was sent.
     let kept = imported.iter().filter(|one| !matches!(one, Imported::Taken)).count();
     let refused = (end - position).saturating_sub(i64::try_from(kept).unwrap_or(i64::MAX)).max(0);
     let advance = "UPDATE import SET position = $1, refused = refused + $2 WHERE name = $3";

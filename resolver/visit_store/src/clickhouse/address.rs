@@ -24,7 +24,7 @@ pub struct ClickhouseAddress {
 }
 
 impl FromStr for ClickhouseAddress {
-    /// What was expected.
+    /// The expected form.
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {

@@ -1,5 +1,5 @@
-//! What a store needs of Postgres that keeps the rows elsewhere: counters, texts and positions stay
-//! here, and so does what is left to delete.
+//! Postgres beside a store that keeps the rows elsewhere: counters, texts and positions stay here,
+//! and so do deletions that are not done yet.
 //!
 //! 1. A step of a deletion is read here, done there, and closed here only if it is still the one
 //!    that was read: a row that arrived late opens it again ([`reopen`]).

@@ -41,7 +41,7 @@ pub(crate) async fn rows_from(sql: &mut dyn Sql) -> Result<Option<Day>> {
     Ok(day.filter(|day| *day > 0).map(Day::from_stored))
 }
 
-/// What is removed once its day is not kept any more, in this order; counters stay.
+/// Data that is removed once its day is not kept any more, in this order; counters stay.
 #[derive(Clone, Copy)]
 pub(crate) enum Aging {
     /// Rows. On Postgres these are the ones that arrived without a partition of their day.

@@ -24,7 +24,7 @@ codes::named_values! {
         City = 6 => "city",
         /// Preferred language, such as `de` or `pt-BR`.
         Language = 7 => "language",
-        /// What the visit led to. The only one in which visits count that were not redirected.
+        /// Outcome of the visit. The only dimension in which visits count that were not redirected.
         Outcome = 8 => "outcome",
         /// Number of the redirect rule that matched.
         Rule = 9 => "rule",

@@ -34,7 +34,7 @@ const SORT_FROM: usize = 8;
 const SLOT_BITS: u32 = 26;
 const COUPON_BYTES: usize = size_of::<u32>();
 
-/// What is kept of a key: the number of a register and a value for it.
+/// The kept form of a key: the number of a register and a value for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Coupon(u32);
 

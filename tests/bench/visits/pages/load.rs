@@ -23,7 +23,7 @@ const FOLLOWED_WITHIN: Duration = Duration::from_secs(60);
 /// The tag.
 pub(super) const TAG: &str = "campaign";
 
-/// What was stored.
+/// The stored visits, and the names to ask for them by.
 pub(super) struct Loaded {
     /// The code of the first link, which a set of one link visits.
     pub(super) code: String,

@@ -13,7 +13,7 @@ use crate::progress;
 pub(super) const MOST_MIB: u64 = 64;
 /// Days whose visits are listed: a tenth of a year.
 const DAYS: i64 = 37;
-/// What each visit begins with.
+/// Beginning of each visit.
 const VISIT: &[u8] = b"{\"referer\":";
 
 /// Lists the visits of some weeks, and measures the peak of the resolver's memory.

@@ -56,7 +56,7 @@ pub(super) struct Question {
     of: Of,
 }
 
-/// What is asked for.
+/// The subject of a question.
 enum Of {
     Page { place: Place, size: u64 },
     Statistics,
@@ -69,7 +69,7 @@ enum Place {
     Last,
 }
 
-/// What the rows say.
+/// The answer by the rows.
 pub(super) struct Expected {
     total: u64,
     bots: u64,
@@ -79,7 +79,7 @@ pub(super) struct Expected {
     days: Vec<(i64, u64)>,
 }
 
-/// Whose visits are asked for.
+/// Visits to ask for, by their subject.
 struct Base {
     name: &'static str,
     path: String,

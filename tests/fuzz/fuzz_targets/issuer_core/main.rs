@@ -283,7 +283,8 @@ impl World {
         let len = block.span.len();
         let used = (argument / 6) as u64 % (len + 1);
         let burned = (argument / 12) as u64 % (len - used + 1);
-        // What is left is behind the used and burned numbers, with a gap if there is room for one.
+        // The unused numbers are behind the used and burned ones, with a gap if there is room for
+        // one.
         let start = block.span.start() + used + burned;
         let left = len - used - burned;
         let (front, back) = (left / 2, left - left / 2);
@@ -422,7 +423,7 @@ impl World {
     }
 }
 
-/// What becomes of a transaction.
+/// The end of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outcome {
     Told,

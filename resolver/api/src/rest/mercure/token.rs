@@ -59,7 +59,7 @@ pub(super) fn sign(secret: &TokenSecret, by: &Grant, now: Timestamp, expires_at:
         "exp": expires_at.as_second(),
         // Tells the tokens of one second apart: each page that asks for one is a client of its own.
         "jti": now.as_microsecond().to_string(),
-        // What a hub of the specification lets the token do.
+        // The token's permissions, as a hub of the specification reads them.
         "mercure": { "subscribe": ["*"] },
         "shortmint_key": by.id.0,
         "shortmint_secret": by.secret.0,

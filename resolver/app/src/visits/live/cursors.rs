@@ -14,7 +14,7 @@ use visits::{Slot, Thread, VisitId, VisitRow};
 /// In microseconds.
 const OVERLAP: i64 = 5_000_000;
 
-/// What was seen of each slot and thread.
+/// Ids seen of each slot and thread.
 pub(super) struct Cursors {
     /// The last id that was seen. There are no more of them than slots and threads.
     by_thread: HashMap<(Slot, Thread), VisitId>,

@@ -26,12 +26,12 @@ const WITHIN: Duration = Duration::from_secs(6);
 /// Maximum number of ended subscriptions whose places are kept.
 const ENDED_MAX: usize = 1_000;
 
-/// What a client that subscribes anew is known by: its token and its topics, as a hash that clients
+/// The identity of a client that subscribes anew: a hash of its token and its topics that clients
 /// cannot choose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Resumption(pub(super) u64);
 
-/// What the subscriptions of a process share.
+/// State shared by the subscriptions of a process.
 #[derive(Default)]
 pub(super) struct State {
     log: Log,
@@ -61,7 +61,7 @@ struct Subscriber {
 pub struct Start {
     /// The visit after which it begins; otherwise it begins with the next visit.
     pub since: Option<VisitId>,
-    /// Whose subscription it continues, if that has just ended and `since` is not known.
+    /// The client whose subscription it continues, if that has just ended and `since` is not known.
     pub resumption: Option<Resumption>,
 }
 

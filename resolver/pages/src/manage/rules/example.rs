@@ -15,7 +15,7 @@ pub(super) const OWN: &str = "own";
 pub(super) const NONE: &str = "none";
 /// Common browsers, one in each line: value of the choice, name in all languages, user agent.
 const BROWSERS: &str = include_str!("browsers.txt");
-/// What browsers escape in a query (WHATWG URL, "special-query percent-encode set").
+/// Characters that browsers escape in a query (WHATWG URL, "special-query percent-encode set").
 const QUERY: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'#').add(b'<').add(b'>').add(b'\'');
 
 /// Returns the values, names and user agents of common browsers.

@@ -24,7 +24,7 @@ pub(super) struct RefusedForm {
 
 pub(super) struct TypedForm<'a> {
     pub(super) id: String,
-    /// What was typed if the form was refused, so that it is shown unfolded.
+    /// The typed text if the form was refused, so that it is shown unfolded.
     pub(super) refused: Option<&'a RefusedForm>,
 }
 

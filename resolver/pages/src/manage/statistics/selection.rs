@@ -1,4 +1,4 @@
-//! What the query of a statistics page asks for: whose visits, of which period.
+//! The query of a statistics page: whose visits, of which period.
 
 use app::{
     FieldErrors,
