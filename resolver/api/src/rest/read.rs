@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 use super::{problem::Problem, query::Query};
 
 /// The message for a field that the request does not have.
-pub(super) const UNKNOWN: &str = "expected no field of this name";
+pub(super) const UNKNOWN: &str = "unknown field";
 
 /// A DTO of a request, whose fields are read one by one if one of them is wrong. Its `Deserialize`
 /// needs `#[serde(default)]`, and its schema names all fields.
