@@ -180,7 +180,9 @@ async fn a_failure_is_one_line_and_its_code_says_who_can_mend_it() {
     let mut person = Person::at(&resolver);
     let create = ["link", "create", "nowhere", "--max-visits", "0", "--slug", "a?b"];
     let invalid = person.fail(&create, 64).await;
-    for part in ["longUrl: expected", "maxVisits: expected a whole number from 1", "customSlug: expected"] {
+    for part in
+        ["longUrl: expected", "maxVisits: expected a whole number from 1", "customSlug: control characters"]
+    {
         assert!(invalid.contains(part), "{invalid}");
     }
     person.read(&["link", "create", URL, "--slug", "promo"]).await;

@@ -18,7 +18,7 @@ use crate::{
 /// The length is [`STRAY_TARGET_BYTES`].
 const TOO_LONG: Invalid = Invalid::because("expected at most 2048 bytes");
 /// Browsers ignore control characters, or a header cannot have them.
-const CHARACTERS: Invalid = Invalid::because("expected no control characters");
+const CHARACTERS: Invalid = Invalid::because("control characters are not allowed");
 /// Elsewhere the visitor would choose the host.
 const PLACEHOLDER: Invalid =
     Invalid::because("expected placeholders behind the host of an http or https URL only");

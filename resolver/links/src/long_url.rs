@@ -31,7 +31,7 @@ pub enum LongUrlError {
     #[error("expected at most {} bytes", LongUrl::MAX_LEN)]
     TooLong,
     /// Control characters or white space, which could inject a header or a log line.
-    #[error("expected no control characters and no white space inside")]
+    #[error("control characters and white space inside are not allowed")]
     Characters,
     /// Host longer than any DNS name. Parsing one takes milliseconds.
     #[error("expected a host of at most {HOST_MAX} characters")]

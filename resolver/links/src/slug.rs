@@ -27,7 +27,8 @@ const EMPTY: Invalid = Invalid::because("expected at least one character beside 
 /// The length is [`Slug::MAX_LEN`].
 const TOO_LONG: Invalid = Invalid::because("expected at most 255 bytes");
 /// Those of [`FORBIDDEN`].
-const CHARACTERS: Invalid = Invalid::because("expected no control characters and none of :?#[]@%\\\"<>^`{|}");
+const CHARACTERS: Invalid =
+    Invalid::because("control characters and any of :?#[]@%\\\"<>^`{|} are not allowed");
 /// Browsers remove dot segments from a path.
 const SEGMENTS: Invalid = Invalid::because("expected no empty segment, and none that is . or ..");
 /// With mixed scripts, a slug could pass for another one.
