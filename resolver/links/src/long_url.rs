@@ -43,7 +43,7 @@ pub enum LongUrlError {
     #[error("expected a scheme that the operator has allowed (--allowed-schemes)")]
     Scheme,
     /// User name or password, which the redirect would publish.
-    #[error("expected no user name and no password")]
+    #[error("remove the user name and password")]
     Credentials,
     /// Host that people and browsers would read differently.
     #[error("expected https:// or http:// and then the host, without a backslash or an @ before the path")]
