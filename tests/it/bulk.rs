@@ -94,7 +94,7 @@ async fn a_hundred_thousand_links_are_created_and_not_one_more() {
 async fn what_came_before_the_trouble_is_created_and_the_trouble_is_told() {
     let resolver = Resolver::embedded().unwrap().start().await.unwrap();
     for (rest, expected) in [
-        ("", "expected the end of the array, and not of the body"),
+        ("", "the body ended inside the array"),
         (",]", "expected a JSON array of objects, or one object per line"),
     ] {
         let body = format!("[{},{}{rest}", item(0), item(1));

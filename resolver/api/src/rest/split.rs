@@ -18,7 +18,7 @@ pub(super) enum SplitError {
     Malformed,
     #[error("expected items of at most {ITEM_BYTES} bytes")]
     TooLong,
-    #[error("expected the end of the array, and not of the body")]
+    #[error("the body ended inside the array")]
     Unfinished,
 }
 
