@@ -146,7 +146,7 @@ pub(super) async fn serve_with_hyper(
         let visitor = visitor(&thread.service.clients, peer, is_proxy, &request);
         let begun = Begun::new(&thread.service, (visitor.client, is_proxy), &request);
         if !names_one_host(&request) {
-            let no_host = answer(StatusCode::BAD_REQUEST, TEXT, "expected one line with the header Host\n");
+            let no_host = answer(StatusCode::BAD_REQUEST, TEXT, "send exactly one Host header\n");
             return Either::Left(ready(Ok::<_, Infallible>(begun.finish(&thread, no_host, true))));
         }
         let cached = || redirect::answer_cached(&thread.redirects, visitor, &request);
