@@ -169,7 +169,7 @@ impl Config {
             return Err(Error::config("--advertise", advertise, reason));
         }
         if self.advertise.is_none() && self.listen.ip().is_unspecified() {
-            let reason = "every interface is no address to be called at: set --advertise";
+            let reason = "--advertise is required when --listen is 0.0.0.0 or [::]";
             return Err(Error::config("--listen", self.listen, reason));
         }
         self.tls.check(self)
