@@ -103,7 +103,7 @@ pub struct Lookup {
     pub mint: Arc<Mint>,
     cache: LinkCache,
     slugs: Slugs,
-    news: Arc<InvalidationState>,
+    invalidation: Arc<InvalidationState>,
     generations: Arc<Generations>,
     misses: mpsc::Sender<(LinkId, Waiter)>,
     metrics: Arc<Metrics>,
@@ -132,12 +132,17 @@ impl Lookup {
         let generations = Arc::new(Generations::new());
         let cache = cache(sizes.cache_bytes, Arc::clone(&generations));
 
-        let news = Arc::new(InvalidationState::new(sizes));
+        let invalidation = Arc::new(InvalidationState::new(sizes));
         let (changes, heard) = mpsc::channel(CHANGES_MAX);
         let (telling, is_shared) = (Arc::clone(&links), links.is_shared());
         supervisor.spawn("listener for changed links", async move { telling.send_changes(changes).await });
-        let listening =
-            listen(Arc::clone(&mint), cache.clone(), Arc::clone(&generations), Arc::clone(&news), heard);
+        let listening = listen(
+            Arc::clone(&mint),
+            cache.clone(),
+            Arc::clone(&generations),
+            Arc::clone(&invalidation),
+            heard,
+        );
         supervisor.spawn("forgetter of changed links", listening);
         let (misses, queue) = mpsc::channel(WAITING_MAX);
         let slugs = Slugs::new(Arc::clone(&links));
@@ -145,7 +150,7 @@ impl Lookup {
             links,
             queue,
             cache: cache.clone(),
-            news: Arc::clone(&news),
+            invalidation: Arc::clone(&invalidation),
             metrics: Arc::clone(&metrics),
         };
         supervisor.spawn("reader of links", reader.run());
@@ -153,7 +158,7 @@ impl Lookup {
             mint,
             cache,
             slugs,
-            news,
+            invalidation,
             generations,
             misses,
             metrics,
@@ -249,13 +254,13 @@ impl Lookup {
 
     /// Evicts a link that this process has changed. The store notifies the other resolvers.
     pub fn changed(&self, id: LinkId) {
-        self.news.note_changed(id);
+        self.invalidation.note_changed(id);
         self.cache.invalidate(&Name::of(&self.mint, id));
     }
 
     /// Returns the link of a cache entry that may be served without a read, and counts the hit.
     fn believed(&self, known: Option<&Arc<Cached>>) -> Option<Arc<Link>> {
-        let cached = known.filter(|cached| self.news.is_fresh(cached.read_at))?;
+        let cached = known.filter(|cached| self.invalidation.is_fresh(cached.read_at))?;
         self.count_hits(1);
         Some(Arc::clone(&cached.link))
     }
@@ -269,24 +274,25 @@ impl Lookup {
     /// and then the entry is served.
     async fn read(&self, id: LinkId, name: Name, known: Option<Arc<Cached>>) -> Found {
         let serve_stale_for = self.sizes.serve_stale_for;
-        let is_usable =
-            |cached: &Arc<Cached>| self.news.freshness.was_current_within(cached.read_at, serve_stale_for);
+        let is_usable = |cached: &Arc<Cached>| {
+            self.invalidation.freshness.was_current_within(cached.read_at, serve_stale_for)
+        };
         let Some(stale) = known.filter(is_usable) else {
             return self.ask(id, Some(name), DEADLINE).await;
         };
         // While the database is away, an outdated link is better than none, or than one that comes
         // late.
-        if self.news.is_not_read_again(&stale) {
+        if self.invalidation.is_not_read_again(&stale) {
             self.count_hits(1);
             return Ok(Some(Arc::clone(&stale.link)));
         }
         let found = self.ask(id, Some(name), STALE_DEADLINE).await;
         let is_away = match found {
             Err(LookupError::NoStore) => {
-                self.news.note_store_away();
+                self.invalidation.note_store_away();
                 true
             }
-            Err(LookupError::Overloaded) => self.news.read_failed.load(Ordering::Relaxed),
+            Err(LookupError::Overloaded) => self.invalidation.read_failed.load(Ordering::Relaxed),
             Ok(_) => false,
         };
         let still = is_away.then(|| self.cache.get(&name)).flatten();

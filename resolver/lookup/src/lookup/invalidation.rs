@@ -126,22 +126,22 @@ pub(super) async fn listen(
     mint: Arc<Mint>,
     cache: LinkCache,
     generations: Arc<Generations>,
-    news: Arc<InvalidationState>,
+    invalidation: Arc<InvalidationState>,
     mut changes: mpsc::Receiver<Change>,
 ) {
     while let Some(change) = changes.recv().await {
         match change {
-            Change::Listening(since) => news.freshness.mark_told_since(since),
-            Change::Heard(until) => news.freshness.mark_told_until(until),
+            Change::Listening(since) => invalidation.freshness.mark_told_since(since),
+            Change::Heard(until) => invalidation.freshness.mark_told_until(until),
             Change::Away => {
-                news.freshness.mark_not_told();
+                invalidation.freshness.mark_not_told();
                 // Threads that keep copies of entries have to consult this cache again.
                 generations.advance_all();
             }
             Change::Links(ids) => ids.into_iter().for_each(|id| {
                 // In this order: a reader that misses the note has inserted its link before the
                 // invalidation.
-                news.note_changed(id);
+                invalidation.note_changed(id);
                 cache.invalidate(&Name::of(&mint, id));
             }),
         }

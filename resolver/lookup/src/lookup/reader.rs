@@ -56,7 +56,7 @@ pub(super) struct Reader {
     pub(super) links: Arc<dyn Links>,
     pub(super) queue: mpsc::Receiver<(LinkId, Waiter)>,
     pub(super) cache: LinkCache,
-    pub(super) news: Arc<InvalidationState>,
+    pub(super) invalidation: Arc<InvalidationState>,
     pub(super) metrics: Arc<Metrics>,
 }
 
@@ -89,7 +89,7 @@ impl Reader {
             return;
         }
         let known = waiter.name.and_then(|name| self.cache.get(&name));
-        match known.filter(|cached| self.news.is_fresh(cached.read_at)) {
+        match known.filter(|cached| self.invalidation.is_fresh(cached.read_at)) {
             // The caller may have given up.
             Some(cached) => drop(waiter.found.send(Ok(Some(Arc::clone(&cached.link))))),
             None => waiting.entry(id).or_default().push(waiter),
@@ -103,12 +103,12 @@ impl Reader {
         let ids: Vec<LinkId> = batch.keys().copied().collect();
         self.metrics.links_asked.increment(u64::try_from(ids.len()).unwrap_or(0));
         // Taken before the source is chosen: `keep` finds any change after that.
-        let began = self.news.freshness.now();
+        let began = self.invalidation.freshness.now();
         // A caller that bypasses the cache decides by the answer what became of an insert.
         let is_decisive = batch.values().flatten().any(|waiter| waiter.name.is_none());
-        let source = if is_decisive { Source::Primary } else { self.news.source(&ids) };
+        let source = if is_decisive { Source::Primary } else { self.invalidation.source(&ids) };
         let read = self.links.read(&ids, source).await;
-        self.news.read_failed.store(read.is_err(), Ordering::Relaxed);
+        self.invalidation.read_failed.store(read.is_err(), Ordering::Relaxed);
         // Collected only now: waking up for each arrival would cost more than a redirect's share of
         // the read.
         let (mut late, mut next) = (Waiting::new(), Waiting::new());
@@ -150,9 +150,9 @@ impl Reader {
             }
         };
         if !reading.complete {
-            self.news.note_primary_away();
+            self.invalidation.note_primary_away();
         }
-        let complete = reading.complete || !self.news.sizes.rules.keep(SafetyRule::Complete);
+        let complete = reading.complete || !self.invalidation.sizes.rules.keep(SafetyRule::Complete);
         let absent = Row { link: None, as_of: began, is_copied: false, complete };
         let rows = self.sort(reading, &absent);
         for (id, waiters) in batch {
@@ -171,7 +171,7 @@ impl Reader {
                     Present::Cached(link) => Some(link),
                     Present::Unknown => {
                         // The next read asks the primary.
-                        self.news.note_changed(id);
+                        self.invalidation.note_changed(id);
                         late.entry(id).or_default().push(Waiter { name, found });
                         continue;
                     }
@@ -191,10 +191,12 @@ impl Reader {
         // A deleted link is an absence, which may have ended since this read began.
         let is_there = row.link.as_ref().is_some_and(|link| !link.is_deleted());
         // Nor may the answer be older than an edit that a late caller knows of.
-        let is_older =
-            || self.news.changes.is_outdated(id, row.as_of) && self.news.sizes.rules.keep(SafetyRule::Joined);
-        (is_there || !self.news.sizes.rules.keep(SafetyRule::Late))
-            && self.news.is_fresh(row.as_of)
+        let is_older = || {
+            self.invalidation.changes.is_outdated(id, row.as_of)
+                && self.invalidation.sizes.rules.keep(SafetyRule::Joined)
+        };
+        (is_there || !self.invalidation.sizes.rules.keep(SafetyRule::Late))
+            && self.invalidation.is_fresh(row.as_of)
             && !is_older()
     }
 
@@ -209,8 +211,8 @@ impl Reader {
         if let Some((links, as_of)) = copied {
             // Rows of another server than the primary are as recent as it can prove, and count as
             // read at that time.
-            let as_of = self.news.freshness.at(as_of).min(absent.as_of);
-            let is_usable = |link: &Link| complete || self.news.is_latest_known(link.id, as_of);
+            let as_of = self.invalidation.freshness.at(as_of).min(absent.as_of);
+            let is_usable = |link: &Link| complete || self.invalidation.is_latest_known(link.id, as_of);
             rows.extend(links.into_iter().filter(is_usable).map(|link| row(link, as_of, true)));
         }
         rows
@@ -221,7 +223,7 @@ impl Reader {
     fn present(&self, name: &Name, row: &Row) -> Present {
         let Some(link) = row.link.as_ref().filter(|_| row.is_copied) else { return Present::Row };
         let cached = self.cache.get(name).filter(|cached| cached.link.id == link.id);
-        let Some(cached) = cached.filter(|_| self.news.sizes.rules.keep(SafetyRule::Newer)) else {
+        let Some(cached) = cached.filter(|_| self.invalidation.sizes.rules.keep(SafetyRule::Newer)) else {
             return Present::Row;
         };
         let (version, shown) = (cached.link.version(), link.version());
@@ -238,20 +240,20 @@ impl Reader {
     fn keep(&self, name: Name, id: LinkId, row: &Row) {
         match &row.link {
             // A deleted link is an absence: its slug may be taken again at any moment.
-            Some(link) if link.is_deleted() && self.news.sizes.rules.keep(SafetyRule::Deleted) => {
+            Some(link) if link.is_deleted() && self.invalidation.sizes.rules.keep(SafetyRule::Deleted) => {
                 self.cache.invalidate(&name);
             }
             Some(link) => self.cache.insert(name, Cached::new(link, row.as_of)),
             None if row.complete => self.cache.invalidate(&name),
             None => {}
         }
-        if self.news.changes.is_outdated(id, row.as_of)
-            && self.news.sizes.rules.keep(SafetyRule::ChangedSince)
+        if self.invalidation.changes.is_outdated(id, row.as_of)
+            && self.invalidation.sizes.rules.keep(SafetyRule::ChangedSince)
         {
             self.cache.invalidate(&name);
         }
         if let Some(link) = row.link.as_ref().filter(|_| !row.is_copied) {
-            self.news.note_shown(id, row.as_of, link.is_deleted());
+            self.invalidation.note_shown(id, row.as_of, link.is_deleted());
         }
     }
 }
@@ -277,7 +279,7 @@ mod tests {
             links: tests::broken(),
             queue: mpsc::channel(1).1,
             cache: cache(sizes.cache_bytes, Arc::new(Generations::new())),
-            news: Arc::new(InvalidationState::new(sizes)),
+            invalidation: Arc::new(InvalidationState::new(sizes)),
             metrics: Metrics::new(&Recorder::new()),
         }
     }
@@ -292,7 +294,7 @@ mod tests {
         let id = link(0).id;
         let (found, mut answer) = oneshot::channel();
         let batch = Waiting::from([(id, vec![Waiter { name: Some(Name::Id(id)), found }])]);
-        let waiting = reader.answer(batch, Waiting::new(), reader.news.freshness.now(), Ok(reading));
+        let waiting = reader.answer(batch, Waiting::new(), reader.invalidation.freshness.now(), Ok(reading));
         let answer = answer.try_recv().ok();
         assert_eq!(waiting.contains_key(&id), answer.is_none());
         answer.map(|found| found.unwrap().unwrap().version())
@@ -301,7 +303,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_version_that_a_fail_over_has_lost_does_not_outlive_it() {
         let reader = reader();
-        reader.news.freshness.mark_told_since(Instant::now());
+        reader.invalidation.freshness.mark_told_since(Instant::now());
         let of_primary = |version| Reading { links: vec![link(version)], copied: None, complete: true };
         let of_copy = |version, as_of| Reading {
             links: Vec::new(),
@@ -312,11 +314,11 @@ mod tests {
         advance(61 * SECOND).await;
         assert_eq!(ask(&reader, of_primary(2)), Some(2));
         assert_eq!(ask(&reader, of_copy(0, before)), Some(2), "the copy lags");
-        assert_ne!(reader.news.source(&[link(0).id]), Source::Primary);
+        assert_ne!(reader.invalidation.source(&[link(0).id]), Source::Primary);
 
         advance(SECOND).await;
         assert_eq!(ask(&reader, of_copy(1, Instant::now())), None, "only the primary knows");
-        assert_eq!(reader.news.source(&[link(0).id]), Source::Primary);
+        assert_eq!(reader.invalidation.source(&[link(0).id]), Source::Primary);
         advance(SECOND).await;
         assert_eq!(ask(&reader, of_primary(1)), Some(1));
     }

@@ -49,25 +49,25 @@ async fn a_full_queue_hides_a_link_that_is_known_only_if_the_store_answers() {
     let read = async || lookup.read(link.id, name, Some(Arc::clone(&stale))).await;
     let all = lookup.misses.try_reserve_many(WAITING_MAX).unwrap();
     assert_eq!(read().await, Err(LookupError::Overloaded));
-    assert!(!lookup.news.store_is_away(), "the store was not asked");
+    assert!(!lookup.invalidation.store_is_away(), "the store was not asked");
 
     drop(all);
     assert_eq!(read().await, Ok(Some(Arc::clone(&link))), "the store has failed");
-    assert!(lookup.news.store_is_away());
+    assert!(lookup.invalidation.store_is_away());
 
     tokio::time::advance(Duration::from_secs(2)).await;
     let _all = lookup.misses.try_reserve_many(WAITING_MAX).unwrap();
-    assert!(!lookup.news.store_is_away());
+    assert!(!lookup.invalidation.store_is_away());
     assert_eq!(read().await, Ok(Some(Arc::clone(&link))), "the last read has failed");
 }
 
 /// Caches a link that has to be read again.
 async fn outdated(lookup: &Lookup, link: &Arc<Link>) -> Arc<Cached> {
-    let cached = Cached::new(link, lookup.news.freshness.now());
+    let cached = Cached::new(link, lookup.invalidation.freshness.now());
     lookup.cache.insert(Name::Id(link.id), Arc::clone(&cached));
     tokio::time::advance(AWAY).await;
     // The listener of a store that is not shared has connected by now.
-    lookup.news.freshness.mark_not_told();
+    lookup.invalidation.freshness.mark_not_told();
     cached
 }
 

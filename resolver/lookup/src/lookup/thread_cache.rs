@@ -113,7 +113,7 @@ impl ThreadCache {
             return respond(&entry.target).inspect(|_| *hits += 1);
         }
         let cached = lookup.cache.get(&Name::Code(*code)).filter(|cached| {
-            lookup.news.is_fresh(cached.read_at)
+            lookup.invalidation.is_fresh(cached.read_at)
                 && !lookup.is_cut_off()
                 && lookup.gate.allows_again(&cached.link.long_url, &cached.verdict)
         })?;
@@ -123,7 +123,7 @@ impl ThreadCache {
         let made = respond(&target).inspect(|_| *hits += 1);
         // While change notifications may be missed, only the shared cache knows how long an entry
         // may be served.
-        if target.location.len() <= URL_MAX && lookup.news.freshness.is_settled(cached.read_at) {
+        if target.location.len() <= URL_MAX && lookup.invalidation.freshness.is_settled(cached.read_at) {
             let entry = Entry { code: *code, generation, uses: 1, reported_at: now.as_second(), target };
             tags[admit(set, entry)] = tag;
         }
