@@ -18,7 +18,7 @@ use daemon::{Recorder, TaskSupervisor};
 use issuer::embedded::Dialer;
 use links::Protocol;
 use lookup::{
-    Lookup, LookupSizes,
+    Lookup, LookupConfig,
     domain_cache::{DirectoryConfig, DomainCache, Policy, PublicUrl},
     keyspaces::{Adopted, adopt_keyspaces},
     metrics::Metrics,
@@ -144,14 +144,14 @@ impl Parts<'_> {
             self;
         // The checks detect a failed task: after a panic it mints and answers no more.
         let supervisor = TaskSupervisor::default();
-        let sizes = LookupSizes {
+        let lookup_config = LookupConfig {
             cache_bytes: 1 << 20,
             replica_lag: common.replica_lag,
             serve_stale_for: HOUR,
             rules: rules::of_resolvers(),
         };
         let lookup =
-            Lookup::start(&supervisor, sizes, Arc::clone(&mint), store.clone(), Arc::clone(&metrics));
+            Lookup::start(&supervisor, lookup_config, Arc::clone(&mint), store.clone(), Arc::clone(&metrics));
         let lookup = Arc::new(lookup);
         let public_url = PublicUrl { protocol: Protocol::Http, authority: DEFAULT_HOST.to_owned() };
         let policy = Policy { domains_max: common.domains_max, checks_redirects: false };

@@ -324,7 +324,7 @@ impl Creator {
                 minting.give_up(&claim.history);
                 (Fate::Burned, None)
             }
-            Outcome::Unknown if !self.config.lookup.sizes.rules.keep(SafetyRule::Doubt) => {
+            Outcome::Unknown if !self.config.lookup.has_rule(SafetyRule::Doubt) => {
                 (Fate::Used, Some(Ok(Timestamp::UNIX_EPOCH)))
             }
             Outcome::Unknown => {

@@ -182,7 +182,7 @@ impl DomainCache {
         let (began, mut polls) = (Instant::now(), self.heard.subscribe());
         loop {
             let last = *polls.borrow_and_update();
-            let end = last.unwrap_or(began) + self.config.lookup.sizes.serve_stale_for;
+            let end = last.unwrap_or(began) + self.config.lookup.config.serve_stale_for;
             if timeout_at(end, polls.changed()).await.is_ok() {
                 continue;
             }

@@ -12,4 +12,4 @@ pub mod metrics;
 pub mod passwords;
 pub mod visit_limit;
 
-pub use self::lookup::{CachedTarget, Lookup, LookupError, LookupKey, LookupSizes, ThreadCache};
+pub use self::lookup::{CachedTarget, Lookup, LookupConfig, LookupError, LookupKey, ThreadCache};

@@ -86,7 +86,7 @@ type Found = Result<Option<Arc<Link>>, LookupError>;
 
 /// The settings for lookups.
 #[derive(Clone, Copy, Debug)]
-pub struct LookupSizes {
+pub struct LookupConfig {
     /// Approximate memory for cached links, in bytes.
     pub cache_bytes: u64,
     /// Maximum lag of a replica that links are read from.
@@ -108,8 +108,8 @@ pub struct Lookup {
     misses: mpsc::Sender<(LinkId, Waiter)>,
     metrics: Arc<Metrics>,
     gate: Gate,
-    /// The sizes that it was started with.
-    pub sizes: LookupSizes,
+    /// The configuration that it was started with.
+    pub config: LookupConfig,
     /// Whether other resolvers share the database.
     is_shared: bool,
     /// Whether the settings are older than `serve_stale_for`. Nothing is redirected then.
@@ -124,15 +124,15 @@ impl Lookup {
     /// Starts a lookup and its tasks on the current runtime.
     pub fn start(
         supervisor: &TaskSupervisor,
-        sizes: LookupSizes,
+        config: LookupConfig,
         mint: Arc<Mint>,
         links: Arc<dyn Links>,
         metrics: Arc<Metrics>,
     ) -> Self {
         let generations = Arc::new(Generations::new());
-        let cache = cache(sizes.cache_bytes, Arc::clone(&generations));
+        let cache = cache(config.cache_bytes, Arc::clone(&generations));
 
-        let invalidation = Arc::new(InvalidationState::new(sizes));
+        let invalidation = Arc::new(InvalidationState::new(config));
         let (changes, heard) = mpsc::channel(CHANGES_MAX);
         let (telling, is_shared) = (Arc::clone(&links), links.is_shared());
         supervisor.spawn("listener for changed links", async move { telling.send_changes(changes).await });
@@ -163,12 +163,17 @@ impl Lookup {
             misses,
             metrics,
             gate: Gate::default(),
-            sizes,
+            config,
             is_shared,
             cut_off: AtomicBool::new(false),
             started: Instant::now(),
             keyspaces_seen: Mutex::default(),
         }
+    }
+
+    /// Returns whether a safety rule is in force.
+    pub fn has_rule(&self, rule: SafetyRule) -> bool {
+        self.config.rules.keep(rule)
     }
 
     /// Returns the link under a code's id, if there is one. It may be deleted or on another domain.
@@ -200,7 +205,7 @@ impl Lookup {
     /// blocks need no wait, because blocks are taken after the same wait.
     pub async fn wait_until_shown(&self, id: LinkId) {
         if self.is_shared
-            && self.sizes.rules.keep(SafetyRule::KeyspaceShown)
+            && self.has_rule(SafetyRule::KeyspaceShown)
             && let Some((index, _)) = id.unpack()
         {
             let seen = || self.keyspaces_seen.lock().expect("no code panics while it holds this lock");
@@ -273,7 +278,7 @@ impl Lookup {
     /// for as long as the queue is full. But a store that does not answer fills the queue as well,
     /// and then the entry is served.
     async fn read(&self, id: LinkId, name: Name, known: Option<Arc<Cached>>) -> Found {
-        let serve_stale_for = self.sizes.serve_stale_for;
+        let serve_stale_for = self.config.serve_stale_for;
         let is_usable = |cached: &Arc<Cached>| {
             self.invalidation.freshness.was_current_within(cached.read_at, serve_stale_for)
         };

@@ -13,7 +13,7 @@ use hyper::StatusCode;
 use limits::{Budgets, Resources};
 use links::{Authority, Details, DomainId, Draft, LongUrl, Protocol, Redirects, Slug, api_key::ApiKeyId};
 use lookup::{
-    Lookup, LookupSizes,
+    Lookup, LookupConfig,
     domain_cache::{DirectoryConfig, DomainCache, Policy, PublicUrl},
     metrics::Metrics,
     passwords::PasswordGuard,
@@ -121,13 +121,14 @@ async fn redirector(
     (rules, sink): (CaptureRules, Arc<Kept>),
 ) -> Redirector {
     let (supervisor, metrics) = (TaskSupervisor::default(), Metrics::new(page));
-    let sizes = LookupSizes {
+    let lookup_config = LookupConfig {
         cache_bytes: 1 << 20,
         replica_lag: Duration::ZERO,
         serve_stale_for: Duration::from_secs(3_600),
         rules: SafetyRules::default(),
     };
-    let lookup = Arc::new(Lookup::start(&supervisor, sizes, mint, store.clone(), Arc::clone(&metrics)));
+    let lookup =
+        Arc::new(Lookup::start(&supervisor, lookup_config, mint, store.clone(), Arc::clone(&metrics)));
     let config = DirectoryConfig {
         settings: store.clone(),
         public_url: PublicUrl { protocol: Protocol::Http, authority: "sho.rt".to_owned() },

@@ -12,7 +12,7 @@ use hyper::header::HeaderName;
 use jiff::tz::TimeZone;
 use links::{Protocol, Redirects, Schemes, check_process_target, find_zone};
 use lookup::{
-    LookupSizes,
+    LookupConfig,
     domain_cache::{Policy, PublicUrl},
     freshness::AWAY,
 };
@@ -53,7 +53,7 @@ pub(crate) struct Settings {
     pub(crate) witness: Option<PathBuf>,
     pub(crate) client_limits: ClientLimits,
     pub(crate) geoip: GeoIp,
-    pub(crate) lookup: LookupSizes,
+    pub(crate) lookup: LookupConfig,
     pub(crate) database_connections: u32,
     /// The number of threads of the public listener.
     pub(crate) threads: usize,
@@ -107,7 +107,7 @@ impl Config {
             client_limits: self.client_limits(&limits)?,
             geoip: GeoIp::open(&self.places)
                 .map_err(|(path, error)| wrong_value("--places", path.display(), error))?,
-            lookup: LookupSizes {
+            lookup: LookupConfig {
                 cache_bytes: limits.number("cache-mib", 1..=MIB_MAX)?.unwrap_or(64) << 20,
                 replica_lag: tuning.replica_lag,
                 serve_stale_for: self.check_serve_stale_for()?,

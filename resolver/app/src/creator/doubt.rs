@@ -44,10 +44,10 @@ impl Creator {
     /// time. Returns `None` if the store does not answer.
     async fn look(&self, claim: &Claim, id: LinkId, draft: &Draft) -> Option<(Verdict, Option<Timestamp>)> {
         let Some(link) = self.config.lookup.read_fresh(id).await.ok()? else {
-            return Some((Verdict::of_row(claim, Row::Absent, self.config.lookup.sizes.rules), None));
+            return Some((Verdict::of_row(claim, Row::Absent, self.config.lookup.config.rules), None));
         };
         let row = if link.is(draft) { Row::Same } else { Row::Different };
-        let verdict = match Verdict::of_row(claim, row, self.config.lookup.sizes.rules) {
+        let verdict = match Verdict::of_row(claim, row, self.config.lookup.config.rules) {
             Verdict::AskRegister => {
                 let entry = self.config.owner.entry_name(claim.entry);
                 Verdict::of_register(self.config.store.holds(id, claim.generation.0, &entry).await.ok()?)

@@ -188,7 +188,7 @@ impl Creator {
     async fn know(&self, reservation: &Reservation) -> Result<(), AppError> {
         let is_known = || {
             self.config.lookup.mint.len_of(reservation.keyspace).is_some()
-                || !self.config.lookup.sizes.rules.keep(SafetyRule::KeyspaceKnown)
+                || !self.config.lookup.has_rule(SafetyRule::KeyspaceKnown)
         };
         if is_known() {
             return Ok(());
@@ -291,7 +291,7 @@ impl Creator {
         let look = |link: &NewLink| match &rows {
             Some(rows) => match rows.iter().find(|row| row.id == link.id) {
                 Some(row) if row.is(&link.draft) => Filled::Stored,
-                Some(_) if self.config.lookup.sizes.rules.keep(SafetyRule::FilledOnce) => Filled::Conflict,
+                Some(_) if self.config.lookup.has_rule(SafetyRule::FilledOnce) => Filled::Conflict,
                 Some(_) => Filled::Stored,
                 None => absent,
             },

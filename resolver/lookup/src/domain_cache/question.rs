@@ -39,7 +39,7 @@ impl DomainCache {
     /// So it must have been fresh before the interpretation; having become fresh since does not
     /// help.
     pub fn may_deny(&self, question: &Question) -> bool {
-        let was_fresh = if self.config.lookup.sizes.rules.keep(SafetyRule::FreshBefore) {
+        let was_fresh = if self.config.lookup.has_rule(SafetyRule::FreshBefore) {
             question.was_fresh
         } else {
             self.is_fresh()

@@ -88,7 +88,7 @@ impl Lookup {
             return Ok(Some(next));
         }
         let found = match self.find(code).await? {
-            Some(link) if !link.domain().is_default() && self.sizes.rules.keep(SafetyRule::Moved) => {
+            Some(link) if !link.domain().is_default() && self.has_rule(SafetyRule::Moved) => {
                 self.ask(link.id, None, STALE_DEADLINE).await?
             }
             found => found,

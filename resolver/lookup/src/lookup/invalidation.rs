@@ -14,7 +14,7 @@ use store::{Change, Source};
 use tokio::sync::mpsc;
 
 use super::{
-    LookupSizes,
+    LookupConfig,
     cache::{Cached, Generations, LinkCache, Name},
     known_changes::KnownChanges,
 };
@@ -28,7 +28,7 @@ const AWAY_MICROS: u64 = 1_000_000;
 
 pub(super) struct InvalidationState {
     pub(super) freshness: Freshness,
-    pub(super) sizes: LookupSizes,
+    pub(super) config: LookupConfig,
     pub(super) changes: KnownChanges,
     /// While the store is down, cached entries are served without a read until this time, as in
     /// [`ReadAt`].
@@ -40,10 +40,10 @@ pub(super) struct InvalidationState {
 }
 
 impl InvalidationState {
-    pub(super) fn new(sizes: LookupSizes) -> Self {
+    pub(super) fn new(config: LookupConfig) -> Self {
         Self {
-            freshness: Freshness::new(sizes.rules),
-            sizes,
+            freshness: Freshness::new(config.rules),
+            config,
             changes: KnownChanges::default(),
             store_away: AtomicU64::new(0),
             primary_away: AtomicU64::new(0),
@@ -51,16 +51,21 @@ impl InvalidationState {
         }
     }
 
+    /// Returns whether a safety rule is in force.
+    pub(super) fn has_rule(&self, rule: SafetyRule) -> bool {
+        self.config.rules.keep(rule)
+    }
+
     /// Returns the servers that may answer a read of these links.
     ///
     /// A replica may lack the latest changes. Which those are is known only if no change was missed
     /// for the time of the maximum lag.
     pub(super) fn source(&self, ids: &[LinkId]) -> Source {
-        let LookupSizes { replica_lag: lag, rules, .. } = self.sizes;
-        let is_told = self.freshness.is_told_for(lag) || !rules.keep(SafetyRule::ToldFor);
+        let lag = self.config.replica_lag;
+        let is_told = self.freshness.is_told_for(lag) || !self.has_rule(SafetyRule::ToldFor);
         let since = self.freshness.ago(lag);
         let lags = || ids.iter().any(|id| self.changes.is_outdated(*id, since));
-        if is_told && (!lags() || !rules.keep(SafetyRule::ChangedLately)) {
+        if is_told && (!lags() || !self.has_rule(SafetyRule::ChangedLately)) {
             Source::Any { lag }
         } else {
             Source::Primary
@@ -75,9 +80,8 @@ impl InvalidationState {
 
     /// Returns whether a row of a copy of the database is the latest that this process knows of.
     pub(super) fn is_latest_known(&self, id: LinkId, read_at: ReadAt) -> bool {
-        let is_outdated =
-            self.changes.is_outdated(id, read_at) && self.sizes.rules.keep(SafetyRule::Outdated);
-        !is_outdated && self.freshness.was_current_within(read_at, self.sizes.serve_stale_for)
+        let is_outdated = self.changes.is_outdated(id, read_at) && self.has_rule(SafetyRule::Outdated);
+        !is_outdated && self.freshness.was_current_within(read_at, self.config.serve_stale_for)
     }
 
     /// Records that a link could not be read, unless a copy answers for others.
@@ -116,7 +120,7 @@ impl InvalidationState {
     pub(super) fn note_shown(&self, id: LinkId, read_at: ReadAt, is_deleted: bool) {
         let is_told = self.freshness.is_told_for(Duration::ZERO);
         // The notification of a deletion may come after the row, or be lost with the connection.
-        if (is_deleted || !is_told) && self.sizes.rules.keep(SafetyRule::Shown) {
+        if (is_deleted || !is_told) && self.has_rule(SafetyRule::Shown) {
             self.changes.note(id, ReadAt(read_at.0.saturating_sub(1)));
         }
     }

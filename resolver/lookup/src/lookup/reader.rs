@@ -152,7 +152,7 @@ impl Reader {
         if !reading.complete {
             self.invalidation.note_primary_away();
         }
-        let complete = reading.complete || !self.invalidation.sizes.rules.keep(SafetyRule::Complete);
+        let complete = reading.complete || !self.invalidation.has_rule(SafetyRule::Complete);
         let absent = Row { link: None, as_of: began, is_copied: false, complete };
         let rows = self.sort(reading, &absent);
         for (id, waiters) in batch {
@@ -193,9 +193,9 @@ impl Reader {
         // Nor may the answer be older than an edit that a late caller knows of.
         let is_older = || {
             self.invalidation.changes.is_outdated(id, row.as_of)
-                && self.invalidation.sizes.rules.keep(SafetyRule::Joined)
+                && self.invalidation.has_rule(SafetyRule::Joined)
         };
-        (is_there || !self.invalidation.sizes.rules.keep(SafetyRule::Late))
+        (is_there || !self.invalidation.has_rule(SafetyRule::Late))
             && self.invalidation.is_fresh(row.as_of)
             && !is_older()
     }
@@ -223,7 +223,7 @@ impl Reader {
     fn present(&self, name: &Name, row: &Row) -> Present {
         let Some(link) = row.link.as_ref().filter(|_| row.is_copied) else { return Present::Row };
         let cached = self.cache.get(name).filter(|cached| cached.link.id == link.id);
-        let Some(cached) = cached.filter(|_| self.invalidation.sizes.rules.keep(SafetyRule::Newer)) else {
+        let Some(cached) = cached.filter(|_| self.invalidation.has_rule(SafetyRule::Newer)) else {
             return Present::Row;
         };
         let (version, shown) = (cached.link.version(), link.version());
@@ -240,7 +240,7 @@ impl Reader {
     fn keep(&self, name: Name, id: LinkId, row: &Row) {
         match &row.link {
             // A deleted link is an absence: its slug may be taken again at any moment.
-            Some(link) if link.is_deleted() && self.invalidation.sizes.rules.keep(SafetyRule::Deleted) => {
+            Some(link) if link.is_deleted() && self.invalidation.has_rule(SafetyRule::Deleted) => {
                 self.cache.invalidate(&name);
             }
             Some(link) => self.cache.insert(name, Cached::new(link, row.as_of)),
@@ -248,7 +248,7 @@ impl Reader {
             None => {}
         }
         if self.invalidation.changes.is_outdated(id, row.as_of)
-            && self.invalidation.sizes.rules.keep(SafetyRule::ChangedSince)
+            && self.invalidation.has_rule(SafetyRule::ChangedSince)
         {
             self.cache.invalidate(&name);
         }
@@ -274,12 +274,12 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     fn reader() -> Reader {
-        let sizes = tests::sizes(60 * SECOND, 60 * SECOND);
+        let config = tests::config(60 * SECOND, 60 * SECOND);
         Reader {
             links: tests::broken(),
             queue: mpsc::channel(1).1,
-            cache: cache(sizes.cache_bytes, Arc::new(Generations::new())),
-            invalidation: Arc::new(InvalidationState::new(sizes)),
+            cache: cache(config.cache_bytes, Arc::new(Generations::new())),
+            invalidation: Arc::new(InvalidationState::new(config)),
             metrics: Metrics::new(&Recorder::new()),
         }
     }

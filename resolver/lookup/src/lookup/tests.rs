@@ -12,8 +12,8 @@ use crate::freshness::AWAY;
 
 const HOUR: Duration = Duration::from_secs(3_600);
 
-pub(super) fn sizes(replica_lag: Duration, serve_stale_for: Duration) -> LookupSizes {
-    LookupSizes { cache_bytes: 1 << 20, replica_lag, serve_stale_for, rules: SafetyRules::default() }
+pub(super) fn config(replica_lag: Duration, serve_stale_for: Duration) -> LookupConfig {
+    LookupConfig { cache_bytes: 1 << 20, replica_lag, serve_stale_for, rules: SafetyRules::default() }
 }
 
 /// Returns a database without a schema: every read fails.
@@ -25,8 +25,8 @@ pub(super) fn broken() -> Arc<SqliteStore> {
 fn lookup(recorder: &Recorder) -> Lookup {
     let supervisor = TaskSupervisor::default();
     let mint = Arc::new(Mint::new(&CodeKey::parse(&"5a".repeat(32)).unwrap(), []));
-    let sizes = sizes(Duration::from_secs(2), HOUR);
-    Lookup::start(&supervisor, sizes, mint, broken(), Metrics::new(recorder))
+    let config = config(Duration::from_secs(2), HOUR);
+    Lookup::start(&supervisor, config, mint, broken(), Metrics::new(recorder))
 }
 
 /// Returns a link at this version.
