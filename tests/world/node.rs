@@ -19,7 +19,7 @@ use issuer::embedded::Dialer;
 use links::Protocol;
 use lookup::{
     Lookup, LookupConfig,
-    domain_cache::{DirectoryConfig, DomainCache, Policy, PublicUrl},
+    domain_cache::{DomainCache, DomainCacheConfig, Policy, PublicUrl},
     keyspaces::{Adopted, adopt_keyspaces},
     metrics::Metrics,
 };
@@ -155,7 +155,7 @@ impl Parts<'_> {
         let lookup = Arc::new(lookup);
         let public_url = PublicUrl { protocol: Protocol::Http, authority: DEFAULT_HOST.to_owned() };
         let policy = Policy { domains_max: common.domains_max, checks_redirects: false };
-        let config = DirectoryConfig {
+        let config = DomainCacheConfig {
             settings: store.clone(),
             public_url,
             policy,

@@ -79,7 +79,7 @@ pub struct Policy {
 /// The copy of the settings, and the state of the task that refreshes it.
 pub struct DomainCache {
     /// The configuration that it was started with.
-    pub config: DirectoryConfig,
+    pub config: DomainCacheConfig,
     entries: RwLock<Arc<Entries>>,
     /// Whether hosts need no lookup: there are no other domains, and the default domain has no
     /// settings. Read with each redirect.
@@ -102,7 +102,7 @@ pub struct DomainCache {
 }
 
 /// The parts that a [`DomainCache`] works with.
-pub struct DirectoryConfig {
+pub struct DomainCacheConfig {
     /// The database that stores the settings.
     pub settings: Arc<dyn Settings>,
     /// The base of the default domain's short links.
@@ -120,7 +120,7 @@ impl DomainCache {
     /// refreshes it on the current runtime.
     pub fn start(
         supervisor: &TaskSupervisor,
-        config: DirectoryConfig,
+        config: DomainCacheConfig,
         (asked, polled): (Instant, SettingsPoll),
     ) -> Arc<Self> {
         let (default_host, is_local) = config.public_url.requested();

@@ -14,7 +14,7 @@ use limits::{Budgets, Resources};
 use links::{Authority, Details, DomainId, Draft, LongUrl, Protocol, Redirects, Slug, api_key::ApiKeyId};
 use lookup::{
     Lookup, LookupConfig,
-    domain_cache::{DirectoryConfig, DomainCache, Policy, PublicUrl},
+    domain_cache::{DomainCache, DomainCacheConfig, Policy, PublicUrl},
     metrics::Metrics,
     passwords::PasswordGuard,
     visit_limit::VisitLimiter,
@@ -129,7 +129,7 @@ async fn redirector(
     };
     let lookup =
         Arc::new(Lookup::start(&supervisor, lookup_config, mint, store.clone(), Arc::clone(&metrics)));
-    let config = DirectoryConfig {
+    let config = DomainCacheConfig {
         settings: store.clone(),
         public_url: PublicUrl { protocol: Protocol::Http, authority: "sho.rt".to_owned() },
         policy: Policy { domains_max: 9, checks_redirects: true },

@@ -22,7 +22,7 @@ use limits::{Budgets, ConnectionLimits, Connections, ListenerLimits, Resources};
 use listener::PublicService;
 use lookup::{
     Lookup,
-    domain_cache::{DirectoryConfig, DomainCache},
+    domain_cache::{DomainCache, DomainCacheConfig},
     metrics::Metrics,
     passwords::PasswordGuard,
     visit_limit::VisitLimiter,
@@ -99,14 +99,14 @@ impl Parts {
             self.databases.links.clone(),
             Arc::clone(&self.metrics),
         ));
-        let directory = DirectoryConfig {
+        let domain_cache_config = DomainCacheConfig {
             settings: self.databases.links.clone(),
             public_url: settings.default_domain.clone(),
             policy: settings.policy,
             lookup: Arc::clone(&lookup),
             closing: closing.clone(),
         };
-        let domain_cache = DomainCache::start(&self.supervisor, directory, polled);
+        let domain_cache = DomainCache::start(&self.supervisor, domain_cache_config, polled);
         settings.geoip.follow(&self.supervisor);
         let clients = Clients::new(settings.client_limits.clone(), self.metrics.clients_unread.clone());
         let assembly = Assembly {
