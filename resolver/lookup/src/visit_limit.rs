@@ -57,7 +57,7 @@ pub struct VisitLimiter {
 }
 
 impl VisitLimiter {
-    /// Starts an admission and its task on the current runtime.
+    /// Starts a limiter and its task on the current runtime.
     pub fn start(supervisor: &TaskSupervisor, links: Arc<dyn Links>) -> Self {
         let (waiting, queue) = mpsc::channel(WAITING_MAX);
         let recent = Cache::builder().max_capacity(RECENT_MAX).time_to_live(RECENT).build();

@@ -185,7 +185,7 @@ pub(crate) async fn check_visits_left(
     if !found.link.is_limited() {
         return Ok(());
     }
-    match redirector.admission.is_spent(found.link.id).await {
+    match redirector.visit_limiter.is_spent(found.link.id).await {
         Ok(false) => Ok(()),
         Ok(true) => Err(spent(redirector, found, path)),
         Err(_) => Err(unavailable(redirector).into()),
@@ -294,7 +294,7 @@ pub(crate) async fn lead_visitor<B>(
         .ok_or_else(|| Refusal::new(taken_down(redirector), Visit::of(link, Outcome::TakenDown)))?;
     // The visit is counted last, so that a visit without a target does not count.
     if link.is_limited() {
-        match redirector.admission.admit(link.id).await {
+        match redirector.visit_limiter.admit(link.id).await {
             Ok(true) => {}
             Ok(false) => return Err(spent(redirector, found, path)),
             Err(_) => return Err(unavailable(redirector).into()),

@@ -56,8 +56,8 @@ pub struct Redirector {
     pub domain_cache: Arc<DomainCache>,
     /// The check of links' passwords.
     pub passwords: Arc<PasswordGuard>,
-    /// The admission of visits to links with a visit limit.
-    pub admission: VisitLimiter,
+    /// The limiter of visits to links with a visit limit.
+    pub visit_limiter: VisitLimiter,
     /// The recorder of visits.
     pub visits: Arc<Recorder>,
     /// The lists of links, from which [`robots`] reads the crawlable ones.

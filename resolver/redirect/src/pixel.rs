@@ -60,7 +60,7 @@ async fn count_as<B>(
     if let Some(outcome) = outcome_of(link.state(now)) {
         return Some(Visit::of(&link, outcome));
     }
-    let is_spent = link.is_limited() && redirector.admission.is_spent(link.id).await.ok()?;
+    let is_spent = link.is_limited() && redirector.visit_limiter.is_spent(link.id).await.ok()?;
     let outcome = if is_spent { Outcome::LimitReached } else { Outcome::Tracked };
     Some(Visit::of(&link, outcome))
 }

@@ -195,7 +195,7 @@ impl Assembly<'_> {
             lookup: Arc::clone(&self.lookup),
             domain_cache: Arc::clone(&self.domain_cache),
             passwords: Arc::clone(&self.passwords),
-            admission: VisitLimiter::start(&parts.supervisor, parts.databases.links.clone()),
+            visit_limiter: VisitLimiter::start(&parts.supervisor, parts.databases.links.clone()),
             visits: Recorder::start(&parts.supervisor, visits),
             catalog: parts.databases.links.clone(),
             clients: Arc::clone(&self.clients),
