@@ -77,7 +77,7 @@ pub struct Redirector {
     /// The status of redirects whose link has none of its own.
     pub status: StatusCode,
     /// The limits of QR codes, with those under way.
-    pub pictures: QrCodeLimits,
+    pub qr_codes: QrCodeLimits,
     /// The logo that QR codes may have in their middle.
     pub logo: Option<Arc<Logo>>,
     /// The cached rules for crawlers.

@@ -58,11 +58,11 @@ impl Default for QrCodeLimits {
 /// Answers with the QR code of a link. It encodes the short URL of the link's own domain and name.
 pub async fn draw(thread: &ThreadContext, visitor: Visitor, request: &Request<Incoming>) -> Answer {
     let redirector = &thread.redirector;
-    let pictures = &redirector.pictures;
-    if let Err(wait) = pictures.rate.spend(network(visitor.client)) {
+    let qr_codes = &redirector.qr_codes;
+    if let Err(wait) = qr_codes.rate.spend(network(visitor.client)) {
         return refused(VisitorPage::TooMuch, wait);
     }
-    let _place = match pictures.under_way.take(Account::client(visitor.client), 1) {
+    let _place = match qr_codes.under_way.take(Account::client(visitor.client), 1) {
         Ok(place) => place,
         Err(spent) => return too_much(redirector, spent),
     };
@@ -127,7 +127,7 @@ async fn paint(
     text: String,
     options: QrOptions,
 ) -> Option<Result<Image, QrError>> {
-    let turn = timeout(WAIT_MAX, Arc::clone(&redirector.pictures.turns).acquire_owned()).await.ok()?.ok()?;
+    let turn = timeout(WAIT_MAX, Arc::clone(&redirector.qr_codes.turns).acquire_owned()).await.ok()?.ok()?;
     let logo = redirector.logo.clone();
     let painted = redirector.runtime.spawn_blocking(move || {
         let _turn = turn;

@@ -161,7 +161,7 @@ async fn redirector(
         fallbacks: FallbackTargets { redirects, ..FallbackTargets::default() },
         tells_gone: true,
         status: StatusCode::FOUND,
-        pictures: QrCodeLimits::default(),
+        qr_codes: QrCodeLimits::default(),
         logo: None,
         robots: Robots::default(),
         runtime: runtime::Handle::current(),

@@ -205,7 +205,7 @@ impl Assembly<'_> {
             fallbacks: settings.fallbacks.clone(),
             tells_gone: settings.flags.tell_gone,
             status: settings.redirect_status,
-            pictures: QrCodeLimits::default(),
+            qr_codes: QrCodeLimits::default(),
             logo: settings.pages.qr_logo.clone(),
             robots: Robots::default(),
             runtime: runtime::Handle::current(),
