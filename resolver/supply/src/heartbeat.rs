@@ -137,7 +137,7 @@ impl Supplier {
         let Self { history, config, pace, .. } = self;
         let raised = timeout(patience, history.advance_soon(&config.register, told, seen)).await;
         if !matches!(raised, Ok(true)) {
-            pace.hurry();
+            pace.request_beat();
         }
     }
 

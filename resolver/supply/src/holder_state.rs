@@ -110,7 +110,7 @@ impl Supplier {
         for effect in effects {
             match effect {
                 Effect::WakeCreators(keyspace) => self.config.mintings[keyspace].came.notify_waiters(),
-                Effect::BeatNow => self.pace.hurry(),
+                Effect::BeatNow => self.pace.request_beat(),
                 Effect::Note(note) => self.report(note),
                 Effect::Lost(reason) => self.closing.close(reason),
                 other => next = Some(other),

@@ -21,7 +21,7 @@ pub(super) struct Pace {
     asked_ms: AtomicU64,
     changed: Notify,
     /// Signals that a beat is to be sent at once.
-    wanted: Notify,
+    beat_requested: Notify,
 }
 
 impl Pace {
@@ -33,8 +33,8 @@ impl Pace {
     }
 
     /// Requests a beat at once, so that the issuer learns what is in hand now.
-    pub(super) fn hurry(&self) {
-        self.wanted.notify_one();
+    pub(super) fn request_beat(&self) {
+        self.beat_requested.notify_one();
     }
 
     /// Waits until the next beat is due.
@@ -48,7 +48,7 @@ impl Pace {
             };
             tokio::select! {
                 () = sleep_until(started + asked) => return,
-                () = self.wanted.notified() => return sleep_until(started + least).await,
+                () = self.beat_requested.notified() => return sleep_until(started + least).await,
                 () = self.changed.notified() => {}
             }
         }
@@ -72,7 +72,7 @@ mod tests {
         assert_eq!(timed().await, 10_000);
         pace.ask(2_000);
         assert_eq!(timed().await, 2_000);
-        pace.hurry();
+        pace.request_beat();
         assert_eq!(timed().await, 500, "and no more often than that");
         pace.ask(60_000);
         assert_eq!(timed().await, 10_000, "never later than usual");

@@ -273,8 +273,8 @@ async fn follow_starts(starts: Option<watch::Receiver<Option<Timestamp>>>, suppl
     let Some(mut start) = starts else { return };
     while start.changed().await.is_ok() {
         // The answer to the first beat lets the mark be raised; the second beat reports it.
-        supplier.pace.hurry();
+        supplier.pace.request_beat();
         sleep(SECOND_BEAT).await;
-        supplier.pace.hurry();
+        supplier.pace.request_beat();
     }
 }
