@@ -73,7 +73,7 @@ impl Observer {
             let mut ticks = interval(INTERVAL);
             loop {
                 ticks.tick().await;
-                observer.look().await;
+                observer.observe().await;
             }
         }))
     }
@@ -81,7 +81,7 @@ impl Observer {
     /// Observes the state once. If this issuer leads and does not answer by the deadline, the
     /// metrics keep their last values. If it does not lead, it is not asked, because the question
     /// would count as a refused call, and the gauges are withdrawn.
-    pub async fn look(&self) {
+    pub async fn observe(&self) {
         if self.serving().is_none() {
             return self.withdraw();
         }
@@ -96,7 +96,7 @@ impl Observer {
         if self.serving() == Some(report.epoch) {
             notes.is_shown = true;
             self.metrics.holders_alive(report.holders.iter().filter(|holder| holder.alive).count());
-            self.foretell(report, &mut notes.watched);
+            self.publish_forecasts(report, &mut notes.watched);
             let known: BTreeSet<&HolderId> = report.holders.iter().map(|holder| &holder.id).collect();
             notes.supplies.retain(|holder, _| known.contains(holder));
         }
@@ -110,7 +110,7 @@ impl Observer {
         }
     }
 
-    fn foretell(&self, report: &StatusReport, watched: &mut BTreeMap<Namespace, Watched>) {
+    fn publish_forecasts(&self, report: &StatusReport, watched: &mut BTreeMap<Namespace, Watched>) {
         let now = Millis(u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX));
         for namespace in &report.namespaces {
             let one = watched.entry(namespace.name.clone()).or_default();
@@ -192,7 +192,7 @@ mod tests {
         let (observer, mut standing) = (Observer::new(handle.clone(), metrics), handle.standing.clone());
         tokio::spawn(driver.run(CancellationToken::new()));
 
-        observer.look().await;
+        observer.observe().await;
         assert!(gauges(&recorder).is_empty(), "a follower has nothing to publish");
         for _ in 0..2 {
             elections.send(elected().await).await.unwrap();
@@ -204,14 +204,14 @@ mod tests {
             let namespaces = vec![(Namespace::new("web").unwrap(), 1_000_000)];
             let register = Request::Register { holder, instance, namespaces, reserved: false };
             handle.call(register).await.unwrap();
-            observer.look().await;
+            observer.observe().await;
             let shown = gauges(&recorder);
             assert_eq!(shown.len(), 13, "{shown:?}");
             assert_eq!(observer.notes().supplies.len(), 1, "the ledger does not know the other one");
 
             elections.send(Event::Following(None)).await.unwrap();
             standing.wait_for(|standing| standing.serving.is_none()).await.unwrap();
-            observer.look().await;
+            observer.observe().await;
             assert_eq!(gauges(&recorder), [0.0; 0], "withdrawn");
         }
         assert!(recorder.render().lines().any(|line| line == "issuer_refusals_total 0"));

@@ -226,6 +226,6 @@ fn refresh(
         metrics.certificate("etcd", to_etcd.as_ref().and_then(ClientTls::certificate));
         metrics.show_etcd();
         let observer = Arc::clone(&observer);
-        Box::pin(async move { observer.look().await })
+        Box::pin(async move { observer.observe().await })
     })
 }

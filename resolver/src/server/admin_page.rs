@@ -122,7 +122,7 @@ fn refresh(
         let observer = shown.observer.clone();
         Box::pin(async move {
             if let Some(observer) = observer {
-                observer.look().await;
+                observer.observe().await;
             }
         })
     })
