@@ -51,7 +51,7 @@ pub enum Error {
     /// No issuer answered as the leader.
     #[cfg(feature = "etcd")]
     #[error("no issuer leads: {}", crate::status_command::no_leader(.0))]
-    NoLeader(Vec<(String, crate::status_command::Said)>),
+    NoLeader(Vec<(String, crate::status_command::NonLeaderAnswer)>),
     /// An operation of the operating system failed.
     #[error("system")]
     Io(#[from] io::Error),

@@ -19,7 +19,7 @@ const DEADLINE: Duration = Duration::from_secs(2);
 
 /// The answer of an issuer that does not lead.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Said {
+pub enum NonLeaderAnswer {
     /// It follows the leader at this URL, or knows of none.
     Follows(Option<String>),
     /// It refused the call, for this reason.
@@ -43,23 +43,23 @@ pub async fn run(args: &StatusArgs) -> Result<String, Error> {
 async fn leader(
     args: &StatusArgs,
     tls: Option<&ClientTls>,
-) -> Result<GetStatusResponse, Vec<(String, Said)>> {
+) -> Result<GetStatusResponse, Vec<(String, NonLeaderAnswer)>> {
     let mut known: BTreeSet<String> = args.issuer.iter().cloned().collect();
     let mut calls: FuturesUnordered<_> = known.iter().cloned().map(|url| ask(url, tls)).collect();
     let mut others = Vec::new();
     while let Some((url, answer)) = calls.next().await {
-        let said = match answer {
+        let answer = match answer {
             Ok(status) => return Ok(status),
-            Err(said) => said,
+            Err(answer) => answer,
         };
-        if let Said::Follows(Some(leader)) = &said {
+        if let NonLeaderAnswer::Follows(Some(leader)) = &answer {
             // A call that was made over TLS is not repeated in plaintext.
             let is_as_safe = leader.starts_with("https://") || !url.starts_with("https://");
             if is_as_safe && known.insert(leader.clone()) {
                 calls.push(ask(leader.clone(), tls));
             }
         }
-        others.push((url, said));
+        others.push((url, answer));
     }
     others.sort_by(|(one, _), (other, _)| one.cmp(other));
     Err(others)
@@ -70,50 +70,50 @@ fn endpoint(url: &str) -> Result<Endpoint, Error> {
     made.map_err(|error| Error::config("--issuer", url, error))
 }
 
-async fn ask(url: String, tls: Option<&ClientTls>) -> (String, Result<GetStatusResponse, Said>) {
+async fn ask(url: String, tls: Option<&ClientTls>) -> (String, Result<GetStatusResponse, NonLeaderAnswer>) {
     let answer = async {
-        let endpoint = endpoint(&url).map_err(|error| Said::Unreachable(reasons(&error)))?;
+        let endpoint = endpoint(&url).map_err(|error| NonLeaderAnswer::Unreachable(reasons(&error)))?;
         let mut client = IssuerClient::new(channel(&endpoint.connect_timeout(DEADLINE), tls));
         let answer = client.get_status(GetStatusRequest {}).await;
-        answer.map(tonic::Response::into_inner).map_err(|status| said(&status))
+        answer.map(tonic::Response::into_inner).map_err(|status| classify(&status))
     };
-    let answer = timeout(DEADLINE, answer)
-        .await
-        .unwrap_or_else(|_| Err(Said::Unreachable(format!("no answer within {} s", DEADLINE.as_secs()))));
+    let answer = timeout(DEADLINE, answer).await.unwrap_or_else(|_| {
+        Err(NonLeaderAnswer::Unreachable(format!("no answer within {} s", DEADLINE.as_secs())))
+    });
     (url, answer)
 }
 
-fn said(status: &Status) -> Said {
+fn classify(status: &Status) -> NonLeaderAnswer {
     // Without an answer of the issuer, the status tells of the transport.
     if let Some(source) = status.source() {
-        return Said::Unreachable(reasons(source));
+        return NonLeaderAnswer::Unreachable(reasons(source));
     }
     match (status.code(), status.metadata().get(LEADER_KEY).map(|value| value.to_str())) {
         (Code::FailedPrecondition, Some(leader)) => {
-            Said::Follows(leader.ok().filter(|leader| !leader.is_empty()).map(str::to_owned))
+            NonLeaderAnswer::Follows(leader.ok().filter(|leader| !leader.is_empty()).map(str::to_owned))
         }
-        _ => Said::Refused(status.message().to_owned()),
+        _ => NonLeaderAnswer::Refused(status.message().to_owned()),
     }
 }
 
-pub(crate) fn no_leader(issuers: &[(String, Said)]) -> String {
-    let one = |(url, said): &(String, Said)| match said {
-        Said::Follows(Some(leader)) => format!("{url} follows {leader}"),
-        Said::Follows(None) => format!("{url} knows of no leader"),
-        Said::Refused(reason) => format!("{url} refused: {reason}"),
-        Said::Unreachable(reason) => format!("{url} is unreachable: {reason}"),
+pub(crate) fn no_leader(issuers: &[(String, NonLeaderAnswer)]) -> String {
+    let one = |(url, answer): &(String, NonLeaderAnswer)| match answer {
+        NonLeaderAnswer::Follows(Some(leader)) => format!("{url} follows {leader}"),
+        NonLeaderAnswer::Follows(None) => format!("{url} knows of no leader"),
+        NonLeaderAnswer::Refused(reason) => format!("{url} refused: {reason}"),
+        NonLeaderAnswer::Unreachable(reason) => format!("{url} is unreachable: {reason}"),
     };
     issuers.iter().map(one).collect::<Vec<_>>().join("; ")
 }
 
 /// Renders what each issuer said as JSON, for a script.
-pub fn no_leader_json(issuers: &[(String, Said)]) -> String {
-    let one = |(url, said): &(String, Said)| {
-        let (state, leader, reason) = match said {
-            Said::Follows(Some(leader)) => ("follower", Some(leader), None),
-            Said::Follows(None) => ("no leader", None, None),
-            Said::Refused(reason) => ("refused", None, Some(reason)),
-            Said::Unreachable(reason) => ("unreachable", None, Some(reason)),
+pub fn no_leader_json(issuers: &[(String, NonLeaderAnswer)]) -> String {
+    let one = |(url, answer): &(String, NonLeaderAnswer)| {
+        let (state, leader, reason) = match answer {
+            NonLeaderAnswer::Follows(Some(leader)) => ("follower", Some(leader), None),
+            NonLeaderAnswer::Follows(None) => ("no leader", None, None),
+            NonLeaderAnswer::Refused(reason) => ("refused", None, Some(reason)),
+            NonLeaderAnswer::Unreachable(reason) => ("unreachable", None, Some(reason)),
         };
         json!({ "url": url, "state": state, "leader": leader, "reason": reason })
     };
