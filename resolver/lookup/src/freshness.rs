@@ -30,13 +30,13 @@ pub struct ReadAt(pub(crate) u64);
 pub struct Freshness {
     start: Instant,
     told_since: AtomicU64,
-    last: Mutex<Told>,
+    last: Mutex<ListeningSpan>,
     rules: SafetyRules,
 }
 
 /// The last span of time in which the change listener has missed no change.
 #[derive(Clone, Copy, Debug)]
-struct Told {
+struct ListeningSpan {
     since: ReadAt,
     until: ReadAt,
 }
@@ -44,14 +44,14 @@ struct Told {
 impl Freshness {
     /// Creates the state of a listener that is not connected yet.
     pub fn new(rules: SafetyRules) -> Self {
-        let last = Told { since: ReadAt(NEVER), until: ReadAt(0) };
+        let last = ListeningSpan { since: ReadAt(NEVER), until: ReadAt(0) };
         Self { start: Instant::now(), told_since: AtomicU64::new(NEVER), last: Mutex::new(last), rules }
     }
 
     /// Records that no change is missed from this instant on.
     pub fn mark_told_since(&self, since: Instant) {
         let since = self.at(since);
-        *self.last() = Told { since, until: since };
+        *self.last() = ListeningSpan { since, until: since };
         self.told_since.store(since.0, Ordering::Release);
     }
 
@@ -99,7 +99,7 @@ impl Freshness {
 
     /// Returns whether a link is known to have been current at some time within the last `time`.
     pub fn was_current_within(&self, read_at: ReadAt, time: Duration) -> bool {
-        let Told { since, until } = *self.last();
+        let ListeningSpan { since, until } = *self.last();
         let current_at = if read_at >= since { read_at.max(until) } else { read_at };
         self.start.elapsed() <= Duration::from_micros(current_at.0).saturating_add(time)
     }
@@ -110,7 +110,7 @@ impl Freshness {
         ReadAt(self.now().0.saturating_sub(micros))
     }
 
-    fn last(&self) -> MutexGuard<'_, Told> {
+    fn last(&self) -> MutexGuard<'_, ListeningSpan> {
         self.last.lock().expect("no code panics while it holds this lock")
     }
 
