@@ -142,7 +142,7 @@ async fn a_process_whose_keyspace_an_older_copy_lacks_ends() {
 async fn a_new_start_waits_though_numbers_of_its_keyspace_are_registered() {
     let common = common().await;
     let create = async |node: &Node, code| {
-        let code = CodeChoice::Picked(Slug::parse(code).unwrap());
+        let code = CodeChoice::CustomSlug(Slug::parse(code).unwrap());
         let options = CreateOptions { code, ..CreateOptions::default() };
         node.ends.creator.create(draft_of("https://example.org/"), options).await.unwrap()
     };
@@ -250,7 +250,8 @@ async fn a_name_that_is_picked_again_is_another_link_in_every_process_and_no_vis
     let (mut links, mut visits) = (Vec::new(), Vec::new());
     for round in 0..6 {
         let (by, other) = (&nodes[round % 2].ends, &nodes[(round + 1) % 2].ends);
-        let options = CreateOptions { code: CodeChoice::Picked(slug.clone()), ..CreateOptions::default() };
+        let options =
+            CreateOptions { code: CodeChoice::CustomSlug(slug.clone()), ..CreateOptions::default() };
         let url = format!("https://example.org/{round}");
         let link = by.creator.create(draft_of(&url), options).await.unwrap().link;
         for ends in [by, other] {

@@ -139,7 +139,7 @@ impl Shared {
             self.picked.lock().expect("no code panics while it holds this lock").insert(text.clone());
         }
         draft.details = Some(Box::new(Details { domain, ..Details::default() }));
-        let options = CreateOptions { code: CodeChoice::Picked(slug), ..CreateOptions::default() };
+        let options = CreateOptions { code: CodeChoice::CustomSlug(slug), ..CreateOptions::default() };
         match ends.creator.create(draft, options).await {
             Ok(record) => {
                 self.count(|outcome| outcome.slugs += 1);

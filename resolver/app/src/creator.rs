@@ -62,7 +62,7 @@ pub enum CodeChoice {
     /// The next code of this keyspace.
     In(KeyspaceIndex),
     /// This custom slug.
-    Picked(Slug),
+    CustomSlug(Slug),
     /// A random code that is longer than the codes of all keyspaces.
     Random {
         /// Length in characters.
@@ -194,11 +194,11 @@ impl Creator {
                 let minting = self.minting_for(code).ok_or(CreateError::Exhausted)?;
                 self.create_unless(minting, draft, tags, idempotency, deadline).await
             }
-            CodeChoice::Picked(slug) => {
+            CodeChoice::CustomSlug(slug) => {
                 // `findIfExists` has looked for a link with this slug already; a retry by
                 // idempotency key has not.
                 let idempotency = idempotency.filter(|idempotency| idempotency.fingerprint.is_some());
-                self.create_named(slug.clone(), draft, tags, idempotency).await
+                self.create_with_slug(slug.clone(), draft, tags, idempotency).await
             }
             // Longer than minted codes, and therefore hardly ever taken.
             CodeChoice::Random { len } => {
@@ -206,7 +206,7 @@ impl Creator {
                     let code = random_code(*len).map_err(|_| CreateError::NoStore)?;
                     // A reserved word of the URL paths cannot be a slug.
                     let Ok(slug) = Slug::parse(&code).and_then(|slug| slug.kept()) else { continue };
-                    match self.create_named(slug, draft.clone(), tags, idempotency).await {
+                    match self.create_with_slug(slug, draft.clone(), tags, idempotency).await {
                         Err(CreateError::Taken) => self.config.metrics.conflicts.increment(1),
                         end => return end,
                     }
@@ -254,7 +254,7 @@ impl Creator {
         let minting = match code {
             CodeChoice::Next => self.config.mintings.first(),
             CodeChoice::In(index) => self.minting(*index),
-            CodeChoice::Picked(_) | CodeChoice::Random { .. } | CodeChoice::Digest { .. } => None,
+            CodeChoice::CustomSlug(_) | CodeChoice::Random { .. } | CodeChoice::Digest { .. } => None,
         };
         minting.map(|minting| &**minting)
     }

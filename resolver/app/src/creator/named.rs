@@ -66,7 +66,7 @@ impl Creator {
         Err(CreateError::Unavailable)
     }
 
-    pub(super) async fn create_named(
+    pub(super) async fn create_with_slug(
         &self,
         slug: Slug,
         mut draft: Draft,
@@ -132,7 +132,7 @@ impl Creator {
                 else {
                     continue;
                 };
-                match self.create_named(slug, draft.clone(), tags, idempotency).await {
+                match self.create_with_slug(slug, draft.clone(), tags, idempotency).await {
                     Err(CreateError::Taken) => self.config.metrics.conflicts.increment(1),
                     end => return end,
                 }

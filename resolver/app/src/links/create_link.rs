@@ -188,7 +188,7 @@ impl LinkService {
         });
         let named = wrong.check(Field::Keyspace, named.transpose()).flatten();
         if let Some(slug) = slug {
-            return CodeChoice::Picked(slug);
+            return CodeChoice::CustomSlug(slug);
         }
         if hashes || prefix.is_some() {
             if named.is_some() {
@@ -243,7 +243,7 @@ impl LinkService {
         let Request { mut draft, mut options, domain, password, finds } = request;
         let mut details = draft.details.take().map_or_else(Details::default, |details| *details);
         details.domain = self.domain_for_new_link(domain, by).await?;
-        if let CodeChoice::Picked(slug) = &options.code {
+        if let CodeChoice::CustomSlug(slug) = &options.code {
             let domain = details.domain.unwrap_or(DomainId::DEFAULT);
             self.refuse_circle([&draft.long_url], domain, slug.as_str())?;
         }
@@ -282,7 +282,7 @@ impl LinkService {
         }
         let retry = finds_existing(&options).then(|| (draft.clone(), options.clone()));
         let slug = match &options.code {
-            CodeChoice::Picked(slug) => slug.to_string(),
+            CodeChoice::CustomSlug(slug) => slug.to_string(),
             _ => String::new(),
         };
         let (domain, has_key) = (draft.domain(), options.idempotency.is_some());
@@ -350,7 +350,7 @@ fn digest_of_request(long_url: &str, details: &Details, options: &CreateOptions,
     let code = match &options.code {
         CodeChoice::Next => "null".to_owned(),
         CodeChoice::In(index) => format!("[\"keyspace\",{}]", index.get()),
-        CodeChoice::Picked(slug) => format!("[\"picked\",{}]", quoted(slug.as_str())),
+        CodeChoice::CustomSlug(slug) => format!("[\"picked\",{}]", quoted(slug.as_str())),
         CodeChoice::Random { len } => format!("[\"random\",{len}]"),
         CodeChoice::Digest { prefix, len } if prefix.is_empty() => format!("[\"digest\",{len}]"),
         CodeChoice::Digest { prefix, len } => format!("[\"digest\",{len},{}]", quoted(prefix)),

@@ -33,7 +33,7 @@ impl LinkService {
     ) -> Answer<'a, Option<Record>> {
         Box::pin(async move {
             let found = match &options.code {
-                CodeChoice::Picked(slug) => {
+                CodeChoice::CustomSlug(slug) => {
                     self.find_under_slug(slug.as_str(), draft, &options.tags, by).await?
                 }
                 _ => self.find_for_url(draft, options, by).await?,
