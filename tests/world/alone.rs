@@ -13,7 +13,7 @@ use app::{
 use codes::{Code, Keyspace, KeyspaceIndex, LinkId, Mint};
 use links::{Authority, DomainEdit, DomainId, Draft, Edit, LongUrl, NewLink, Precondition, Slug};
 use lookup::{LookupError, domain_cache::SHOWN, freshness::AWAY};
-use store::{DomainEdited, InsertedLink, Links, NamedLink, Register, Settings, Store};
+use store::{CustomSlugLink, DomainEdited, InsertedLink, Links, Register, Settings, Store};
 use tokio::time::{Instant, sleep, timeout};
 use tracing::{
     Event, Metadata, Subscriber,
@@ -212,8 +212,8 @@ async fn a_block_takes_no_slug_that_a_keyspace_has_now() {
     for name in ["abc", "ABC"] {
         let slug = Slug::parse(name).unwrap();
         assert!(Code::parse(name).is_ok());
-        let link = NamedLink { mintable: None, keyspaces: 0, draft: draft(&slug), slug: slug.clone() };
-        let stored = store.insert_named(&link, &[], None).await.unwrap();
+        let link = CustomSlugLink { mintable: None, keyspaces: 0, draft: draft(&slug), slug: slug.clone() };
+        let stored = store.insert_with_slug(&link, &[], None).await.unwrap();
         let InsertedLink::Stored(id, ..) = stored else { panic!("{stored:?}") };
         let _ = store.delete(id, &Precondition::default(), BY).await.unwrap();
         ids.push((id, slug));

@@ -11,9 +11,9 @@ use jiff::Timestamp;
 use links::{Edit, Idempotency, NewLink, Precondition, Record, Refusal, Tag, api_key::ApiKeyId};
 use numbers::{Mark, StoreEpoch};
 use store::{
-    Advanced, BlockEntry, Change, Comparison, Database, Done, FullLink, InsertError, Inserted, InsertedLink,
-    Lane, Links, NamedLink, Operation, Reading, Register, Registration, Schema, Settings, SettingsPoll,
-    SettingsVersion, Source, Store, StoreError,
+    Advanced, BlockEntry, Change, Comparison, CustomSlugLink, Database, Done, FullLink, InsertError,
+    Inserted, InsertedLink, Lane, Links, Operation, Reading, Register, Registration, Schema, Settings,
+    SettingsPoll, SettingsVersion, Source, Store, StoreError,
 };
 use tokio::sync::{mpsc, watch};
 
@@ -138,16 +138,16 @@ impl Links for FaultyStore {
         .await
     }
 
-    async fn insert_named(
+    async fn insert_with_slug(
         &self,
-        link: &NamedLink,
+        link: &CustomSlugLink,
         tags: &[Tag],
         idempotency: Option<&Idempotency>,
     ) -> Result<InsertedLink, InsertError> {
         let (database, link) = (Arc::clone(&self.database), link.clone());
         let (tags, idempotency) = (tags.to_vec(), idempotency.cloned());
         self.write(async move {
-            let mut inserted = database.sqlite.insert_named(&link, &tags, idempotency.as_ref()).await?;
+            let mut inserted = database.sqlite.insert_with_slug(&link, &tags, idempotency.as_ref()).await?;
             if let InsertedLink::Stored(id, at, _) = &mut inserted {
                 let id = *id;
                 *at = database.stamp(id);

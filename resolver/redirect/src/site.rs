@@ -20,7 +20,7 @@ use lookup::{
     visit_limit::VisitLimiter,
 };
 use recorder::{BlockSink, CaptureRules, Flush, Recorder, RecorderConfig};
-use store::{InsertedLink, NamedLink, Store, sqlite::SqliteStore};
+use store::{CustomSlugLink, InsertedLink, Store, sqlite::SqliteStore};
 use supply::{Closing, safety_rule::SafetyRules};
 use tempfile::TempDir;
 use tokio::{runtime, time::Instant};
@@ -75,7 +75,7 @@ impl Site {
     /// Creates a link to `https://example.com/` followed by its name.
     pub(crate) async fn create(&self, name: &str, details: Details) -> LinkId {
         let long_url = LongUrl::from_stored(format!("https://example.com/{name}"));
-        let link = NamedLink {
+        let link = CustomSlugLink {
             slug: Slug::parse(name).unwrap(),
             mintable: self.thread.redirector.lookup.id_of(name),
             keyspaces: self.store.adopt_keyspaces(&[]).await.unwrap().len(),
@@ -88,7 +88,7 @@ impl Site {
                 details: Some(Box::new(Details { slug: Slug::parse(name).ok(), ..details })),
             },
         };
-        match self.store.insert_named(&link, &[], None).await.unwrap() {
+        match self.store.insert_with_slug(&link, &[], None).await.unwrap() {
             InsertedLink::Stored(id, ..) => id,
             refused => panic!("{name}: {refused:?}"),
         }

@@ -28,7 +28,7 @@ pub use ports::{
     Register, Settings, Store, Webhooks,
 };
 pub use requests::{
-    BlockEntry, Comparison, FullLink, ImportBatch, ImportPosition, LinkVisits, NamedLink, Source, Sweep,
+    BlockEntry, Comparison, CustomSlugLink, FullLink, ImportBatch, ImportPosition, LinkVisits, Source, Sweep,
     Visible,
 };
 pub use sql::{Dialect, Notice, Row, Sql, Value, add_to_links, add_webhook_events, insert_rows, tag_changes};

@@ -44,7 +44,7 @@ pub struct FullLink {
 
 /// A link under a custom slug.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NamedLink {
+pub struct CustomSlugLink {
     /// The slug.
     pub slug: Slug,
     /// The id whose minted code the slug is, if it is mintable.

@@ -16,7 +16,7 @@ use links::{
 };
 use numbers::Span;
 use store::{
-    BlockEntry, Catalog, FullLink, ImportBatch, InsertError, Keys, Links, NamedLink, Register, Settings,
+    BlockEntry, Catalog, CustomSlugLink, FullLink, ImportBatch, InsertError, Keys, Links, Register, Settings,
     StoreError, postgres::PostgresStore,
 };
 
@@ -155,7 +155,7 @@ impl Write {
             Kind::Batch => told(self.insert(100).await),
             Kind::Copy => told(self.insert(1_000).await),
             Kind::Full => told(self.insert_tagged("full").await),
-            Kind::Named => told(self.store.insert_named(&self.named(), &[], None).await),
+            Kind::Named => told(self.store.insert_with_slug(&self.named(), &[], None).await),
             _ => match self.change().await {
                 Ok(()) => Told::Done,
                 Err(_) => Told::InDoubt,
@@ -340,11 +340,11 @@ impl Write {
         Tag::parse(&format!("{name}-{}", self.number)).unwrap()
     }
 
-    fn named(&self) -> NamedLink {
+    fn named(&self) -> CustomSlugLink {
         let slug = Slug::parse(&format!("named-slug-{}", self.number)).unwrap();
         let mut draft = self.draft(0);
         draft.details.get_or_insert_default().slug = Some(slug.clone());
-        NamedLink { slug, mintable: None, keyspaces: self.mint.keyspaces(), draft }
+        CustomSlugLink { slug, mintable: None, keyspaces: self.mint.keyspaces(), draft }
     }
 
     fn import(&self) -> ImportBatch {

@@ -6,7 +6,7 @@ use links::{
     scope::Scopes,
     targets::TargetRule,
 };
-use store::{DomainEdited, DomainRemoved, InsertedLink, NamedLink, SettingsVersion, Source, Store};
+use store::{CustomSlugLink, DomainEdited, DomainRemoved, InsertedLink, SettingsVersion, Source, Store};
 
 use super::{full_link, new_link};
 
@@ -63,14 +63,14 @@ pub(super) async fn each_domain_has_links_of_its_own(store: &dyn Store) {
         let mut draft = new_link(1, "https://x.y/domains").draft;
         let details = draft.details.get_or_insert_default();
         (details.slug, details.domain) = (Some(slug.clone()), Some(domain).filter(|id| !id.is_default()));
-        NamedLink { slug: slug.clone(), mintable: None, keyspaces, draft }
+        CustomSlugLink { slug: slug.clone(), mintable: None, keyspaces, draft }
     };
     let mut ids = Vec::new();
     for domain in [DomainId::DEFAULT, id, second] {
-        let stored = store.insert_named(&on(domain), &[], None).await.unwrap();
+        let stored = store.insert_with_slug(&on(domain), &[], None).await.unwrap();
         let InsertedLink::Stored(link, ..) = stored else { panic!("{domain:?}: {stored:?}") };
         assert_eq!(store.find_slug(domain, &slug).await.unwrap(), Some(link));
-        assert_eq!(store.insert_named(&on(domain), &[], None).await.unwrap(), InsertedLink::Taken);
+        assert_eq!(store.insert_with_slug(&on(domain), &[], None).await.unwrap(), InsertedLink::Taken);
         ids.push(link);
     }
     let history = store.epoch().await.unwrap();
@@ -104,8 +104,8 @@ pub(super) async fn a_domain_is_removed_only_when_nothing_depends_on_it(store: &
     let mut draft = new_link(2, "https://x.y/removed").draft;
     (draft.details.get_or_insert_default().slug, draft.created_by) = (Some(slug.clone()), ApiKeyId(41));
     draft.details.get_or_insert_default().domain = Some(id);
-    let wish = NamedLink { slug: slug.clone(), mintable: None, keyspaces, draft };
-    let stored = store.insert_named(&wish, &[], None).await.unwrap();
+    let wish = CustomSlugLink { slug: slug.clone(), mintable: None, keyspaces, draft };
+    let stored = store.insert_with_slug(&wish, &[], None).await.unwrap();
     let InsertedLink::Stored(link, ..) = stored else { panic!("{stored:?}") };
     let used = store.domains_with_links(None).await.unwrap();
     assert!(used.contains(&id) && !used.contains(&kept), "{used:?}");
@@ -133,7 +133,7 @@ pub(super) async fn a_domain_is_removed_only_when_nothing_depends_on_it(store: &
         assert_eq!(store.remove_domain(gone, by).await.unwrap(), DomainRemoved::Absent);
     }
 
-    assert_eq!(store.insert_named(&wish, &[], None).await.unwrap(), InsertedLink::NoDomain);
+    assert_eq!(store.insert_with_slug(&wish, &[], None).await.unwrap(), InsertedLink::NoDomain);
     let mut full = full_link(9_009, "https://x.y/gone");
     full.new.draft.details.get_or_insert_default().domain = Some(id);
     let history = store.epoch().await.unwrap();

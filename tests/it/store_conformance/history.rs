@@ -3,7 +3,7 @@
 
 use links::{Authority, Slug, api_key::ApiKeyId};
 use numbers::{Mark, Span};
-use store::{Advanced, BlockEntry, Comparison, FullLink, InsertedLink, NamedLink, Registration, Store};
+use store::{Advanced, BlockEntry, Comparison, CustomSlugLink, FullLink, InsertedLink, Registration, Store};
 
 use super::{full_link, keyspace};
 
@@ -58,8 +58,8 @@ pub(super) async fn ids_of_lost_links_and_domains_are_not_given_again(store: &dy
         let FullLink { new, .. } = full_link(number, "https://x.y/");
         let slug = Slug::parse(&format!("history-{number}")).unwrap();
         let keyspaces = store.adopt_keyspaces(&[]).await.unwrap().len();
-        let named = NamedLink { slug, mintable: None, keyspaces, draft: new.draft };
-        let stored = store.insert_named(&named, &[], None).await.unwrap();
+        let named = CustomSlugLink { slug, mintable: None, keyspaces, draft: new.draft };
+        let stored = store.insert_with_slug(&named, &[], None).await.unwrap();
         let InsertedLink::Stored(link, ..) = stored else { panic!("{stored:?}") };
         (domain.get(), link.get())
     };

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use codes::Keyspace;
 use links::{DomainId, Precondition, Refusal, Slug, api_key::ApiKeyId};
-use store::{InsertError, InsertedLink, NamedLink, Store, StoreError};
+use store::{CustomSlugLink, InsertError, InsertedLink, Store, StoreError};
 
 use super::{keyspace, new_link};
 
@@ -29,14 +29,14 @@ pub(super) async fn a_keyspace_with_hand_picked_codes_is_refused(store: &dyn Sto
     let slug = Slug::parse("promo").unwrap();
     let mut draft = new_link(1, "https://x.y/promo").draft;
     draft.details.get_or_insert_default().slug = Some(slug.clone());
-    let picked = NamedLink { slug: slug.clone(), mintable: None, keyspaces, draft };
-    let stale = NamedLink { keyspaces: keyspaces + 1, ..picked.clone() };
-    let refused = store.insert_named(&stale, &[], None).await;
+    let picked = CustomSlugLink { slug: slug.clone(), mintable: None, keyspaces, draft };
+    let stale = CustomSlugLink { keyspaces: keyspaces + 1, ..picked.clone() };
+    let refused = store.insert_with_slug(&stale, &[], None).await;
     assert!(matches!(refused, Err(InsertError::Failed(StoreError::Keyspace(_)))), "{refused:?}");
-    let InsertedLink::Stored(id, _, 0) = store.insert_named(&picked, &[], None).await.unwrap() else {
+    let InsertedLink::Stored(id, _, 0) = store.insert_with_slug(&picked, &[], None).await.unwrap() else {
         panic!("the slug is free");
     };
-    assert_eq!(store.insert_named(&picked, &[], None).await.unwrap(), InsertedLink::Taken);
+    assert_eq!(store.insert_with_slug(&picked, &[], None).await.unwrap(), InsertedLink::Taken);
     assert_eq!(store.find_slug(DomainId::DEFAULT, &slug).await.unwrap(), Some(id));
     let five = Keyspace::parse("five=5:a-z").unwrap();
     let refused = store.adopt_keyspaces(std::slice::from_ref(&five)).await;

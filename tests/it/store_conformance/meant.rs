@@ -3,7 +3,7 @@
 
 use codes::LinkId;
 use links::{DetailsEdit, Edit, Link, Precondition, Refusal, Slug, api_key::ApiKeyId};
-use store::{InsertedLink, NamedLink, Source, Store};
+use store::{CustomSlugLink, InsertedLink, Source, Store};
 
 use super::new_link;
 
@@ -17,9 +17,9 @@ pub(super) async fn a_change_leaves_the_next_link_of_the_same_code_alone(store: 
     let mut draft = new.draft;
     draft.details.get_or_insert_default().slug = Some(slug.clone());
     let keyspaces = store.adopt_keyspaces(&[]).await.unwrap().len();
-    let picked = NamedLink { slug, mintable: Some(new.id), keyspaces, draft };
+    let picked = CustomSlugLink { slug, mintable: Some(new.id), keyspaces, draft };
     let pick = async || -> Link {
-        let InsertedLink::Stored(id, _, version) = store.insert_named(&picked, &[], None).await.unwrap()
+        let InsertedLink::Stored(id, _, version) = store.insert_with_slug(&picked, &[], None).await.unwrap()
         else {
             panic!("the slug is free");
         };
@@ -34,7 +34,7 @@ pub(super) async fn a_change_leaves_the_next_link_of_the_same_code_alone(store: 
     let next = pick().await;
     assert!(next.id != link.id && next.id.unpack().is_none(), "what belongs to an id stays with its link");
     assert_eq!(next.version(), 2, "a version of the one is none of the other");
-    assert_eq!(store.insert_named(&picked, &[], None).await.unwrap(), InsertedLink::Taken);
+    assert_eq!(store.insert_with_slug(&picked, &[], None).await.unwrap(), InsertedLink::Taken);
     let edit = |precondition: &Precondition| Edit {
         details: DetailsEdit { disabled: Some(true), ..DetailsEdit::default() },
         precondition: precondition.clone(),
@@ -61,7 +61,7 @@ pub(super) async fn a_change_leaves_the_next_link_of_the_same_code_alone(store: 
     for id in [link.id, third.id] {
         let blocked = store.edit(id, &block(Some("phishing")), by).await.unwrap();
         assert!(blocked.is_ok(), "{blocked:?}");
-        assert_eq!(store.insert_named(&picked, &[], None).await.unwrap(), InsertedLink::Taken);
+        assert_eq!(store.insert_with_slug(&picked, &[], None).await.unwrap(), InsertedLink::Taken);
         assert_eq!(store.restore(next.id, &any, keyspaces, by).await.unwrap(), Err(Refusal::Taken));
         assert!(store.edit(id, &block(None), by).await.unwrap().is_ok());
     }

@@ -15,7 +15,8 @@ use links::{
     },
 };
 use store::{
-    AfterAttempt, AttemptEnd, ClaimedDelivery, Disable, FanOut, FannedOut, InsertedLink, NamedLink, Store,
+    AfterAttempt, AttemptEnd, ClaimedDelivery, CustomSlugLink, Disable, FanOut, FannedOut, InsertedLink,
+    Store,
 };
 
 use super::{full_link, new_link};
@@ -110,8 +111,8 @@ pub(super) async fn a_change_of_a_link_records_an_event_while_a_webhook_is_calle
     let mut draft = new_link(70_004, "https://x.y/").draft;
     draft.details.get_or_insert_default().slug = Some(slug.clone());
     let keyspaces = store.adopt_keyspaces(&[]).await.unwrap().len();
-    let named = NamedLink { slug, mintable: None, keyspaces, draft };
-    store.insert_named(&named, &[], None).await.unwrap();
+    let named = CustomSlugLink { slug, mintable: None, keyspaces, draft };
+    store.insert_with_slug(&named, &[], None).await.unwrap();
 
     let (id, any) = (full.new.id, Precondition::default());
     let retitle =

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use codes::LinkId;
 use jiff::Timestamp;
 use links::{Details, Draft, Idempotency, Link, NewLink, Slug, Tag};
-use store::{FullLink, InsertError, InsertedLink, NamedLink};
+use store::{CustomSlugLink, FullLink, InsertError, InsertedLink};
 use tokio::time::Instant;
 
 use super::{CreateError, Creator, batch::Outcome};
@@ -82,10 +82,10 @@ impl Creator {
         let mark = getrandom::u32().map_err(|_| CreateError::NoStore)?;
         let details = draft.details.get_or_insert_with(Box::<Details>::default);
         (details.slug, details.mark) = (Some(slug.clone()), Some(mark));
-        let mut link = NamedLink { slug, mintable, keyspaces, draft };
+        let mut link = CustomSlugLink { slug, mintable, keyspaces, draft };
         let turn = self.config.turns.take(link.draft.created_by).await;
         let turn = turn.map_err(|_| CreateError::PermitTimeout)?;
-        let inserted = self.config.store.insert_named(&link, tags, idempotency).await;
+        let inserted = self.config.store.insert_with_slug(&link, tags, idempotency).await;
         drop(turn);
         let stored = match inserted {
             Ok(InsertedLink::Stored(id, at, version)) => Some((id, at, version)),
@@ -159,7 +159,7 @@ impl Creator {
     /// finds the slug in use.
     async fn find_own(
         &self,
-        link: &NamedLink,
+        link: &CustomSlugLink,
         mark: u32,
     ) -> Result<Option<(LinkId, Timestamp, u64)>, CreateError> {
         let domain = link.draft.domain();

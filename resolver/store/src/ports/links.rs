@@ -9,9 +9,9 @@ use numbers::StoreEpoch;
 use tokio::{sync::mpsc, time::Instant};
 
 use crate::{
-    Change, Database, FullLink, InsertError, Inserted, InsertedLink,
+    Change, CustomSlugLink, Database, FullLink, InsertError, Inserted, InsertedLink,
     Lane::{List, Read, Write},
-    NamedLink, Reading, Result, Source,
+    Reading, Result, Source,
     operation::{insert, run},
     sql::{create, edits, list, restore, slugs, uses},
 };
@@ -58,15 +58,15 @@ pub trait Links: Database {
     }
 
     /// Inserts a link under a custom slug, unless `idempotency` matches an earlier create.
-    async fn insert_named(
+    async fn insert_with_slug(
         &self,
-        link: &NamedLink,
+        link: &CustomSlugLink,
         tags: &[Tag],
         idempotency: Option<&Idempotency>,
     ) -> Result<InsertedLink, InsertError> {
         let args = (link.clone(), tags.to_vec(), idempotency.cloned(), self.announces_creates());
         insert(self, None, args, |sql, (link, tags, idempotency, is_announced)| {
-            Box::pin(create::insert_named(sql, link, tags, idempotency.as_ref(), *is_announced))
+            Box::pin(create::insert_with_slug(sql, link, tags, idempotency.as_ref(), *is_announced))
         })
         .await
     }

@@ -19,7 +19,7 @@ use super::{
     tags::set_tags,
     webhooks::{record_create, record_creates, wants_creates},
 };
-use crate::{FullLink, Inserted, InsertedLink, NamedLink, Result, StoreError};
+use crate::{CustomSlugLink, FullLink, Inserted, InsertedLink, Result, StoreError};
 
 /// Inserts links without tags, and returns the outcome of each in the order of `links`. If a
 /// webhook is called for new links, records an event for each that is stored.
@@ -98,9 +98,9 @@ pub(crate) async fn insert_full(
     Ok(InsertedLink::Stored(*id, at, draft.details().version))
 }
 
-pub(crate) async fn insert_named(
+pub(crate) async fn insert_with_slug(
     sql: &mut dyn Sql,
-    link: &NamedLink,
+    link: &CustomSlugLink,
     tags: &[Tag],
     idempotency: Option<&Idempotency>,
     is_announced: bool,
@@ -153,7 +153,7 @@ impl Spot {
 
 /// Finds the spot of a link, and locks the link that had its code before. Of two links that are
 /// picked at once under a code that was left, the primary key of `slug` decides.
-async fn spot(sql: &mut dyn Sql, link: &NamedLink) -> Result<Spot> {
+async fn spot(sql: &mut dyn Sql, link: &CustomSlugLink) -> Result<Spot> {
     let Some(number) = link.mintable else { return Ok(Spot::Entry(next_id(sql).await?)) };
     // A reservation that is made at this very moment finds the code taken when it is filled.
     if is_reserved(sql, number).await? {
@@ -170,7 +170,7 @@ async fn spot(sql: &mut dyn Sql, link: &NamedLink) -> Result<Spot> {
 /// current time as its creation time.
 pub(super) async fn place(
     sql: &mut dyn Sql,
-    link: &NamedLink,
+    link: &CustomSlugLink,
     created_at: Option<Timestamp>,
 ) -> Result<Option<(LinkId, Timestamp, u64)>> {
     let spot = spot(sql, link).await?;
@@ -183,7 +183,7 @@ pub(super) async fn place(
 async fn place_at(
     sql: &mut dyn Sql,
     spot: Spot,
-    NamedLink { slug, draft, .. }: &NamedLink,
+    CustomSlugLink { slug, draft, .. }: &CustomSlugLink,
     created_at: Option<Timestamp>,
 ) -> Result<Option<(LinkId, Timestamp, u64)>> {
     let domain = draft.domain();

@@ -18,7 +18,7 @@ use super::{
     tags::{add_tags, tags_of},
     visits::visit_totals,
 };
-use crate::{Exported, ImportBatch, ImportPosition, Imported, NamedLink, Result, StoreError};
+use crate::{CustomSlugLink, Exported, ImportBatch, ImportPosition, Imported, Result, StoreError};
 
 /// Maximum number of ids in one notification.
 const TOLD_AT_ONCE: usize = 400;
@@ -139,7 +139,7 @@ async fn put(
     code: &PickedCode,
 ) -> Result<Option<LinkId>> {
     let PickedCode { slug, mintable } = code.clone();
-    let link = NamedLink { slug, mintable, keyspaces, draft: item.draft_under(code) };
+    let link = CustomSlugLink { slug, mintable, keyspaces, draft: item.draft_under(code) };
     Ok(place(sql, &link, item.created_at).await?.map(|(id, ..)| id))
 }
 
