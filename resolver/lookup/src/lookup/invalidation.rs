@@ -28,7 +28,7 @@ const AWAY_MICROS: u64 = 1_000_000;
 
 pub(super) struct InvalidationState {
     pub(super) freshness: Freshness,
-    pub(super) config: LookupConfig,
+    config: LookupConfig,
     pub(super) changes: KnownChanges,
     /// While the store is down, cached entries are served without a read until this time, as in
     /// [`ReadAt`].
