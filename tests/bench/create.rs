@@ -5,7 +5,9 @@
 //!    connections and longer intervals between checkpoints: `fsync` and `synchronous_commit` are
 //!    on.
 //! 2. Postgres, the resolver and the load share all cores; so do pgbench and its server.
-//! 3. With `--flush-ms` each commit waits that long before it flushes (`commit_delay`), which
+//! 3. Links with a slug that is also a code are created in the same turns: no resolver may wait for
+//!    others before it answers.
+//! 4. With `--flush-ms` each commit waits that long before it flushes (`commit_delay`), which
 //!    simulates a slower disk.
 
 mod report;
@@ -83,9 +85,10 @@ async fn measure(args: &Args) -> anyhow::Result<Vec<Level>> {
         let resolver =
             Resolver::builder(&scratch, "resolver", &key)?.database(&postgres.url()).start().await?;
         let pgbench = Pgbench::new(&scratch, &postgres).await?;
-        let wrk = Wrk::creating(&scratch, &key)?;
+        let digits = resolver.api.create("https://example.org/").await?.code.len();
+        let loads = [Wrk::creating(&scratch, &key)?, Wrk::creating_slugs(&scratch, &key, digits)?];
         for clients in &args.clients {
-            levels.push(level(args, &resolver, &wrk, &pgbench, (*clients, *flush_ms)).await?);
+            levels.push(level(args, &resolver, &loads, &pgbench, (*clients, *flush_ms)).await?);
         }
     }
     progress::clear();
@@ -113,14 +116,14 @@ pub(crate) async fn server(scratch: &Scratch, flush_ms: u32) -> anyhow::Result<P
 async fn level(
     args: &Args,
     resolver: &Resolver,
-    wrk: &Wrk,
+    [codes, slugs]: &[Wrk; 2],
     pgbench: &Pgbench,
     (clients, flush_ms): (usize, u32),
 ) -> anyhow::Result<Level> {
     let cores = cores::count();
     let all = format!("0-{}", cores - 1);
     let mut level = Level::new(clients, flush_ms);
-    wrk.load(resolver.api.url(), &all, clients, WARM_UP).await?;
+    codes.load(resolver.api.url(), &all, clients, WARM_UP).await?;
     for round in 1..=args.rounds {
         let show = |way: Way| {
             let of = args.rounds;
@@ -129,8 +132,10 @@ async fn level(
                 way.name()
             ));
         };
-        show(Way::Resolver);
-        level.add(Way::Resolver, wrk.load(resolver.api.url(), &all, clients, args.seconds).await?.into());
+        for (way, load) in [(Way::Resolver, codes), (Way::Slugs, slugs)] {
+            show(way);
+            level.add(way, load.load(resolver.api.url(), &all, clients, args.seconds).await?.into());
+        }
         if !args.resolver_only {
             show(Way::Pgbench);
             let (rate, latencies) = pgbench.run(clients, args.seconds).await?;

@@ -66,7 +66,28 @@ local function prepare(args, add)
 end
 "#;
 
-/// The common script part, which sends the prepared requests. At the end it prints one line:
+/// A script part that creates links, each with a random slug that is a code: as many digits as the
+/// codes of the default keyspace.
+const SLUGS: &str = r#"
+local digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+local headers, length
+local function prepare(args, add)
+  headers = { ["X-Api-Key"] = args[1], ["Content-Type"] = "application/json" }
+  length = tonumber(args[2])
+  math.randomseed(os.time())
+end
+local function make()
+  local slug = {}
+  for place = 1, length do
+    local digit = math.random(#digits)
+    slug[place] = digits:sub(digit, digit)
+  end
+  local body = '{"longUrl":"https://example.org/some/where/1","customSlug":"%s"}'
+  return wrk.format("POST", "/rest/v3/short-urls", headers, body:format(table.concat(slug)))
+end
+"#;
+
+/// The common script part, which sends the prepared requests, or those that it makes. At the end it prints one line:
 /// requests, duration, p50, p99 and p99.9 (all times in microseconds), and errors.
 const LOAD: &str = r#"
 local requests, index = {}, 0
@@ -74,6 +95,7 @@ init = function(args)
   prepare(args, function(request) requests[#requests + 1] = request end)
 end
 request = function()
+  if make then return make() end
   index = pick(index, #requests)
   return requests[index]
 end
@@ -141,6 +163,13 @@ impl Wrk {
     /// Returns a load that creates links with an API key.
     pub(crate) fn creating(scratch: &Scratch, key: &str) -> anyhow::Result<Self> {
         Self::new(scratch, "creates.lua", CREATES, key.into())
+    }
+
+    /// Returns a load that creates links with random slugs of this many digits.
+    pub(crate) fn creating_slugs(scratch: &Scratch, key: &str, digits: usize) -> anyhow::Result<Self> {
+        let mut wrk = Self::new(scratch, "slugs.lua", SLUGS, key.into())?;
+        wrk.arguments.push(digits.to_string().into());
+        Ok(wrk)
     }
 
     fn new(scratch: &Scratch, name: &str, prepare: &str, argument: OsString) -> anyhow::Result<Self> {

@@ -16,19 +16,25 @@ use crate::{
 const RATES: [(usize, f64); 2] = [(64, 1.3), (256, 1.8)];
 const P99: f64 = 3.0;
 
+/// The target for creates with a slug, as a multiple of the median of those without.
+const SLUG_P50: f64 = 1.3;
+
 /// The variants compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Way {
     Resolver,
+    /// The same, with slugs that are codes.
+    Slugs,
     Pgbench,
 }
 
 impl Way {
-    const ALL: [Self; 2] = [Self::Resolver, Self::Pgbench];
+    const ALL: [Self; 3] = [Self::Resolver, Self::Slugs, Self::Pgbench];
 
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Resolver => "resolver, POST",
+            Self::Slugs => "resolver, POST with a slug",
             Self::Pgbench => "pgbench, INSERT",
         }
     }
@@ -60,9 +66,13 @@ impl Level {
         Some(median(rounds.iter().map(figure)))
     }
 
-    /// Returns the median of the per-round ratios to pgbench.
+    /// Returns the median of the resolver's per-round ratios to pgbench.
     fn ratio(&self, figure: fn(&Figures) -> f64) -> Option<f64> {
-        let (ours, theirs) = (self.of(Way::Resolver), self.of(Way::Pgbench));
+        self.ratio_of(Way::Resolver, Way::Pgbench, figure)
+    }
+
+    fn ratio_of(&self, one: Way, other: Way, figure: fn(&Figures) -> f64) -> Option<f64> {
+        let (ours, theirs) = (self.of(one), self.of(other));
         theirs.first()?;
         Some(median(ours.iter().zip(&theirs).map(|(ours, theirs)| figure(ours) / figure(theirs))))
     }
@@ -117,6 +127,11 @@ fn table(levels: &[Level]) -> Table {
 fn wanted(levels: &[Level]) -> Vec<(String, f64, bool)> {
     let mut lines = Vec::new();
     for level in levels.iter().filter(|level| level.flush_ms == 0) {
+        let clients = level.clients;
+        let p50 = level.ratio_of(Way::Slugs, Way::Resolver, |f| f.p50_ms);
+        lines.extend(p50.map(|x| {
+            (format!("{clients} clients, p50 with a slug at most {SLUG_P50} × without"), x, x <= SLUG_P50)
+        }));
         let Some((clients, least)) = RATES.into_iter().find(|(clients, _)| *clients == level.clients) else {
             continue;
         };
