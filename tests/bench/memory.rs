@@ -17,7 +17,9 @@ use crate::{
 };
 
 /// The target for the time from the start of the process to its first redirect.
-const FIRST_REDIRECT: Duration = Duration::from_millis(200);
+const FIRST_REDIRECT: Duration = Duration::from_millis(100);
+/// The target for the memory when idle, in MiB.
+const IDLE_MIB: f64 = 30.0;
 const SERVES_WITHIN: Duration = Duration::from_secs(20);
 /// The ratio above which more memory counts as growth. Fluctuations of the allocator are smaller.
 const GROWTH: f64 = 1.1;
@@ -152,8 +154,12 @@ fn report(args: &Args, found: &Found) -> Report {
     let growth = mib(found.late) / mib(found.early);
     let line = |met: bool, what: String| format!("{}: {what}\n", if met { "met" } else { "NOT MET" });
     let text = format!(
-        "{table}\n{:.1} % of the requests were answered from the cache.\n\n{}{}",
+        "{table}\n{:.1} % of the requests were answered from the cache.\n\n{}{}{}",
         100.0 * found.hit_share,
+        line(
+            mib(found.idle) <= IDLE_MIB,
+            format!("at most {IDLE_MIB} MiB when idle: {:.1}", mib(found.idle))
+        ),
         line(growth <= GROWTH, format!("no growth: {growth:.2} × the memory after a tenth of the requests")),
         line(
             first < FIRST_REDIRECT,
