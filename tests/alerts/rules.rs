@@ -22,7 +22,7 @@ const AGES: [&str; 5] =
     ["oldest_waiting_seconds", "overdue_seconds", "silent_seconds", "success_age_seconds", "time() - "];
 /// An age that is normal: servers are asked every ten seconds.
 const AGE_MIN: f64 = 25.0;
-/// Part of a comparison with a certificate's end, which also has `time()`, but on the other side.
+/// Part of comparisons with a certificate's end; they have `time()` too, but on the other side.
 const LEFT: &str = "- time()";
 /// Characters before and behind a duration.
 const DELIMITERS: [char; 7] = ['[', ']', ':', '"', ' ', ')', '\n'];

@@ -23,6 +23,9 @@ use crate::{
 };
 use report::{Level, Way};
 
+/// So many codes that random slugs do not meet any of those that a run mints.
+const KEYSPACES: &str = "default=8:0-9A-Za-z";
+
 /// The warm-up before the first round, in seconds.
 const WARM_UP: u64 = 1;
 
@@ -82,8 +85,11 @@ async fn measure(args: &Args) -> anyhow::Result<Vec<Level>> {
         let scratch = Scratch::new()?;
         let postgres = database(&scratch, *flush_ms).await?;
         let key = secret::random_hex()?;
-        let resolver =
-            Resolver::builder(&scratch, "resolver", &key)?.database(&postgres.url()).start().await?;
+        let resolver = Resolver::builder(&scratch, "resolver", &key)?
+            .database(&postgres.url())
+            .keyspaces(KEYSPACES)
+            .start()
+            .await?;
         let pgbench = Pgbench::new(&scratch, &postgres).await?;
         let digits = resolver.api.create("https://example.org/").await?.code.len();
         let loads = [Wrk::creating(&scratch, &key)?, Wrk::creating_slugs(&scratch, &key, digits)?];
@@ -123,7 +129,9 @@ async fn level(
     let cores = cores::count();
     let all = format!("0-{}", cores - 1);
     let mut level = Level::new(clients, flush_ms);
-    codes.load(resolver.api.url(), &all, clients, WARM_UP).await?;
+    for load in [codes, slugs] {
+        load.load(resolver.api.url(), &all, clients, WARM_UP).await?;
+    }
     for round in 1..=args.rounds {
         let show = |way: Way| {
             let of = args.rounds;

@@ -70,7 +70,7 @@ end
 /// codes of the default keyspace.
 const SLUGS: &str = r#"
 local digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-local headers, length
+local headers, length, number = nil, nil, 0
 local function prepare(args, add)
   headers = { ["X-Api-Key"] = args[1], ["Content-Type"] = "application/json" }
   length = tonumber(args[2])
@@ -82,20 +82,21 @@ local function make()
     local digit = math.random(#digits)
     slug[place] = digits:sub(digit, digit)
   end
-  local body = '{"longUrl":"https://example.org/some/where/1","customSlug":"%s"}'
-  return wrk.format("POST", "/rest/v3/short-urls", headers, body:format(table.concat(slug)))
+  number = number % 1000 + 1
+  local body = '{"longUrl":"https://example.org/some/where/%d","customSlug":"%s"}'
+  return wrk.format("POST", "/rest/v3/short-urls", headers, body:format(number, table.concat(slug)))
 end
 "#;
 
-/// The common script part, which sends the prepared requests, or those that it makes. At the end it prints one line:
-/// requests, duration, p50, p99 and p99.9 (all times in microseconds), and errors.
+/// The common script part, which sends the prepared requests, or those that `make` returns. At the end
+/// it prints one line: requests, duration, p50, p99 and p99.9 (all times in microseconds), and
+/// errors.
 const LOAD: &str = r#"
 local requests, index = {}, 0
 init = function(args)
   prepare(args, function(request) requests[#requests + 1] = request end)
 end
-request = function()
-  if make then return make() end
+request = make or function()
   index = pick(index, #requests)
   return requests[index]
 end

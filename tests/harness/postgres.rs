@@ -28,7 +28,7 @@ use crate::scratch::Scratch;
 use crate::{net, postgres_template, procfs, wait};
 
 /// The name of the superuser and of the database.
-const NAME: &str = "shortmint";
+pub(crate) const NAME: &str = "shortmint";
 
 const COPY_WITHIN: Duration = Duration::from_secs(120);
 const READY_WITHIN: Duration = Duration::from_secs(60);
@@ -83,7 +83,7 @@ impl PostgresBuilder {
         if let Some(account) = account {
             account.own(&data)?;
         }
-        postgres_template::fill(&data, NAME, &scratch, account).await?;
+        postgres_template::fill(&data, &scratch, account).await?;
         if let Some((ca, pair)) = &self.tls {
             write_certificates(&data, account, ca, pair)?;
         }

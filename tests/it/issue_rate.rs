@@ -140,15 +140,16 @@ async fn prometheus_counts_what_a_client_was_given_while_leaders_come_and_return
     // leader answers with it as with any that was issued before.
     let counted = issued - FAIL_OVERS * LEN as f64..=issued;
     let expected = format!("{counted:?} numbers are counted, each by the leader that issued it");
+    // The sum may be in this range before the last numbers are scraped, and the scrape of a busy
+    // machine may be late.
     sleep(SCRAPED).await;
-    // A scrape of a busy machine may be late.
     let is_counted = async || {
         let sum = prometheus.query("sum(issuer_numbers_issued_total)").await;
         sum.is_ok_and(|sum| sum.len() == 1 && counted.contains(&sum[0]))
     };
     wait::until(SOON, &expected, is_counted).await.unwrap();
     let counted = prometheus.query("sum(increase(issuer_numbers_issued_total[10m]))").await.unwrap()[0];
-    assert!(issued > 100.0 * LEN as f64, "{issued}");
+    assert!(issued > 150.0 * LEN as f64, "{issued}");
     assert!((counted / issued - 1.0).abs() <= 0.02, "Prometheus counts {counted} of {issued}");
     for gauge in ["issuer_holders_alive", "issuer_namespace_allocated"] {
         let series = prometheus.query(gauge).await.unwrap();

@@ -19,7 +19,7 @@ pub(crate) enum Kind {
     /// The body came too slowly: nothing for ten seconds, or less than 16 KiB a second after that.
     SlowBody,
     /// Fields or parameters are wrong. Up to 16 of them are named at once; `expected` is an
-    /// addition and says for each what would have been right.
+    /// addition and says for each what would have been right, or why it was refused.
     InvalidData,
     /// There is no `X-Api-Key`, or it is empty.
     NoKey,

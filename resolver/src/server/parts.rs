@@ -1,4 +1,4 @@
-//! The parts that the daemon shares, and how they are put together.
+//! State that the parts of the daemon share, and how they are put together.
 
 use std::sync::{Arc, OnceLock, atomic::AtomicBool};
 

@@ -34,7 +34,7 @@ use crate::{
 /// The deadline for creates under way when the process stops.
 const FINISH_DEADLINE: Duration = Duration::from_secs(10);
 
-/// The servers, tasks and databases to stop, in this order.
+/// The servers, tasks and databases to stop; [`stop`](Self::stop) has the order.
 pub(super) struct Running {
     pub(super) assembled: Assembled,
     /// Lets the public listener close when it is dropped.

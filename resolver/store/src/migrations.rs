@@ -1,7 +1,7 @@
 //! The files of a schema, as their runner takes them.
 //!
-//! Rejected: `refinery::embed_migrations!`. Its macro runs refinery itself, so that a build compiles
-//! refinery and its dependencies twice.
+//! Rejected: `refinery::embed_migrations!`. Its macro runs refinery itself, so that a build
+//! compiles refinery and its dependencies twice.
 
 use refinery_core::{Migration, Runner};
 use rust_embed::Embed;

@@ -1,7 +1,7 @@
 //! Reads DTOs from JSON and queries, so that all wrong fields are reported at once.
 //!
 //! A valid body is parsed straight into its type. Only if that fails is it taken apart: each field
-//! is read by itself, and a wrong or unknown one is recorded with what was expected. serde's own
+//! is read by itself, and a wrong or unknown one is recorded with what would be right. serde's own
 //! errors stop at the first field and name neither the field of a wrong value nor what is expected
 //! in the words of the API. (`eserde` would collect errors; it is young.)
 

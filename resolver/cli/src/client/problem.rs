@@ -60,8 +60,8 @@ impl Reply {
     }
 }
 
-/// Formats a problem (RFC 9457) on one line: the invalid fields with their expected values, or else
-/// its detail.
+/// Formats a problem (RFC 9457) on one line: the invalid fields, each with what was
+/// expected or why it was refused, or else its detail.
 fn problem_text(status: u16, body: &[u8]) -> String {
     let problem: Value = serde_json::from_slice(body).unwrap_or_default();
     let Some(title) = problem["title"].as_str() else {

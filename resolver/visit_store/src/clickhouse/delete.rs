@@ -43,7 +43,7 @@ type Found = (i64, i64, i32, i16);
 /// How deletions and erasures take turns.
 #[derive(Debug, Default)]
 pub(super) struct Turns {
-    /// The deletions that this process has asked the servers for.
+    /// The deletions or the erasure that this process has asked the servers for.
     under_way: Option<UnderWay>,
     /// Whether an erasure comes first next.
     erasure_first: bool,
@@ -58,8 +58,8 @@ enum UnderWay {
 
 /// Deletes the rows of some deletions, or takes a step of an erasure, in turn.
 ///
-/// A deletion that this process has asked for is awaited before anything else, however long it
-/// takes, and is not asked for again.
+/// What this process has asked for is awaited before anything else, however long it takes, and is
+/// not asked for again.
 pub(super) async fn step(store: &ClickhouseVisits) -> Result<Option<u64>> {
     let mut turns = store.turns.lock().await;
     if !is_done(store).await? {

@@ -56,7 +56,7 @@ pub(super) struct Question {
     of: Of,
 }
 
-/// The subject of a question.
+/// The part that is asked for: a page of visits, or their statistics.
 enum Of {
     Page { place: Place, size: u64 },
     Statistics,
