@@ -59,7 +59,7 @@ use supply::safety_rule::SafetyRule;
 /// Number of seeds in a test run, a sample of a longer one. `SHORTMINT_WORLD_SEEDS` sets another
 /// number, `SHORTMINT_FIRST_SEED` the first of them, and `SHORTMINT_WORLD_SEED` runs a single seed
 /// with its log.
-const SEEDS: u64 = 400;
+const SEEDS: u64 = 200;
 /// Number of seeds within which the absence of a safeguard has to break a promise.
 const SEEDS_OF_A_GUARD: u64 = 4_000;
 /// How often a seed that breaks a promise without a safeguard is run with it: `select!` makes each
