@@ -80,9 +80,13 @@ async fn two_resolvers_use_up_a_keyspace_smaller_than_the_shortest_block() {
     use_up_small_keyspace(2).await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn four_resolvers_use_up_a_keyspace_smaller_than_the_shortest_block() {
-    use_up_small_keyspace(4).await;
+mod long {
+    use super::*;
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn four_resolvers_use_up_a_keyspace_smaller_than_the_shortest_block() {
+        use_up_small_keyspace(4).await;
+    }
 }
 
 /// Uses up a small keyspace. All resolvers but the last create links until they answer 507, which

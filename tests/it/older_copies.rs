@@ -227,10 +227,14 @@ async fn no_public_code_is_minted_again_when_a_data_folder_of_postgres_is_put_ba
     a_data_folder_is_put_back(KnownTo::Resolver).await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn no_public_code_is_minted_again_when_postgres_and_etcd_are_put_back_together() {
-    a_data_folder_is_put_back(KnownTo::Witness).await;
-    a_data_folder_is_put_back(KnownTo::Operator).await;
+mod long {
+    use super::*;
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn no_public_code_is_minted_again_when_postgres_and_etcd_are_put_back_together() {
+        a_data_folder_is_put_back(KnownTo::Witness).await;
+        a_data_folder_is_put_back(KnownTo::Operator).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
