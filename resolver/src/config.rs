@@ -248,7 +248,7 @@ pub struct Config {
     ///   domains stay. 1000 by default.
     /// - reserved-per-key: Codes in the open reservations of one API key, filled or not. 1000000 by
     ///   default.
-    /// - database-connections: Connections to Postgres, at least 18. 33 by default, which lets
+    /// - database-connections: Connections to Postgres, at least 18. 34 by default, which lets
     ///   lists have twice as many as one API key may use. The sum over all processes has to stay
     ///   below Postgres' max_connections. A --read-database and webhooks' receivers are not
     ///   counted.

@@ -138,6 +138,21 @@ impl Links for FaultyStore {
         .await
     }
 
+    async fn insert_slugs(&self, links: &[NewLink]) -> Result<Vec<Option<Timestamp>>, InsertError> {
+        let (database, links) = (Arc::clone(&self.database), links.to_vec());
+        self.write(async move {
+            let mut stored = database.sqlite.insert_slugs(&links).await?;
+            for (link, stored) in links.iter().zip(&mut stored) {
+                if let Some(at) = stored {
+                    *at = database.stamp(link.id);
+                    database.tell(&Change::Links(vec![link.id]));
+                }
+            }
+            Ok(stored)
+        })
+        .await
+    }
+
     async fn insert_with_slug(
         &self,
         link: &CustomSlugLink,

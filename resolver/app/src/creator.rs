@@ -22,16 +22,17 @@ use std::{sync::Arc, time::Duration};
 
 pub(crate) use named::SALTS_MAX;
 
-use batch::{Outcome, Waiting, write_batches};
+use batch::{Outcome, Waiting, queue, write_batches, write_slugs};
 use codes::{Code, KeyspaceIndex, Minted, is_reserved, random_code};
 use daemon::TaskSupervisor;
 use jiff::Timestamp;
 use links::{Draft, Idempotency, Link, NewLink, Record, Slug, Tag};
+use numbers::StoreEpoch;
 use store::Store;
 use supply::{Claim, ClaimError, Fate, IssuerClient, Minting, Owner, SupplyMetrics, safety_rule::SafetyRule};
 use tokio::{
     runtime,
-    sync::{Semaphore, mpsc, oneshot},
+    sync::{Semaphore, mpsc},
     time::Instant,
 };
 use tokio_util::task::TaskTracker;
@@ -138,7 +139,8 @@ pub struct CreatorConfig {
 pub struct Creator {
     /// The parts that it works with.
     pub config: CreatorConfig,
-    batch: mpsc::Sender<Waiting>,
+    batch: mpsc::Sender<Waiting<Arc<StoreEpoch>>>,
+    slugs: mpsc::Sender<Waiting<()>>,
     slots: Arc<Semaphore>,
     runtime: runtime::Handle,
     tasks: TaskTracker,
@@ -150,9 +152,13 @@ impl Creator {
         let (batch, waiting) = mpsc::channel(CREATES_MAX);
         let (store, metrics) = (Arc::clone(&config.store), Arc::clone(&config.metrics));
         supervisor.spawn("writer of links", write_batches(store, waiting, metrics));
+        let (slugs, waiting) = mpsc::channel(CREATES_MAX);
+        let (store, metrics) = (Arc::clone(&config.store), Arc::clone(&config.metrics));
+        supervisor.spawn("writer of slugs", write_slugs(store, waiting, metrics));
         Arc::new(Self {
             config,
             batch,
+            slugs,
             slots: Arc::new(Semaphore::new(CREATES_MAX)),
             runtime: runtime::Handle::current(),
             tasks: TaskTracker::new(),
@@ -198,7 +204,7 @@ impl Creator {
                 // `findIfExists` has looked for a link with this slug already; a retry by
                 // idempotency key has not.
                 let idempotency = idempotency.filter(|idempotency| idempotency.fingerprint.is_some());
-                self.create_with_slug(slug.clone(), draft, tags, idempotency).await
+                self.create_with_slug(slug.clone(), draft, tags, idempotency, deadline).await
             }
             // Longer than minted codes, and therefore hardly ever taken.
             CodeChoice::Random { len } => {
@@ -206,7 +212,7 @@ impl Creator {
                     let code = random_code(*len).map_err(|_| CreateError::NoStore)?;
                     // A reserved word of the URL paths cannot be a slug.
                     let Ok(slug) = Slug::parse(&code).and_then(|slug| slug.kept()) else { continue };
-                    match self.create_with_slug(slug, draft.clone(), tags, idempotency).await {
+                    match self.create_with_slug(slug, draft.clone(), tags, idempotency, deadline).await {
                         Err(CreateError::Taken) => self.config.metrics.conflicts.increment(1),
                         end => return end,
                     }
@@ -283,12 +289,8 @@ impl Creator {
     ) -> Result<Created, CreateError> {
         while Instant::now() < deadline {
             let (claim, minted) = self.claim(minting, deadline).await?;
-            let (outcome, answered) = oneshot::channel();
             let link = NewLink { id: minted.id, draft: draft.clone() };
-            let history = Arc::clone(&claim.history);
-            let is_queued = self.batch.send(Waiting { link, history, deadline, outcome }).await.is_ok();
-            let outcome =
-                if is_queued { answered.await.unwrap_or(Outcome::Unknown) } else { Outcome::Failed };
+            let outcome = queue(&self.batch, link, Arc::clone(&claim.history), deadline).await;
             match self.conclude(minting, claim, &minted, &draft, outcome, deadline).await {
                 Some(Ok(created_at)) => return Ok(self.created(minted, draft, created_at)),
                 Some(Err(error)) => return Err(error),

@@ -39,6 +39,7 @@ pub(super) enum Kind {
     Copy,
     Full,
     Named,
+    Slugs,
     Import,
     Edit,
     Move,
@@ -78,7 +79,7 @@ pub(super) const GROUPS: [&[Kind]; 6] = [
         Kind::TakeOverBlock,
     ],
     &[Kind::Copy, Kind::DeleteTags, Kind::RemoveTarget, Kind::RemoveDomain, Kind::RotateKey],
-    &[Kind::Copy, Kind::OpenSession, Kind::EndSession, Kind::Move],
+    &[Kind::Copy, Kind::OpenSession, Kind::EndSession, Kind::Move, Kind::Slugs],
 ];
 
 /// A write and its prerequisites.
@@ -156,6 +157,10 @@ impl Write {
             Kind::Copy => told(self.insert(1_000).await),
             Kind::Full => told(self.insert_tagged("full").await),
             Kind::Named => told(self.store.insert_with_slug(&self.named(), &[], None).await),
+            Kind::Slugs => match self.store.insert_slugs(&self.with_slugs()).await {
+                Ok(stored) if stored.contains(&None) => Told::Failed,
+                inserted => told(inserted),
+            },
             _ => match self.change().await {
                 Ok(()) => Told::Done,
                 Err(_) => Told::InDoubt,
@@ -207,7 +212,7 @@ impl Write {
             Kind::ReleaseBlock => store.release_block(&self.block(1), &[]).await,
             Kind::TakeOverBlock => store.take_over_block(&self.block(2), 1).await.map(drop),
             Kind::UseLinks => store.take_visits(&[(self.id(0), 1)]).await.map(drop),
-            Kind::Single | Kind::Batch | Kind::Copy | Kind::Full | Kind::Named => {
+            Kind::Single | Kind::Batch | Kind::Copy | Kind::Full | Kind::Named | Kind::Slugs => {
                 panic!("{:?} is an insert", self.kind)
             }
         }
@@ -228,6 +233,9 @@ impl Write {
                 ),
                 1,
             ),
+            Kind::Slugs => {
+                (format!("{links} AND EXISTS (SELECT 1 FROM picked WHERE picked.id = link.id)"), 20)
+            }
             Kind::Named => (format!("SELECT count(*) FROM slug WHERE slug = 'named-slug-{n}'"), 1),
             Kind::Import => (
                 format!(
@@ -345,6 +353,16 @@ impl Write {
         let mut draft = self.draft(0);
         draft.details.get_or_insert_default().slug = Some(slug.clone());
         CustomSlugLink { slug, mintable: None, keyspaces: self.mint.keyspaces(), draft }
+    }
+
+    fn with_slugs(&self) -> Vec<NewLink> {
+        let link = |offset| {
+            let mut draft = self.draft(offset);
+            let slug = Slug::parse(&format!("slug-{}-{offset}", self.number)).unwrap();
+            draft.details.get_or_insert_default().slug = Some(slug);
+            NewLink { id: self.id(offset), draft }
+        };
+        (0..20).map(link).collect()
     }
 
     fn import(&self) -> ImportBatch {

@@ -16,7 +16,7 @@ use super::{keyspace, new_link};
 
 const SOON: Duration = Duration::from_secs(10);
 
-fn block(start: u64, len: u64, generation: u64, holder: &str) -> BlockEntry {
+pub(super) fn block(start: u64, len: u64, generation: u64, holder: &str) -> BlockEntry {
     let span = Span::new(start, len).unwrap();
     let (holder, instance) = (holder.to_owned(), format!("start-of-{holder}"));
     BlockEntry { keyspace: keyspace(2), span, generation, holder, incarnation: 1, instance }

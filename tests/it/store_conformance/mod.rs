@@ -11,6 +11,7 @@ mod links;
 mod long_urls;
 mod meant;
 mod sessions;
+mod slugs;
 mod sweep;
 mod takedowns;
 mod webhooks;
@@ -71,6 +72,7 @@ async fn suite(store: Arc<dyn Store>) {
     a_history_has_one_name(&*store).await;
     blocks::a_reservations_numbers_are_the_registers_rows_of_its_holder(&*store).await;
     blocks::an_open_reservation_is_never_taken_over(&*store).await;
+    slugs::slugs_are_stored_where_nothing_is_in_the_way(&*store).await;
     keys::keys_are_found_until_they_are_revoked_or_expire(&*store).await;
     sessions::a_session_grants_what_its_key_does_until_it_ends_or_expires(&*store).await;
     sessions::a_session_ends_with_its_key_and_with_its_secret(&*store).await;

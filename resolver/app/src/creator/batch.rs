@@ -49,11 +49,26 @@ impl From<&InsertError> for Outcome {
 }
 
 /// A link that waits for the next batch.
-pub(super) struct Waiting {
+pub(super) struct Waiting<H> {
     pub(super) link: NewLink,
-    pub(super) history: Arc<StoreEpoch>,
+    /// The history of the database that its number is of, unless the number is that of its slug.
+    pub(super) history: H,
     pub(super) deadline: Instant,
     pub(super) outcome: oneshot::Sender<Outcome>,
+}
+
+/// Adds a link to the next batch and waits for its outcome.
+pub(super) async fn queue<H>(
+    batch: &mpsc::Sender<Waiting<H>>,
+    link: NewLink,
+    history: H,
+    deadline: Instant,
+) -> Outcome {
+    let (outcome, answered) = oneshot::channel();
+    match batch.send(Waiting { link, history, deadline, outcome }).await {
+        Ok(()) => answered.await.unwrap_or(Outcome::Unknown),
+        Err(_) => Outcome::Failed,
+    }
 }
 
 /// Writes batches until all senders are dropped.
@@ -62,7 +77,7 @@ pub(super) struct Waiting {
 /// queue waiting, batch after batch.
 pub(super) async fn write_batches(
     store: Arc<dyn Links>,
-    mut waiting: mpsc::Receiver<Waiting>,
+    mut waiting: mpsc::Receiver<Waiting<Arc<StoreEpoch>>>,
     metrics: Arc<Metrics>,
 ) {
     let (mut batch, mut under_way) = (Vec::with_capacity(BATCH_MAX), FuturesUnordered::new());
@@ -91,25 +106,46 @@ pub(super) async fn write_batches(
     under_way.collect::<()>().await;
 }
 
-async fn write(store: &dyn Links, batch: Batch, metrics: &Metrics) {
-    let inserted = insert(store, metrics, &batch.history, &batch.links).await;
-    for (inserted, outcome) in inserted.into_iter().zip(batch.outcomes) {
-        let _ = outcome.send(inserted);
+/// Writes links with custom slugs until all senders are dropped, one batch after the other: each
+/// takes the lock of all notifications. Links without a custom slug do not wait for them.
+pub(super) async fn write_slugs(
+    store: Arc<dyn Links>,
+    mut waiting: mpsc::Receiver<Waiting<()>>,
+    metrics: Arc<Metrics>,
+) {
+    let mut batch = Vec::with_capacity(LARGE);
+    while waiting.recv_many(&mut batch, LARGE).await > 0 {
+        for Batch { links, outcomes, .. } in sort(&mut batch) {
+            metrics.insert_batches.increment(1);
+            let stored = store.insert_slugs(&links).await;
+            let of = |stored: Option<Timestamp>| stored.map_or(Outcome::Taken, Outcome::Stored);
+            tell(outcomes, self::outcomes(stored, links.len(), of));
+        }
+    }
+}
+
+async fn write(store: &dyn Links, batch: Batch<Arc<StoreEpoch>>, metrics: &Metrics) {
+    tell(batch.outcomes, insert(store, metrics, &batch.history, &batch.links).await);
+}
+
+fn tell(waiting: Vec<oneshot::Sender<Outcome>>, outcomes: Vec<Outcome>) {
+    for (waiting, outcome) in waiting.into_iter().zip(outcomes) {
+        let _ = waiting.send(outcome);
     }
 }
 
 /// Links of one history of the database, with the channels that wait for their outcomes.
-struct Batch {
-    history: Arc<StoreEpoch>,
+struct Batch<H> {
+    history: H,
     links: Vec<NewLink>,
     outcomes: Vec<oneshot::Sender<Outcome>>,
 }
 
 /// Groups waiting links by the database's history, and rejects those past their deadline. There is
 /// one group, or two for a moment after the database has failed over.
-fn sort(waiting: &mut Vec<Waiting>) -> Vec<Batch> {
+fn sort<H: PartialEq>(waiting: &mut Vec<Waiting<H>>) -> Vec<Batch<H>> {
     let (now, most) = (Instant::now(), waiting.len());
-    let mut batches: Vec<Batch> = Vec::with_capacity(1);
+    let mut batches: Vec<Batch<H>> = Vec::with_capacity(1);
     for Waiting { link, history, deadline, outcome } in waiting.drain(..) {
         if deadline <= now {
             // The send cannot fail: a create holds its receiver until it is answered.
@@ -137,17 +173,19 @@ pub(super) async fn insert(
     links: &[NewLink],
 ) -> Vec<Outcome> {
     metrics.insert_batches.increment(1);
-    match store.insert(history, links).await {
-        Ok(inserted) => inserted
-            .into_iter()
-            .map(|inserted| match inserted {
-                Inserted::Stored(at) => Outcome::Stored(at),
-                Inserted::Taken => Outcome::Taken,
-            })
-            .collect(),
+    outcomes(store.insert(history, links).await, links.len(), |inserted| match inserted {
+        Inserted::Stored(at) => Outcome::Stored(at),
+        Inserted::Taken => Outcome::Taken,
+    })
+}
+
+/// The outcomes of so many links that were inserted together.
+fn outcomes<T>(inserted: Result<Vec<T>, InsertError>, links: usize, of: fn(T) -> Outcome) -> Vec<Outcome> {
+    match inserted {
+        Ok(inserted) => inserted.into_iter().map(of).collect(),
         Err(error) => {
-            tracing::warn!(error = &error as &dyn std::error::Error, links = links.len(), "insert links");
-            links.iter().map(|_| Outcome::from(&error)).collect()
+            tracing::warn!(error = &error as &dyn std::error::Error, links, "insert links");
+            (0..links).map(|_| Outcome::from(&error)).collect()
         }
     }
 }

@@ -1,5 +1,6 @@
-//! Creates with a custom slug, tags, a domain or deduplication. They are few, and each is a
-//! transaction of its own.
+//! Creates with a custom slug, tags, a domain or deduplication. Each is a transaction of its own. A
+//! link with only a slug that is a mintable code is inserted in a batch first; if that does not
+//! store it, the transaction decides.
 
 use std::collections::HashSet;
 
@@ -9,7 +10,10 @@ use links::{Details, Draft, Idempotency, Link, NewLink, Slug, Tag};
 use store::{CustomSlugLink, FullLink, InsertError, InsertedLink};
 use tokio::time::Instant;
 
-use super::{CreateError, Creator, batch::Outcome};
+use super::{
+    CreateError, Creator,
+    batch::{Outcome, queue},
+};
 use supply::{Fate, Minting};
 
 /// Maximum number of digests that are tried for one URL: a thousand candidates. One of them is free
@@ -72,6 +76,7 @@ impl Creator {
         mut draft: Draft,
         tags: &[Tag],
         idempotency: Option<&Idempotency>,
+        deadline: Instant,
     ) -> Result<Link, CreateError> {
         let domain = draft.domain();
         // Counted before the code is looked up, so that a keyspace that this process hears of in
@@ -82,7 +87,13 @@ impl Creator {
         let mark = getrandom::u32().map_err(|_| CreateError::NoStore)?;
         let details = draft.details.get_or_insert_with(Box::<Details>::default);
         (details.slug, details.mark) = (Some(slug.clone()), Some(mark));
-        let mut link = CustomSlugLink { slug, mintable, keyspaces, draft };
+        let link = CustomSlugLink { slug, mintable, keyspaces, draft };
+        if tags.is_empty()
+            && idempotency.is_none()
+            && let Some(stored) = self.insert_batched(&link, mark, deadline).await?
+        {
+            return Ok(self.created_with_slug(link, stored).await);
+        }
         let turn = self.config.turns.take(link.draft.created_by).await;
         let turn = turn.map_err(|_| CreateError::PermitTimeout)?;
         let inserted = self.config.store.insert_with_slug(&link, tags, idempotency).await;
@@ -98,17 +109,40 @@ impl Creator {
                 if matches!(error, InsertError::Failed(_)) {
                     return Err(CreateError::NoStore);
                 }
-                self.config.metrics.inserts_unknown.increment(1);
-                self.find_own(&link, mark).await?
+                Some(self.find_in_doubt(&link, mark).await?)
             }
         };
-        let (id, at, version) = stored.ok_or(CreateError::Taken)?;
-        link.draft.details.get_or_insert_default().version = version;
+        Ok(self.created_with_slug(link, stored.ok_or(CreateError::Taken)?).await)
+    }
+
+    /// Inserts a link in a batch, if its slug is a mintable code. Returns `None` if it is not
+    /// stored.
+    async fn insert_batched(
+        &self,
+        link: &CustomSlugLink,
+        mark: u32,
+        deadline: Instant,
+    ) -> Result<Option<(LinkId, Timestamp, u64)>, CreateError> {
+        let Some(id) = link.mintable else { return Ok(None) };
+        let new = NewLink { id, draft: link.draft.clone() };
+        match queue(&self.slugs, new, (), deadline).await {
+            Outcome::Stored(at) => Ok(Some((id, at, link.draft.details().version))),
+            Outcome::Taken | Outcome::CodeTaken => Ok(None),
+            Outcome::Failed | Outcome::AnotherHistory => Err(CreateError::NoStore),
+            Outcome::Unknown => self.find_in_doubt(link, mark).await.map(Some),
+        }
+    }
+
+    async fn created_with_slug(
+        &self,
+        CustomSlugLink { mut draft, .. }: CustomSlugLink,
+        (id, at, version): (LinkId, Timestamp, u64),
+    ) -> Link {
+        draft.details.get_or_insert_default().version = version;
         self.config.lookup.changed(id);
         self.config.metrics.creates.increment(1);
-        let link = Link::stored(id, link.draft, at);
-        self.config.lookup.wait_until_shown(link.id).await;
-        Ok(link)
+        self.config.lookup.wait_until_shown(id).await;
+        Link::stored(id, draft, at)
     }
 
     /// Creates a link with a code from a digest of the tenant and the long URL. The first free
@@ -132,7 +166,7 @@ impl Creator {
                 else {
                     continue;
                 };
-                match self.create_with_slug(slug, draft.clone(), tags, idempotency).await {
+                match self.create_with_slug(slug, draft.clone(), tags, idempotency, deadline).await {
                     Err(CreateError::Taken) => self.config.metrics.conflicts.increment(1),
                     end => return end,
                 }
@@ -150,6 +184,16 @@ impl Creator {
         let link = found.ok_or(CreateError::NoStore)?;
         self.config.lookup.wait_until_shown(link.id).await;
         Ok(Link::clone(&link))
+    }
+
+    /// Looks for the row of an insert in doubt, as [`find_own`](Self::find_own) does.
+    async fn find_in_doubt(
+        &self,
+        link: &CustomSlugLink,
+        mark: u32,
+    ) -> Result<(LinkId, Timestamp, u64), CreateError> {
+        self.config.metrics.inserts_unknown.increment(1);
+        self.find_own(link, mark).await?.ok_or(CreateError::Taken)
     }
 
     /// Looks for the row of an insert in doubt, and returns its id, creation time and version.

@@ -2,6 +2,7 @@
 
 use async_trait::async_trait;
 use codes::LinkId;
+use jiff::Timestamp;
 use links::{
     DomainId, Edit, Idempotency, Link, NewLink, Precondition, Record, Refusal, Slug, Tag, api_key::ApiKeyId,
 };
@@ -39,6 +40,14 @@ pub trait Links: Database {
     async fn insert(&self, history: &StoreEpoch, links: &[NewLink]) -> Result<Vec<Inserted>, InsertError> {
         insert(self, Some(history), links.to_vec(), |sql, links| Box::pin(create::insert_links(sql, links)))
             .await
+    }
+
+    /// Inserts links without tags at the numbers of their custom slugs, which are mintable codes of
+    /// the default domain, and notifies other resolvers. Returns the creation times in the order of
+    /// `links`; `None` means that a link is not stored, and
+    /// [`insert_with_slug`](Self::insert_with_slug) decides whether its slug is taken.
+    async fn insert_slugs(&self, links: &[NewLink]) -> Result<Vec<Option<Timestamp>>, InsertError> {
+        insert(self, None, links.to_vec(), |sql, links| Box::pin(create::insert_slugs(sql, links))).await
     }
 
     /// Inserts a link with its tags under a claimed number, unless `idempotency` matches an earlier

@@ -1,17 +1,17 @@
 //! Batch inserts of new links: one statement on the first free connection, or COPY (`copy.rs`) for
 //! large batches.
 
-use std::sync::atomic::Ordering;
+use std::{collections::HashMap, sync::atomic::Ordering};
 
 use jiff::Timestamp;
-use links::NewLink;
+use links::{NewLink, Slug};
 use numbers::StoreEpoch;
 use tokio_postgres::{Row, types::ToSql};
 
 use super::{
     PostgresStore, admin, copy,
     line::Line,
-    transaction::{DEADLINE, row},
+    transaction::{DEADLINE, is_contended, row},
 };
 use crate::{InsertError, Inserted, Result, StoreError, sql};
 
@@ -24,17 +24,10 @@ impl PostgresStore {
     ) -> Result<Vec<Inserted>, InsertError> {
         let mut order: Vec<&NewLink> = links.iter().collect();
         order.sort_unstable_by_key(|link| link.id);
-        let ids: Vec<i64> = order.iter().map(|link| link.id.get()).collect();
-        let urls: Vec<&str> = order.iter().map(|link| link.draft.long_url.as_str()).collect();
-        let titles: Vec<Option<&str>> = order.iter().map(|link| link.draft.title.as_deref()).collect();
-        let crawlable: Vec<bool> = order.iter().map(|link| link.draft.crawlable).collect();
-        let forward: Vec<bool> = order.iter().map(|link| link.draft.forward_query).collect();
-        let creators: Vec<i64> = order.iter().map(|link| link.draft.created_by.0).collect();
-        let details = order.iter().map(|link| sql::details_text(link.draft.details.as_deref()));
-        let details: Vec<Option<String>> = details.collect::<Result<_, _>>().map_err(InsertError::Failed)?;
+        let columns = Columns::new(&order).map_err(InsertError::Failed)?;
         let writer = self.writer();
         if order.len() >= copy::LINKS_MIN {
-            match writer.copy_in(history, DEADLINE, |now| copy::rows(&order, &details, now)).await {
+            match writer.copy_in(history, DEADLINE, |now| copy::rows(&order, &columns.details, now)).await {
                 Ok(at) => return Ok(vec![Inserted::Stored(at); order.len()]),
                 // Some id is taken and nothing is stored. The INSERT below tells which id.
                 Err(InsertError::Failed(error)) if error.is_conflict() => {}
@@ -42,13 +35,37 @@ impl PostgresStore {
             }
         }
         let epoch = history.as_str();
-        let columns: [&(dyn ToSql + Sync); 8] =
-            [&ids, &urls, &titles, &crawlable, &forward, &creators, &details, &epoch];
-        let rows = writer.query(DEADLINE, &columns).await?;
+        let [ids, urls, titles, crawlable, forward, creators, details] = columns.params();
+        let params = [ids, urls, titles, crawlable, forward, creators, details, &epoch];
+        let rows = writer.query(DEADLINE, &params).await?;
         if rows.is_empty() {
-            self.all_are_taken(history, &ids).await?;
+            self.all_are_taken(history, &columns.ids).await?;
         }
         outcomes(links, &rows)
+    }
+
+    /// Inserts links at the numbers of their custom slugs, and returns their creation times in the
+    /// order of `links`. Of links with one slug, only the first is tried.
+    pub(super) async fn insert_slug_batch(
+        &self,
+        links: &[NewLink],
+    ) -> Result<Vec<Option<Timestamp>>, InsertError> {
+        let mut order: Vec<&NewLink> = links.iter().collect();
+        order.sort_by_key(|link| link.id);
+        order.dedup_by_key(|link| link.id);
+        let columns = Columns::new(&order).map_err(InsertError::Failed)?;
+        let slugs: Vec<Option<String>> =
+            order.iter().map(|link| link.draft.details().slug.as_ref().map(Slug::to_string)).collect();
+        let [ids, urls, titles, crawlable, forward, creators, details] = columns.params();
+        let params = [ids, urls, titles, crawlable, forward, creators, details, &slugs];
+        let rows = match self.slug_writer.query(DEADLINE, &params).await {
+            // Rolled back because of one of them, and each may be tried by itself.
+            Err(InsertError::Failed(error)) if is_contended(&error) => return Ok(vec![None; links.len()]),
+            rows => rows?,
+        };
+        let stored = stored(&rows).map_err(InsertError::Unknown)?;
+        let mut stored: HashMap<i64, Timestamp> = stored.into_iter().collect();
+        Ok(links.iter().map(|link| stored.remove(&link.id.get())).collect())
     }
 
     /// Finds out why nothing of a batch was stored: all ids are taken, or the database's history is
@@ -75,15 +92,51 @@ impl PostgresStore {
     }
 }
 
-/// Maps returned ids to outcomes: returned ids were stored, and the others were taken.
-fn outcomes(links: &[NewLink], rows: &[Row]) -> Result<Vec<Inserted>, InsertError> {
-    // The rows are committed by now, so an error while reading them leaves the outcome unknown.
+/// The columns of new links, as their statements take them.
+struct Columns<'a> {
+    ids: Vec<i64>,
+    urls: Vec<&'a str>,
+    titles: Vec<Option<&'a str>>,
+    crawlable: Vec<bool>,
+    forward: Vec<bool>,
+    creators: Vec<i64>,
+    details: Vec<Option<String>>,
+}
+
+impl<'a> Columns<'a> {
+    fn new(order: &[&'a NewLink]) -> Result<Self> {
+        let drafts = || order.iter().map(|link| &link.draft);
+        let details = drafts().map(|draft| sql::details_text(draft.details.as_deref()));
+        Ok(Self {
+            ids: order.iter().map(|link| link.id.get()).collect(),
+            urls: drafts().map(|draft| draft.long_url.as_str()).collect(),
+            titles: drafts().map(|draft| draft.title.as_deref()).collect(),
+            crawlable: drafts().map(|draft| draft.crawlable).collect(),
+            forward: drafts().map(|draft| draft.forward_query).collect(),
+            creators: drafts().map(|draft| draft.created_by.0).collect(),
+            details: details.collect::<Result<_, _>>()?,
+        })
+    }
+
+    fn params(&self) -> [&(dyn ToSql + Sync); 7] {
+        let Self { ids, urls, titles, crawlable, forward, creators, details } = self;
+        [ids, urls, titles, crawlable, forward, creators, details]
+    }
+}
+
+/// Reads the ids and creation times of the rows that were stored.
+fn stored(rows: &[Row]) -> Result<Vec<(i64, Timestamp)>> {
     let stored = |stored: &Row| {
         let stored = row(stored)?;
         Ok((stored.int(0)?, stored.time(1)?))
     };
-    let stored = rows.iter().map(stored).collect::<Result<Vec<(i64, Timestamp)>>>();
-    let mut stored = stored.map_err(InsertError::Unknown)?;
+    rows.iter().map(stored).collect()
+}
+
+/// Maps returned ids to outcomes: returned ids were stored, and the others were taken.
+fn outcomes(links: &[NewLink], rows: &[Row]) -> Result<Vec<Inserted>, InsertError> {
+    // The rows are committed by now, so an error while reading them leaves the outcome unknown.
+    let mut stored = stored(rows).map_err(InsertError::Unknown)?;
     // Postgres returns them in the order of the insert, but does not guarantee it.
     stored.sort_unstable_by_key(|(id, _)| *id);
     let outcome = |link: &NewLink| match stored.binary_search_by_key(&link.id.get(), |(id, _)| *id) {

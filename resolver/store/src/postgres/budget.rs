@@ -2,9 +2,9 @@
 
 use std::{sync::Arc, time::Duration};
 
-/// Connections that no budget makes fewer: five for single statements, two for notifications (the
+/// Connections that no budget makes fewer: six for single statements, two for notifications (the
 /// second proves the first at its beginning), one for batches of visits.
-const FIXED: u32 = 8;
+const FIXED: u32 = 9;
 /// Shares of the rest: writers, general, lists, keys, visits.
 const SHARES: [u32; 5] = [4, 8, 5, 4, 4];
 
@@ -29,7 +29,7 @@ pub struct ConnectionBudget {
 impl ConnectionBudget {
     /// The fewest that a process works with: so many that one call which takes long holds up
     /// neither the registration of blocks nor all lists.
-    pub const MIN: u32 = FIXED + 10;
+    pub const MIN: u32 = FIXED + 9;
     /// The default, with which lists have twice as many as one API key may use at a time, and one
     /// more for the links of visits.
     pub const DEFAULT: u32 = FIXED + 25;

@@ -36,6 +36,10 @@ use super::{
 };
 use crate::{InsertError, Result, StoreError};
 
+/// Shorter than the [`DEADLINE`](transaction::DEADLINE) of a write, so that behind the lock of
+/// another it fails, and its outcome is known.
+const LOCK_TIMEOUT_MS: u32 = 2_500;
+
 /// A dedicated connection that runs one statement at a time.
 pub(super) struct Line {
     address: Address,
@@ -202,7 +206,8 @@ impl Line {
                 tracing::debug!(%error, "connection to Postgres");
             }
         }));
-        let note = async { if self.writes { client.batch_execute(&NOTE_SERVER).await } else { Ok(()) } };
+        let writes = format!("SET lock_timeout = {LOCK_TIMEOUT_MS}; {}", *NOTE_SERVER);
+        let note = async { if self.writes { client.batch_execute(&writes).await } else { Ok(()) } };
         let prepared = async { Ok(try_join(note, client.prepare(self.sql)).await?) };
         let ((), ((), statement)) = try_join(end_with_client(&client), prepared).await?;
         Ok(Open { client, statement, copy: None, replayed: None, _connection: connection })

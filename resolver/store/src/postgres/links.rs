@@ -11,6 +11,7 @@ use std::{
 
 use async_trait::async_trait;
 use codes::LinkId;
+use jiff::Timestamp;
 use links::{
     DomainId, Link, NewLink, Slug, slug_spellings,
     webhook::{EventKind, Subscription},
@@ -51,6 +52,14 @@ impl Links for PostgresStore {
         }
         insert(self, Some(history), links.to_vec(), |sql, links| Box::pin(create::insert_links(sql, links)))
             .await
+    }
+
+    async fn insert_slugs(&self, links: &[NewLink]) -> Result<Vec<Option<Timestamp>>, InsertError> {
+        if self.announces_creates() {
+            // Only a transaction of its own records an event.
+            return Ok(vec![None; links.len()]);
+        }
+        self.insert_slug_batch(links).await
     }
 
     async fn read(&self, ids: &[LinkId], source: Source) -> Result<Reading> {

@@ -30,7 +30,7 @@ use jiff::Timestamp;
 use line::Line;
 use numbers::StoreEpoch;
 use replica::{Position, Positions};
-use statements::{INSERT, POLL, READ};
+use statements::{INSERT, POLL, READ, SLUGS};
 use tokio::{sync::watch, time::Instant};
 use tokio_postgres::config::TargetSessionAttrs;
 use transaction::{DEADLINE, within};
@@ -50,6 +50,9 @@ pub use transaction::PostgresSql;
 /// A store in a Postgres database.
 pub struct PostgresStore {
     writers: Vec<Line>,
+    /// Inserts custom slugs. A connection of its own, because it waits for notifications of others
+    /// to be committed.
+    slug_writer: Line,
     turn: AtomicUsize,
     /// Whether a webhook was called for new links at the last poll of the settings.
     tells_creates: AtomicBool,
@@ -109,6 +112,7 @@ impl PostgresStore {
             turn: AtomicUsize::new(0),
             tells_creates: AtomicBool::new(false),
             writers: (0..budget.writers).map(writer).collect(),
+            slug_writer: Line::writer(address.clone(), &SLUGS),
             reader: Line::reader(address.clone(), READ),
             copy_reader: Line::reader(address.reads_anywhere(), READ),
             slug_reader: Line::reader(address.clone(), slugs::FIND_SLUG),

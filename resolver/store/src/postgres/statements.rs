@@ -27,6 +27,34 @@ pub(super) static INSERT: LazyLock<String> = LazyLock::new(|| {
     )
 });
 
+/// Inserts a batch of links at the numbers of their custom slugs in one round trip, with the
+/// parameters of [`INSERT`] and the slugs instead of the history, and notifies other resolvers of
+/// those that it stores. Commits with a notification follow each other in the whole database, and a
+/// batch is one of them.
+///
+/// A link without a row in the answer is not stored: its number is reserved or has a link, or a
+/// deleted link had its slug. Sorted, because the plan may join in another order, and concurrent
+/// batches could deadlock. The type of `pg_notify` is `void`, which no client reads.
+pub(super) static SLUGS: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "
+    WITH stored AS (
+        INSERT INTO link (id, long_url, title, crawlable, forward_query, created_by, details)
+        SELECT new.id, url, name, crawls, forwards, creator, rest::jsonb
+        FROM unnest($1::bigint[], $2::text[], $3::text[], $4::boolean[], $5::boolean[], $6::bigint[], $7::text[],
+                $8::text[])
+            AS new (id, url, name, crawls, forwards, creator, rest, slug)
+        WHERE NOT EXISTS ({}) AND NOT EXISTS ({})
+        ORDER BY new.id
+        ON CONFLICT (id) DO NOTHING
+        RETURNING id, created_at
+    ), noted AS (INSERT INTO picked (id) SELECT id FROM stored ON CONFLICT (id) DO NOTHING)
+    SELECT id, created_at, pg_notify('shortmint_links', '+' || id)::text FROM stored",
+        sql::reservation_of(sql::Dialect::Postgres, "new.id", "new.id + 1"),
+        sql::former_of("new.slug")
+    )
+});
+
 /// Inserts rows in the binary format (`copy.rs`).
 pub(super) const COPY: &str = "
     COPY link (id, long_url, title, crawlable, forward_query, created_by, details, created_at)

@@ -59,10 +59,12 @@ async fn begin(client: &mut Client) -> Result<Transaction<'_>> {
     Ok(transaction)
 }
 
-/// Returns whether the server rolled the transaction back because of a deadlock or a serialization
-/// failure, so that it may be repeated.
-fn is_to_be_repeated(error: &StoreError) -> bool {
-    let codes = [SqlState::T_R_SERIALIZATION_FAILURE, SqlState::T_R_DEADLOCK_DETECTED];
+/// Returns whether the server rolled the transaction back because of what others did at the same
+/// time: a deadlock, a serialization failure, or a lock that they held too long. So it may be
+/// repeated.
+pub(super) fn is_contended(error: &StoreError) -> bool {
+    let codes =
+        [SqlState::T_R_SERIALIZATION_FAILURE, SqlState::T_R_DEADLOCK_DETECTED, SqlState::LOCK_NOT_AVAILABLE];
     matches!(error, StoreError::Postgres(error) if error.code().is_some_and(|code| codes.contains(code)))
 }
 
@@ -124,7 +126,7 @@ impl PostgresStore {
         loop {
             tries += 1;
             match transact_once(&mut connection, deadline, history, operation).await {
-                Err(InsertError::Failed(error)) if tries < TRIES && is_to_be_repeated(&error) => {
+                Err(InsertError::Failed(error)) if tries < TRIES && is_contended(&error) => {
                     self.address.note_error(&error);
                 }
                 end => return end.inspect_err(note),

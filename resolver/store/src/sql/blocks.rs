@@ -8,7 +8,7 @@ use codes::{KeyspaceIndex, LinkId};
 use numbers::Span;
 
 use super::{
-    ROWS_AT_ONCE, Sql, Value,
+    Dialect, ROWS_AT_ONCE, Sql, Value,
     keyspaces::{ids_of, number_of_end},
 };
 use crate::{BlockEntry, Registration, Result, StoreError};
@@ -150,11 +150,13 @@ pub(crate) async fn page_of_links(sql: &mut dyn Sql, next: i64, end: i64) -> Res
 /// Returns whether an open reservation owns the id. Its holder knows the code, and may have printed
 /// it.
 pub(super) async fn is_reserved(sql: &mut dyn Sql, id: LinkId) -> Result<bool> {
-    let select = format!(
-        "SELECT generation FROM block WHERE {} AND {IS_RESERVED}",
-        sql.dialect().block_overlaps("$1", "$2")
-    );
+    let select = reservation_of(sql.dialect(), "$1", "$2");
     Ok(!sql.query(&select, &[id.get().into(), (id.get() + 1).into()]).await?.is_empty())
+}
+
+/// The query for the open reservation that owns ids from the first to the end, exclusive.
+pub(crate) fn reservation_of(dialect: Dialect, first: &str, end: &str) -> String {
+    format!("SELECT generation FROM block WHERE {} AND {IS_RESERVED}", dialect.block_overlaps(first, end))
 }
 
 /// Blocks do not overlap, so the last one has the highest end.

@@ -10,7 +10,7 @@ use links::{DomainId, Draft, Idempotency, Link, NewLink, PickedCode, Slug, Tag};
 use super::{
     Dialect, Notice, ROWS_AT_ONCE, Sql, Value,
     blocks::is_reserved,
-    details::{DELETED_AT, DOMAIN_OR_DEFAULT, SLUG, VERSION},
+    details::{DELETED_AT, DOMAIN_OR_DEFAULT, IS_ON_DEFAULT_DOMAIN, SLUG, VERSION},
     details_text,
     edits::lock,
     idempotency::{claim, release},
@@ -50,6 +50,28 @@ pub(crate) async fn insert_links(sql: &mut dyn Sql, links: &[NewLink]) -> Result
         record_creates(sql, &links.iter().zip(&outcomes).filter_map(created).collect::<Vec<_>>()).await?;
     }
     Ok(outcomes)
+}
+
+/// Inserts links without tags at the numbers of their custom slugs. Returns their creation times, or
+/// `None` for those that have something in their way, or an event to record.
+pub(crate) async fn insert_slugs(sql: &mut dyn Sql, links: &[NewLink]) -> Result<Vec<Option<Timestamp>>> {
+    let mut stored = vec![None; links.len()];
+    if wants_creates(sql).await? {
+        return Ok(stored);
+    }
+    for (NewLink { id, draft }, stored) in links.iter().zip(&mut stored) {
+        let slug = draft.details().slug.clone().ok_or_else(|| corrupt("a link without its slug"))?;
+        let link = CustomSlugLink { slug, mintable: Some(*id), keyspaces: 0, draft: draft.clone() };
+        let spot = spot(sql, &link).await?;
+        let is_first = next_version(sql, draft.domain(), &link.slug).await? == 0;
+        if matches!(spot, Spot::Number(_)) && is_first {
+            *stored = place_at(sql, spot, &link, None).await?.map(|(_, at, _)| at);
+        }
+        if stored.is_some() {
+            sql.notify(Notice::Picked(*id)).await?;
+        }
+    }
+    Ok(stored)
 }
 
 fn insert_of(dialect: Dialect, count: usize) -> String {
@@ -208,6 +230,13 @@ async fn place_at(
         (Some(at), _) => Ok(at),
     }
     .map(|at| Some((id, at, version)))
+}
+
+/// The query for deleted links that had a slug on the default domain.
+pub(crate) fn former_of(slug: &str) -> String {
+    format!(
+        "SELECT link.id FROM link WHERE {DELETED_AT} IS NOT NULL AND {SLUG} = {slug} AND {IS_ON_DEFAULT_DOMAIN}"
+    )
 }
 
 /// Returns the first version of a link under a slug. It continues those of the deleted links that

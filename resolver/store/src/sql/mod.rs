@@ -42,6 +42,8 @@ use super::{Result, StoreError};
 use codes::LinkId;
 use links::{Details, Link, LongUrl, StoredObject as _, api_key::ApiKeyId};
 
+pub(super) use blocks::reservation_of;
+pub(super) use create::former_of;
 pub use dialect::Dialect;
 pub(super) use transaction::Cell;
 pub use transaction::{Notice, Row, Sql, Value};
