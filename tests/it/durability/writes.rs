@@ -78,8 +78,8 @@ pub(super) const GROUPS: [&[Kind]; 6] = [
         Kind::ReleaseBlock,
         Kind::TakeOverBlock,
     ],
-    &[Kind::Copy, Kind::DeleteTags, Kind::RemoveTarget, Kind::RemoveDomain, Kind::RotateKey],
-    &[Kind::Copy, Kind::OpenSession, Kind::EndSession, Kind::Move, Kind::Slugs],
+    &[Kind::Copy, Kind::DeleteTags, Kind::RemoveTarget, Kind::RemoveDomain, Kind::RotateKey, Kind::Slugs],
+    &[Kind::Copy, Kind::OpenSession, Kind::EndSession, Kind::Move],
 ];
 
 /// A write and its prerequisites.
@@ -129,6 +129,8 @@ impl Write {
                 let authority = Authority::parse(&format!("d{number}.example")).unwrap();
                 write.domain = store.add_domain(&authority, u32::MAX, ApiKeyId(1)).await.unwrap().unwrap();
             }
+            // Opens the connection, so that the fault comes in the commit.
+            Kind::Slugs => drop(store.insert_slugs(&[]).await.unwrap()),
             Kind::RevokeKey | Kind::RotateKey => {
                 store.add_api_key(&write.new_key(), OPERATOR).await.unwrap().unwrap();
             }

@@ -45,6 +45,7 @@ async fn postgres_keeps_what_the_resolver_relies_on() {
     suite(Arc::clone(&store)).await;
     blocks::a_take_over_waits_for_a_predecessors_late_commit(&postgres).await;
     links::nothing_is_stored_in_another_history(&postgres).await;
+    slugs::behind_a_lock_a_batch_stores_nothing_and_says_so(&postgres).await;
     histories(&*store).await;
 }
 

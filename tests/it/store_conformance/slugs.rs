@@ -1,13 +1,17 @@
 //! Batches of links under custom slugs that are mintable codes.
 
 use codes::LinkId;
+use harness::Postgres;
 use links::{NewLink, Precondition, Slug, api_key::ApiKeyId, reservation::ReservationId};
 use numbers::Span;
-use store::{BlockEntry, CustomSlugLink, InsertedLink, Registration, Source, Store};
+use store::{
+    BlockEntry, CustomSlugLink, InsertedLink, Links as _, Registration, Source, Store,
+    postgres::PostgresStore,
+};
 
 use super::{blocks::block, keyspace, new_link};
 
-fn with_slug(slug: &str, id: LinkId, url: &str) -> NewLink {
+pub(super) fn with_slug(slug: &str, id: LinkId, url: &str) -> NewLink {
     let mut draft = new_link(1, url).draft;
     draft.details.get_or_insert_default().slug = Some(Slug::parse(slug).unwrap());
     NewLink { id, draft }
@@ -61,4 +65,21 @@ pub(super) async fn slugs_are_stored_where_nothing_is_in_the_way(store: &dyn Sto
     assert_eq!(store.insert_slugs(&links).await.unwrap(), [None; 7], "each is stored once");
     let gaps = store.unused(keyspace(1), Span::new(8_303, 3).unwrap()).await.unwrap();
     assert_eq!(gaps, [Span::new(8_305, 1).unwrap()], "their numbers are used");
+}
+
+pub(super) async fn behind_a_lock_a_batch_stores_nothing_and_says_so(postgres: &Postgres) {
+    let store = PostgresStore::new(&postgres.url(), None).await.unwrap();
+    let id = |number| LinkId::new(keyspace(1), number);
+    let links = [
+        with_slug("SLUGB7", id(8_307), "https://x.y/free"),
+        with_slug("SLUGB8", id(8_308), "https://x.y/locked"),
+    ];
+    let mut client = postgres.client().await.unwrap();
+    let late = client.transaction().await.unwrap();
+    let row = "INSERT INTO link (id, long_url, crawlable, forward_query, created_by) VALUES ($1, '', false, true, 1)";
+    late.execute(row, &[&links[1].id.get()]).await.unwrap();
+    assert_eq!(store.insert_slugs(&links).await.unwrap(), [None, None]);
+    late.rollback().await.unwrap();
+    let stored = store.insert_slugs(&links).await.unwrap();
+    assert!(stored.iter().all(Option::is_some), "{stored:?}");
 }

@@ -19,7 +19,7 @@ use store::{
     Store,
 };
 
-use super::{full_link, new_link};
+use super::{full_link, new_link, slugs::with_slug};
 
 const BY: ApiKeyId = ApiKeyId(7);
 const LEASE: Duration = Duration::from_secs(600);
@@ -97,6 +97,8 @@ pub(super) async fn a_change_of_a_link_records_an_event_while_a_webhook_is_calle
 
     let kinds = ["link.created", "link.updated", "link.deleted", "link.restored", "link.blocked"];
     let webhook = add(store, &kinds).await;
+    let slug = with_slug("SLUGB9", new_link(70_009, "https://x.y/").id, "https://x.y/");
+    assert_eq!(store.insert_slugs(&[slug]).await.unwrap(), [None], "an event is to be recorded");
     let batch: Vec<_> = [70_002, 70_001, 70_000].map(|number| new_link(number, "https://x.y/")).into();
     let inserted = store.insert(&history, &batch).await.unwrap();
     assert!(matches!(

@@ -1,6 +1,6 @@
-//! Creates with a custom slug, tags, a domain or deduplication. Each is a transaction of its own. A
-//! link with only a slug that is a mintable code is inserted in a batch first; if that does not
-//! store it, the transaction decides.
+//! Creates with a custom slug, tags, a domain or deduplication. Each is a transaction of its own,
+//! except that a link with only a slug that is a mintable code is inserted in a batch first; if that
+//! does not store it, the transaction decides.
 
 use std::collections::HashSet;
 
@@ -93,6 +93,9 @@ impl Creator {
             && let Some(stored) = self.insert_batched(&link, mark, deadline).await?
         {
             return Ok(self.created_with_slug(link, stored).await);
+        }
+        if Instant::now() >= deadline {
+            return Err(CreateError::NoStore);
         }
         let turn = self.config.turns.take(link.draft.created_by).await;
         let turn = turn.map_err(|_| CreateError::PermitTimeout)?;

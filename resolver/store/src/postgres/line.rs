@@ -36,17 +36,12 @@ use super::{
 };
 use crate::{InsertError, Result, StoreError};
 
-/// Shorter than the [`DEADLINE`](transaction::DEADLINE) of a write, so that behind the lock of
-/// another it fails, and its outcome is known.
-const LOCK_TIMEOUT_MS: u32 = 2_500;
-
 /// A dedicated connection that runs one statement at a time.
 pub(super) struct Line {
     address: Address,
     sql: &'static str,
-    /// Whether the statement checks the database's history. A role that only reads may lack the
-    /// right to ask for the server's identity.
-    writes: bool,
+    /// The first statement of a new connection.
+    first: Option<&'static str>,
     /// The open connection; `None` before its first use and after an error. The lock is tokio's,
     /// because it is held while the statement runs: that serializes the statements.
     open: Mutex<Option<Open>>,
@@ -71,14 +66,21 @@ struct Copying {
 }
 
 impl Line {
-    /// Creates a connection for a statement that writes, and checks the database's history.
+    /// Creates a connection for a statement that writes, and checks the database's history. A role
+    /// that only reads may lack the right to ask for the server's identity.
     pub(super) fn writer(address: Address, sql: &'static str) -> Self {
-        Self { address, sql, writes: true, open: Mutex::new(None) }
+        Self { address, sql, first: Some(&NOTE_SERVER), open: Mutex::new(None) }
+    }
+
+    /// Creates a connection for a statement that gives up a lock before its caller gives up, so that
+    /// its outcome is known. While it waits, it holds up those that wait for their turn.
+    pub(super) fn impatient(address: Address, sql: &'static str) -> Self {
+        Self { address, sql, first: Some("SET lock_timeout = '1s'"), open: Mutex::new(None) }
     }
 
     /// Creates a connection for a read-only statement.
     pub(super) fn reader(address: Address, sql: &'static str) -> Self {
-        Self { address, sql, writes: false, open: Mutex::new(None) }
+        Self { address, sql, first: None, open: Mutex::new(None) }
     }
 
     pub(super) fn is_free(&self) -> bool {
@@ -206,9 +208,13 @@ impl Line {
                 tracing::debug!(%error, "connection to Postgres");
             }
         }));
-        let writes = format!("SET lock_timeout = {LOCK_TIMEOUT_MS}; {}", *NOTE_SERVER);
-        let note = async { if self.writes { client.batch_execute(&writes).await } else { Ok(()) } };
-        let prepared = async { Ok(try_join(note, client.prepare(self.sql)).await?) };
+        let first = async {
+            match self.first {
+                Some(first) => client.batch_execute(first).await,
+                None => Ok(()),
+            }
+        };
+        let prepared = async { Ok(try_join(first, client.prepare(self.sql)).await?) };
         let ((), ((), statement)) = try_join(end_with_client(&client), prepared).await?;
         Ok(Open { client, statement, copy: None, replayed: None, _connection: connection })
     }

@@ -44,8 +44,8 @@ const LIMITS: &str =
 /// sweep, over a slow network.
 const LONG: Duration = Duration::from_secs(60);
 
-/// Maximum number of attempts at a transaction that the server rolls back because of a deadlock or
-/// a serialization failure.
+/// Maximum number of attempts at a transaction that the server rolls back because of others
+/// ([`is_contended`]).
 const TRIES: usize = 3;
 
 /// Applies [`DEADLINE`] to a call.

@@ -1,4 +1,4 @@
-//! Inserts of links: custom slugs, tags, domains, deduplication and events of webhooks, which the
+//! Inserts of links: custom slugs that are no codes, tags, domains, deduplication and events of webhooks, which the
 //! batch insert of Postgres does not support.
 
 use std::collections::HashMap;
