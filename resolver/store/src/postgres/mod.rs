@@ -112,7 +112,7 @@ impl PostgresStore {
             turn: AtomicUsize::new(0),
             tells_creates: AtomicBool::new(false),
             writers: (0..budget.writers).map(writer).collect(),
-            slug_writer: Line::impatient(address.clone(), &SLUGS),
+            slug_writer: Line::slugs(address.clone(), &SLUGS),
             reader: Line::reader(address.clone(), READ),
             copy_reader: Line::reader(address.reads_anywhere(), READ),
             slug_reader: Line::reader(address.clone(), slugs::FIND_SLUG),
