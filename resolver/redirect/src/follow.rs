@@ -65,10 +65,11 @@ pub fn follow_cached<T>(
 
 /// Returns the redirect if the caches have the link.
 pub fn answer_cached<B>(thread: &ThreadContext, visitor: Visitor, request: &Request<B>) -> Option<Answer> {
-    if !matches!(*request.method(), Method::GET | Method::HEAD) || is_prefetch(request.headers()) {
+    let head = request_head(request);
+    if !matches!(*request.method(), Method::GET | Method::HEAD) || head.is_prefetch {
         return None;
     }
-    follow_cached(thread, visitor, &request_head(request), |target, _| {
+    follow_cached(thread, visitor, &head, |target, _| {
         let location = HeaderValue::from_bytes(&target.location).ok()?;
         Some(redirect(thread.redirector.status, location))
     })

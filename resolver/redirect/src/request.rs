@@ -29,7 +29,7 @@ pub(crate) fn request_head<B>(request: &Request<B>) -> RequestHead<'_> {
 
 /// Returns whether a browser fetches ahead, before a person has decided to follow the link.
 pub(crate) fn is_prefetch(headers: &HeaderMap) -> bool {
-    let mut lines = prefetch::HEADERS.iter().flat_map(|name| headers.get_all(*name));
+    let mut lines = prefetch::HEADERS.iter().flat_map(|name| headers.get_all(name));
     lines.any(|value| prefetch::is_named_in(value.as_bytes()))
 }
 

@@ -90,7 +90,7 @@ impl<'a> Request<'a> {
                 self.has_traceparent = true;
                 return Some(());
             }
-            5 | 7 | 9 | 11 if prefetch::HEADERS.iter().any(|other| is(other)) => {
+            5 | 7 | 9 | 11 if prefetch::HEADERS.iter().any(|other| is(other.as_str())) => {
                 return (!prefetch::is_named_in(value)).then_some(());
             }
             7 if is("sec-gpc") => return self.note_opt_out(value),

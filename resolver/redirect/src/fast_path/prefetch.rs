@@ -1,8 +1,15 @@
 //! Requests that a browser sends ahead: prefetches, prerenders and thumbnails.
 
+use hyper::header::HeaderName;
+
 /// The headers in which browsers say that they fetch ahead, in lower case: that of the Fetch
 /// standard, those of Chromium and Safari before it, and Firefox's.
-pub(crate) const HEADERS: [&str; 4] = ["sec-purpose", "purpose", "x-purpose", "x-moz"];
+pub(crate) static HEADERS: [HeaderName; 4] = [
+    HeaderName::from_static("sec-purpose"),
+    HeaderName::from_static("purpose"),
+    HeaderName::from_static("x-purpose"),
+    HeaderName::from_static("x-moz"),
+];
 /// Values of these headers. Parameters may follow, as in `prefetch;prerender;anonymous-client-ip`.
 const PURPOSES: [&[u8]; 4] = [b"prefetch", b"prerender", b"preview", b"instant"];
 
