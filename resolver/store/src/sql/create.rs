@@ -1,5 +1,5 @@
-//! Inserts of links: custom slugs that are no codes, tags, domains, deduplication and events of webhooks, which the
-//! batch insert of Postgres does not support.
+//! Inserts of links: custom slugs that are no codes, tags, domains, deduplication and events of
+//! webhooks, which the batch inserts of Postgres do not support.
 
 use std::collections::HashMap;
 
