@@ -3,9 +3,9 @@
 from .model import CRITICAL, WARNING, Alert, Group
 from .promql import quantile, silent
 
-# The resolver has its own answers to these: a number or slug is taken (class 23), a transaction is tried
-# again (class 40), a migration or a batch of slugs waits for a lock (55P03). Lost connections are the
-# alerts on silence.
+# The resolver has its own answers to these: a number or slug is taken (class 23), a transaction is
+# tried again (class 40), a migration or a batch of slugs waits for a lock (55P03). Lost connections
+# are the alerts on silence.
 EXPECTED = "23...|40...|55P03|lost|timeout"
 
 ALERTS = [

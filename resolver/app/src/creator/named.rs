@@ -1,6 +1,6 @@
 //! Creates with a custom slug, tags, a domain or deduplication. Each is a transaction of its own,
-//! except that a link with only a slug that is a mintable code is inserted in a batch first; if that
-//! does not store it, the transaction decides.
+//! except that a link with only a slug that is a mintable code is inserted in a batch first; if
+//! that does not store it, the transaction decides.
 
 use std::collections::HashSet;
 

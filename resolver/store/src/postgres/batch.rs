@@ -54,8 +54,8 @@ impl PostgresStore {
         order.sort_by_key(|link| link.id);
         order.dedup_by_key(|link| link.id);
         let columns = Columns::new(&order).map_err(InsertError::Failed)?;
-        let slug = |link: &&NewLink| link.draft.details().slug.as_ref().map(Slug::to_string);
-        let slugs: Option<Vec<String>> = order.iter().map(slug).collect();
+        let slugs: Option<Vec<&str>> =
+            order.iter().map(|link| link.draft.details().slug.as_ref().map(Slug::as_str)).collect();
         let slugs =
             slugs.ok_or_else(|| InsertError::Failed(StoreError::Corrupt("a link without a slug".into())))?;
         let [ids, urls, titles, crawlable, forward, creators, details] = columns.params();

@@ -52,8 +52,8 @@ pub(crate) async fn insert_links(sql: &mut dyn Sql, links: &[NewLink]) -> Result
     Ok(outcomes)
 }
 
-/// Inserts links without tags at the numbers of their custom slugs. Returns their creation times, or
-/// `None` for those that have something in their way, or an event to record.
+/// Inserts links without tags at the numbers of their custom slugs. Returns their creation times,
+/// or `None` for those that have something in their way, or an event to record.
 pub(crate) async fn insert_slugs(sql: &mut dyn Sql, links: &[NewLink]) -> Result<Vec<Option<Timestamp>>> {
     let mut stored = vec![None; links.len()];
     if wants_creates(sql).await? {
@@ -63,12 +63,12 @@ pub(crate) async fn insert_slugs(sql: &mut dyn Sql, links: &[NewLink]) -> Result
         let slug = draft.details().slug.clone().ok_or_else(|| corrupt("a link without its slug"))?;
         let link = CustomSlugLink { slug, mintable: Some(*id), keyspaces: 0, draft: draft.clone() };
         let spot = spot(sql, &link).await?;
-        let is_first = next_version(sql, draft.domain(), &link.slug).await? == 0;
-        if matches!(spot, Spot::Number(_)) && is_first {
-            *stored = place_at(sql, spot, &link, None).await?.map(|(_, at, _)| at);
-        }
-        if stored.is_some() {
+        if matches!(spot, Spot::Number(_))
+            && next_version(sql, draft.domain(), &link.slug).await? == 0
+            && let Some((_, at, _)) = place_at(sql, spot, &link, None).await?
+        {
             sql.notify(Notice::Picked(*id)).await?;
+            *stored = Some(at);
         }
     }
     Ok(stored)
