@@ -2,14 +2,11 @@
 //!
 //! 1. A server keeps its folder and ports when it is killed and started again.
 //! 2. Servers listen on 127.0.0.1, because ClickHouse runs statements `ON CLUSTER` only on hosts
-//!    whose address is one of the machine's interfaces. So ports are taken from a range below the
-//!    one that the kernel gives to outgoing connections.
+//!    whose address is one of the machine's interfaces.
 //! 3. They take little memory: small caches, small thread pools, and a bound for each query.
 
-use std::collections::BTreeSet;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
-use std::sync::{LazyLock, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::Context;
@@ -20,7 +17,7 @@ use crate::launch::Launch;
 use crate::process::Process;
 use crate::programs::Program;
 use crate::scratch::Scratch;
-use crate::{http, wait};
+use crate::{http, net, wait};
 
 /// The account of all servers.
 pub const USER: &str = "shortmint";
@@ -34,21 +31,9 @@ const READY_WITHIN: Duration = Duration::from_secs(60);
 const VERSION_WITHIN: Duration = Duration::from_secs(2);
 const QUERY_WITHIN: Duration = Duration::from_secs(60);
 
-/// The ports handed out so far.
-static HANDED_OUT: LazyLock<Mutex<BTreeSet<u16>>> = LazyLock::new(Mutex::default);
-
-/// Returns a free port of 127.0.0.1 between 20,000 and 32,000.
+/// Returns a free port of 127.0.0.1.
 fn free_port() -> anyhow::Result<u16> {
-    let mut handed_out = HANDED_OUT.lock().unwrap_or_else(PoisonError::into_inner);
-    // Test processes that run at once begin at different places.
-    let first = std::process::id() % 1_000 * 12;
-    for step in 0..12_000 {
-        let port = u16::try_from(20_000 + (first + step) % 12_000).context("ports have 16 bits")?;
-        if TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() && handed_out.insert(port) {
-            return Ok(port);
-        }
-    }
-    anyhow::bail!("no free port on 127.0.0.1 between 20,000 and 32,000")
+    net::free_port_on(Ipv4Addr::LOCALHOST)
 }
 
 /// A ZooKeeper of one member.

@@ -4,6 +4,8 @@
 //!    concurrent runs cannot take each other's ports, even if both choose the same number.
 //! 2. A port is handed out once per process. So the port of a killed server is still free when the
 //!    server starts again.
+//! 3. Ports are below those that the kernel chooses. So nobody gets a port that is handed out and
+//!    whose server has not started yet.
 //!
 //! Outgoing loopback connections use 127.0.0.1 as their source, so their source ports cannot
 //! collide with these either. Only Linux accepts connections on all of 127.0.0.0/8 without
@@ -15,8 +17,9 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 
 use anyhow::Context;
 
-/// The number of attempts after which the address is considered out of ports.
-const TRIES_MAX: u32 = 10_000;
+/// The first port that is handed out, and how many there are. Linux chooses from 32,768 on.
+const FIRST: u32 = 10_000;
+const COUNT: u32 = 22_000;
 
 /// The ports handed out so far. The set stays valid if its user panics, so poisoning is ignored
 /// below.
@@ -33,17 +36,28 @@ pub fn address() -> Ipv4Addr {
 /// Returns a port on [`address`] that is free and was not handed out before.
 ///
 /// # Errors
-/// Returns an error if the address cannot be bound or has no free port left.
+/// Returns an error if no port is left.
 pub fn free_port() -> anyhow::Result<u16> {
+    free_port_on(address())
+}
+
+/// Returns a port that is free on an address and was not handed out before on any.
+///
+/// # Errors
+/// Returns an error if no port is left.
+pub fn free_port_on(address: Ipv4Addr) -> anyhow::Result<u16> {
     let mut handed_out = HANDED_OUT.lock().unwrap_or_else(PoisonError::into_inner);
-    for _ in 0..TRIES_MAX {
-        let listener = TcpListener::bind((address(), 0)).with_context(|| format!("bind {}", address()))?;
-        let port = listener.local_addr().context("read the bound port")?.port();
-        if handed_out.insert(port) {
+    // Processes that share an address begin at different places.
+    let first = std::process::id().wrapping_mul(997);
+    for step in 0..COUNT {
+        let port = FIRST + first.wrapping_add(step) % COUNT;
+        let port = u16::try_from(port).context("ports have 16 bits")?;
+        if !handed_out.contains(&port) && TcpListener::bind((address, port)).is_ok() {
+            handed_out.insert(port);
             return Ok(port);
         }
     }
-    anyhow::bail!("no free port left on {}", address())
+    anyhow::bail!("no free port left on {address}")
 }
 
 /// Returns [`address`] with a [`free_port`].
@@ -70,5 +84,6 @@ mod tests {
     fn no_port_is_handed_out_twice() {
         let ports: BTreeSet<u16> = (0..200).map(|_| free_port().unwrap()).collect();
         assert_eq!(ports.len(), 200);
+        assert!(ports.iter().all(|port| *port < 32_768), "the kernel would give them away: {ports:?}");
     }
 }
