@@ -22,7 +22,7 @@ const TAKE_OVER_TRIES: usize = 5;
 /// SQL condition on a row of `block`: it belongs to an open reservation. The reservation's codes
 /// are published, so no other block ever takes the row over, whatever its generation in the ledger.
 const IS_RESERVED: &str = "EXISTS (SELECT 1 FROM reservation
-    WHERE closed_at IS NULL AND 'reservation-' || reservation.id = block.holder)";
+    WHERE id = substr(block.holder, 13) AND closed_at IS NULL AND 'reservation-' || id = block.holder)";
 
 /// If the block is refused because an earlier attempt of this call was committed, that attempt's
 /// row is found.
