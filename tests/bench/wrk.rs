@@ -71,14 +71,13 @@ end
 /// prepared pieces, because the load has the same cores.
 const SLUGS: &str = r#"
 local digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-local ones, twos, before, after, number, pieces, count = {}, {}, {}, {}, 0, {}, 0
+local ones, twos, before, after, number, pieces, length = {}, {}, {}, {}, 0, {}, 0
 local function prepare(args, add)
   for digit in digits:gmatch(".") do ones[#ones + 1] = digit end
   for _, first in ipairs(ones) do
     for _, second in ipairs(ones) do twos[#twos + 1] = first .. second end
   end
-  local length = tonumber(args[2])
-  count = math.floor(length / 2)
+  length = tonumber(args[2])
   local headers = { ["X-Api-Key"] = args[1], ["Content-Type"] = "application/json" }
   local slug = ("-"):rep(length)
   for number = 1, 1000 do
@@ -87,11 +86,11 @@ local function prepare(args, add)
     local at = request:find(slug, 1, true)
     before[number], after[number] = request:sub(1, at - 1), request:sub(at + length)
   end
-  if length % 2 == 1 then pieces[count + 1] = "x" end
   math.randomseed(os.time())
 end
 local function make()
-  for place = 1, count do pieces[place] = twos[math.random(#twos)] end
+  for place = 1, math.floor(length / 2) do pieces[place] = twos[math.random(#twos)] end
+  if length % 2 == 1 then pieces[math.ceil(length / 2)] = ones[math.random(#ones)] end
   number = number % 1000 + 1
   return before[number] .. table.concat(pieces) .. after[number]
 end

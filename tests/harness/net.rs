@@ -4,22 +4,24 @@
 //!    concurrent runs cannot take each other's ports, even if both choose the same number.
 //! 2. A port is handed out once per process. So the port of a killed server is still free when the
 //!    server starts again.
-//! 3. Ports are below those that the kernel chooses. So nobody gets a port that is handed out and
-//!    whose server has not started yet.
+//! 3. Ports are below those that the kernel chooses, unless it is told otherwise. So it gives nobody
+//!    a port that is handed out and whose server has not started yet.
 //!
 //! Outgoing loopback connections use 127.0.0.1 as their source, so their source ports cannot
 //! collide with these either. Only Linux accepts connections on all of 127.0.0.0/8 without
 //! configuration.
 
 use std::collections::BTreeSet;
+use std::io::ErrorKind;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::{LazyLock, Mutex, PoisonError};
 
 use anyhow::Context;
 
-/// The first port that is handed out, and how many there are. Linux chooses from 32,768 on.
-const FIRST: u32 = 10_000;
-const COUNT: u32 = 22_000;
+/// The first port that is handed out, and how many there are. Linux chooses from 32,768 on, and
+/// browsers connect to all of these (but not to 10,080).
+const FIRST: u32 = 11_000;
+const COUNT: u32 = 21_000;
 
 /// The ports handed out so far. The set stays valid if its user panics, so poisoning is ignored
 /// below.
@@ -36,7 +38,7 @@ pub fn address() -> Ipv4Addr {
 /// Returns a port on [`address`] that is free and was not handed out before.
 ///
 /// # Errors
-/// Returns an error if no port is left.
+/// See [`free_port_on`].
 pub fn free_port() -> anyhow::Result<u16> {
     free_port_on(address())
 }
@@ -44,7 +46,7 @@ pub fn free_port() -> anyhow::Result<u16> {
 /// Returns a port that is free on an address and was not handed out before on any.
 ///
 /// # Errors
-/// Returns an error if no port is left.
+/// Returns an error if the address cannot be bound or has no free port left.
 pub fn free_port_on(address: Ipv4Addr) -> anyhow::Result<u16> {
     let mut handed_out = HANDED_OUT.lock().unwrap_or_else(PoisonError::into_inner);
     // Processes that share an address begin at different places.
@@ -52,9 +54,16 @@ pub fn free_port_on(address: Ipv4Addr) -> anyhow::Result<u16> {
     for step in 0..COUNT {
         let port = FIRST + first.wrapping_add(step) % COUNT;
         let port = u16::try_from(port).context("ports have 16 bits")?;
-        if !handed_out.contains(&port) && TcpListener::bind((address, port)).is_ok() {
-            handed_out.insert(port);
-            return Ok(port);
+        if handed_out.contains(&port) {
+            continue;
+        }
+        match TcpListener::bind((address, port)) {
+            Ok(_) => {
+                handed_out.insert(port);
+                return Ok(port);
+            }
+            Err(error) if error.kind() == ErrorKind::AddrInUse => {}
+            Err(error) => return Err(error).with_context(|| format!("bind {address}:{port}")),
         }
     }
     anyhow::bail!("no free port left on {address}")

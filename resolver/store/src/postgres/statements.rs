@@ -34,7 +34,7 @@ pub(super) static INSERT: LazyLock<String> = LazyLock::new(|| {
 ///
 /// A link without a row in the answer is not stored: its number is reserved or has a link, or a
 /// deleted link had its slug. Sorted, so that concurrent batches cannot deadlock. `OFFSET 0` keeps
-/// both conditions from becoming joins: each is a look into an index for each link. The type of
+/// both conditions from becoming joins: each is a look-up in an index for each link. The type of
 /// `pg_notify` is `void`, which no client reads.
 pub(super) static SLUGS: LazyLock<String> = LazyLock::new(|| {
     format!(
