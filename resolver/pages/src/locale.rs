@@ -5,6 +5,7 @@
 
 #[cfg(test)]
 use std::sync::LazyLock;
+use std::sync::OnceLock;
 
 use app::Field;
 use fluent_bundle::{FluentArgs, FluentResource, FluentValue, concurrent::FluentBundle};
@@ -12,6 +13,8 @@ use unic_langid::LanguageIdentifier;
 
 /// The language of a browser that accepts none of the others.
 const DEFAULT: &str = "en";
+/// What follows the language in the name of its file.
+const SUFFIX: &str = ".ftl";
 
 #[derive(rust_embed::Embed)]
 #[folder = "locales"]
@@ -20,21 +23,26 @@ struct Files;
 pub(crate) struct Locale {
     /// The language, as `lang` attributes have it.
     pub(crate) tag: String,
-    bundle: FluentBundle<FluentResource>,
+    /// The texts, parsed for the first page in the language: they take half a megabyte.
+    bundle: OnceLock<FluentBundle<FluentResource>>,
 }
 
 /// All languages, in the order of their tags.
 pub(crate) struct Locales(pub(crate) Vec<Locale>);
 
 impl Locale {
-    fn parse(tag: &str, source: String) -> Self {
-        let language: LanguageIdentifier = tag.parse().expect("files are named after languages");
-        let resource = FluentResource::try_new(source).expect("a test reads every file");
-        let mut bundle = FluentBundle::new_concurrent(vec![language]);
-        // Marks of direction around each value would be in copied texts.
-        bundle.set_use_isolating(false);
-        bundle.add_resource(resource).expect("a test reads every file");
-        Self { tag: tag.to_owned(), bundle }
+    fn bundle(&self) -> &FluentBundle<FluentResource> {
+        self.bundle.get_or_init(|| {
+            let file = Files::get(&format!("{}{SUFFIX}", self.tag)).expect("it was listed");
+            let source = String::from_utf8(file.data.into_owned()).expect("a test reads every file");
+            let language: LanguageIdentifier = self.tag.parse().expect("files are named after languages");
+            let resource = FluentResource::try_new(source).expect("a test reads every file");
+            let mut bundle = FluentBundle::new_concurrent(vec![language]);
+            // Marks of direction around each value would be in copied texts.
+            bundle.set_use_isolating(false);
+            bundle.add_resource(resource).expect("a test reads every file");
+            bundle
+        })
     }
 
     pub(crate) fn text(&self, id: &str) -> String {
@@ -83,20 +91,20 @@ impl Locale {
     }
 
     fn format(&self, id: &str, args: Option<&FluentArgs<'_>>) -> Option<String> {
-        let pattern = self.bundle.get_message(id)?.value()?;
+        let bundle = self.bundle();
+        let pattern = bundle.get_message(id)?.value()?;
         let mut errors = Vec::new();
-        let text = self.bundle.format_pattern(pattern, args, &mut errors).into_owned();
+        let text = bundle.format_pattern(pattern, args, &mut errors).into_owned();
         errors.is_empty().then_some(text)
     }
 }
 
 impl Locales {
-    /// Reads the files that are part of the program.
+    /// Lists the files that are part of the program.
     pub(crate) fn embedded() -> Self {
         let locale = |file: &str| {
-            let tag = file.strip_suffix(".ftl")?;
-            let source = String::from_utf8(Files::get(file)?.data.into_owned()).ok()?;
-            Some(Locale::parse(tag, source))
+            let tag = file.strip_suffix(SUFFIX)?.to_owned();
+            Some(Locale { tag, bundle: OnceLock::new() })
         };
         let mut locales: Vec<Locale> = Files::iter().filter_map(|file| locale(&file)).collect();
         locales.sort_by(|one, other| one.tag.cmp(&other.tag));

@@ -11,7 +11,8 @@
 //!    that a link in use stays there.
 //! 4. Four entries form a set, and the least used of them is evicted, so that a scan of rare links
 //!    leaves the popular ones.
-//! 5. With many links in use, the core waits for each cache line that it reads. A hit reads one
+//! 5. The table is made for the first link, because an idle process is small.
+//! 6. With many links in use, the core waits for each cache line that it reads. A hit reads one
 //!    line of tags, one for the entry, and those of the URL.
 
 use std::{
@@ -58,6 +59,7 @@ struct Entry {
 
 type Set = [Option<Entry>; WAYS];
 
+#[derive(Default)]
 struct Table {
     /// A part of each entry's hash, which tells which entries of a set to compare.
     tags: Box<[[u32; WAYS]]>,
@@ -68,16 +70,9 @@ struct Table {
 
 /// One thread's cache of links. The lock is never contended, because no other thread uses the
 /// table.
+#[derive(Default)]
 pub struct ThreadCache {
     table: Mutex<Table>,
-}
-
-impl Default for ThreadCache {
-    fn default() -> Self {
-        let sets = (0..SETS).map(|_| Set::default()).collect();
-        let tags = vec![[0; WAYS]; SETS].into_boxed_slice();
-        Self { table: Mutex::new(Table { tags, sets, hits: 0 }) }
-    }
 }
 
 impl ThreadCache {
@@ -96,11 +91,11 @@ impl ThreadCache {
         let tag = u32::try_from(hash >> 32).expect("a shift by 32 bits leaves 32 bits");
         let mut table = self.table();
         let Table { tags, sets, hits } = &mut *table;
-        let (tags, set) = (&mut tags[place], &mut sets[place]);
         // The generation is read before the shared cache: an eviction in between changes it again,
         // so the copy is stale at once.
         let generation = lookup.generations.of(hash).load(Ordering::Acquire);
-        if let Some(entry) = find_in(set, *tags, tag, code)
+        if let (Some(tags), Some(set)) = (tags.get(place), sets.get_mut(place))
+            && let Some(entry) = find_in(set, *tags, tag, code)
             && entry.generation == generation
         {
             entry.uses = entry.uses.saturating_add(1);
@@ -125,7 +120,11 @@ impl ThreadCache {
         // may be served.
         if target.location.len() <= URL_MAX && lookup.invalidation.freshness.is_settled(cached.read_at) {
             let entry = Entry { code: *code, generation, uses: 1, reported_at: now.as_second(), target };
-            tags[admit(set, entry)] = tag;
+            if sets.is_empty() {
+                *sets = (0..SETS).map(|_| Set::default()).collect();
+                *tags = vec![[0; WAYS]; SETS].into_boxed_slice();
+            }
+            tags[place][admit(&mut sets[place], entry)] = tag;
         }
         made
     }
