@@ -74,8 +74,13 @@ pub(crate) async fn run(config: &Config) -> Result<Exit, Error> {
     Ok(Exit::Clean)
 }
 
-async fn serve(settings: Settings, listeners: Listeners, shutdown: CancellationToken) -> Result<(), Error> {
+async fn serve(
+    mut settings: Settings,
+    listeners: Listeners,
+    shutdown: CancellationToken,
+) -> Result<(), Error> {
     let (started, resources) = (Instant::now(), Resources::claim());
+    settings.fit(&resources);
     let recorder = Recorder::new();
     let supply_metrics = SupplyMetrics::new(&recorder);
     let supervisor = TaskSupervisor::default();
@@ -125,7 +130,7 @@ async fn serve(settings: Settings, listeners: Listeners, shutdown: CancellationT
     };
     let assembled = parts.assemble(&settings, polled, &resources);
     let (listeners, sources) = ((listeners.public, listeners.grpc), (databases, spool, embedded));
-    let mut running = Running::start(&settings, assembled, listeners, sources, &supervisor);
+    let mut running = Running::start(&settings, &resources, assembled, listeners, sources, &supervisor);
     tracing::info!(public_url = settings.public_url, admin = %settings.flags.admin_listen, "serving");
     greet(
         greeting(&settings.public_url, new_key.as_deref()),

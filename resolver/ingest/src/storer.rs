@@ -41,8 +41,11 @@ use crate::{
     rows_apart::RowsApart,
 };
 
-/// Uncompressed bytes of the blocks in a batch: about 20,000 usual visits.
-const BATCH_BYTES: usize = 4 << 20;
+/// The divisor for the share of the memory that the blocks of a batch have, uncompressed. Counting
+/// them takes up to thirty times as much, if each visit is of another link.
+const BATCH_OF_MEMORY: u64 = 256;
+/// The largest batch in bytes: about 20,000 usual visits.
+const BATCH_BYTES_MAX: u64 = 4 << 20;
 const BATCH_BLOCKS: usize = 1_024;
 /// Pause after a small batch whose rows are in a database of their own, which is made for few and
 /// large insertions.
@@ -54,6 +57,11 @@ const IDLE: Duration = Duration::from_secs(1);
 const ALIVE: Duration = Duration::from_secs(60);
 /// Interval at which places are looked up again, because their files may have changed.
 const PLACES: Duration = Duration::from_secs(60);
+
+/// Returns the bytes of a batch of a process with this much memory.
+pub fn batch_bytes(memory: u64) -> usize {
+    usize::try_from((memory / BATCH_OF_MEMORY).min(BATCH_BYTES_MAX)).unwrap_or(usize::MAX)
+}
 
 /// Dependencies of the storing task.
 pub struct StorerConfig {
@@ -67,6 +75,8 @@ pub struct StorerConfig {
     pub spool: SpoolId,
     /// The name of this process.
     pub holder: String,
+    /// Uncompressed bytes of the blocks in a batch ([`batch_bytes`]).
+    pub batch_bytes: usize,
     /// Retention options of visits.
     pub options: Options,
     /// The places of addresses.
@@ -230,7 +240,7 @@ impl<'a> Storer<'a> {
     /// that were damaged are skipped: their visits are lost, and that is told.
     fn read(&mut self) -> Vec<OwnedBlock> {
         let before = self.config.reader.skipped_bytes;
-        let read = self.config.reader.next(self.producer.position, BATCH_BYTES, BATCH_BLOCKS);
+        let read = self.config.reader.next(self.producer.position, self.config.batch_bytes, BATCH_BLOCKS);
         let damaged = self.config.reader.skipped_bytes - before;
         // A damaged end is skipped again by each read until there is a block behind it.
         if damaged > 0 && read.as_ref().is_ok_and(|blocks| !blocks.is_empty()) {
@@ -418,7 +428,8 @@ impl<'a> Storer<'a> {
             filled_permille: self.config.reader.filled_permille(),
         };
         let mut ending = self.config.ending.clone();
-        let is_small = blocks.iter().map(|block| block.bytes.len()).sum::<usize>() < BATCH_BYTES / 2;
+        let is_small =
+            blocks.iter().map(|block| block.bytes.len()).sum::<usize>() < self.config.batch_bytes / 2;
         let least = if self.rows.is_used() && is_small { APART } else { Duration::ZERO };
         let pause = pause(backlog).max(least);
         if !pause.is_zero() {

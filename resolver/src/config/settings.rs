@@ -10,6 +10,7 @@ use codes::{Keyspace, parse_keyspaces};
 use geoip::GeoIp;
 use hyper::header::HeaderName;
 use jiff::tz::TimeZone;
+use limits::Resources;
 use links::{Protocol, Redirects, Schemes, check_process_target, find_zone};
 use lookup::{
     LookupConfig,
@@ -27,6 +28,11 @@ use super::{Config, PageSettings, Role, VisitSettings, entries::Entries};
 
 /// The most MiB that a size may have: a TiB.
 pub(super) const MIB_MAX: u64 = 1 << 20;
+
+/// The default size of the cache of links in MiB, and the divisor for the share of the memory that
+/// it takes at most by default.
+const CACHE_MIB: u64 = 64;
+const CACHE_OF_MEMORY: u64 = 8;
 
 /// The validated configuration, with every default filled in.
 #[derive(Clone, Debug)]
@@ -54,6 +60,8 @@ pub(crate) struct Settings {
     pub(crate) client_limits: ClientLimits,
     pub(crate) geoip: GeoIp,
     pub(crate) lookup: LookupConfig,
+    /// Whether the size of its cache was set.
+    pub(crate) is_cache_set: bool,
     pub(crate) database_connections: u32,
     /// The number of threads of the public listener.
     pub(crate) threads: usize,
@@ -62,6 +70,15 @@ pub(crate) struct Settings {
     pub(crate) pages: PageSettings,
     pub(crate) visits: VisitSettings,
     pub(crate) webhooks: Arc<Sender>,
+}
+
+impl Settings {
+    /// Sizes what depends on the memory of this process, unless it was set.
+    pub(crate) fn fit(&mut self, resources: &Resources) {
+        if !self.is_cache_set {
+            self.lookup.cache_bytes = self.lookup.cache_bytes.min(resources.memory / CACHE_OF_MEMORY);
+        }
+    }
 }
 
 impl Config {
@@ -76,6 +93,7 @@ impl Config {
         self.check_read_database()?;
         self.check_connections()?;
         let visits = self.check_visits(&holder, &limits, &tuning)?;
+        let cache_mib = limits.number("cache-mib", 1..=MIB_MAX)?;
         Ok(Settings {
             flags: self.clone(),
             default_keyspace: self.check_default_keyspace(&keyspaces)?,
@@ -107,8 +125,9 @@ impl Config {
             client_limits: self.client_limits(&limits)?,
             geoip: GeoIp::open(&self.places)
                 .map_err(|(path, error)| wrong_value("--places", path.display(), error))?,
+            is_cache_set: cache_mib.is_some(),
             lookup: LookupConfig {
-                cache_bytes: limits.number("cache-mib", 1..=MIB_MAX)?.unwrap_or(64) << 20,
+                cache_bytes: cache_mib.unwrap_or(CACHE_MIB) << 20,
                 replica_lag: tuning.replica_lag,
                 serve_stale_for: self.check_serve_stale_for()?,
                 rules: SafetyRules::default(),

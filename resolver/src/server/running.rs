@@ -11,6 +11,7 @@ use cli::wrong_value;
 use daemon::TaskSupervisor;
 use ingest::upkeep;
 use issuer::embedded::Embedded;
+use limits::Resources;
 use listener::PublicService;
 use supply::StopReason;
 use tokio::{
@@ -49,6 +50,7 @@ pub(super) struct Running {
 impl Running {
     pub(super) fn start(
         settings: &Settings,
+        resources: &Resources,
         assembled: Assembled,
         (public, grpc): (Vec<std::net::TcpListener>, Option<TcpListener>),
         (databases, spool, embedded): (Databases, Option<OpenSpool>, Option<Embedded>),
@@ -61,7 +63,8 @@ impl Running {
             let upkeep = upkeep::run(store, settings.visits.keep_days(), move || clock.now());
             supervisor.spawn("upkeep of visits", upkeep);
         }
-        let storing = spool.map(|spool| VisitTasks::start(settings, spool, &databases.open.visits, domains));
+        let storing =
+            spool.map(|spool| VisitTasks::start(settings, resources, spool, &databases.open.visits, domains));
         let stop = CancellationToken::new();
         let public =
             tokio::spawn(listener::serve(public, Arc::clone(service), stop.clone(), supervisor.clone()));

@@ -13,6 +13,7 @@ use ingest::{
     IngestMetrics, Options,
     storer::{self, StorerConfig},
 };
+use limits::Resources;
 use lookup::domain_cache::DomainCache;
 use recorder::BlockSink;
 use spool::{Backlog, Block, Limits, Reader, Sidecars, Spool, Writer};
@@ -127,6 +128,7 @@ impl VisitTasks {
     /// Starts to store what the spool has.
     pub(super) fn start(
         settings: &Settings,
+        resources: &Resources,
         spool: OpenSpool,
         store: &Arc<dyn VisitStore>,
         domains: &Arc<DomainCache>,
@@ -140,6 +142,7 @@ impl VisitTasks {
             sidecars: spool.sidecars,
             spool: spool.id,
             holder: settings.holder.to_string(),
+            batch_bytes: storer::batch_bytes(resources.memory),
             options: Options { addresses: settings.visits.addresses, keep_days: settings.visits.keep_days() },
             places: settings.geoip.clone(),
             untracked: Box::new(move || untracked.entries().untracked()),
