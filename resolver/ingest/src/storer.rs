@@ -464,3 +464,15 @@ fn add_block(block: &OwnedBlock, maker: &mut BatchMaker<'_>) -> Result<(), Malfo
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::batch_bytes;
+
+    #[test]
+    fn a_batch_fits_into_the_memory() {
+        assert_eq!(batch_bytes(64 << 20), 256 << 10);
+        assert_eq!(batch_bytes(1 << 30), 4 << 20);
+        assert_eq!(batch_bytes(1 << 40), 4 << 20);
+    }
+}

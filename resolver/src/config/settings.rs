@@ -319,6 +319,17 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn the_cache_fits_into_the_memory_unless_it_was_set() {
+        for (args, memory_mib, cache_mib) in
+            [(&[][..], 64, 8), (&[], 512, 64), (&[], 1 << 20, 64), (&["--limit", "cache-mib=100"], 64, 100)]
+        {
+            let mut settings = parse(args).unwrap();
+            settings.fit(&Resources { descriptors: 1_024, memory: memory_mib << 20 });
+            assert_eq!(settings.lookup.cache_bytes, cache_mib << 20, "{args:?} in {memory_mib} MiB");
+        }
+    }
+
+    #[test]
     fn a_file_of_authorities_is_read_at_the_start() {
         parse(&["--webhooks", "ca=webhooks/testdata/authority.pem"]).unwrap();
     }
