@@ -4,8 +4,8 @@
 //!    concurrent runs cannot take each other's ports, even if both choose the same number.
 //! 2. A port is handed out once per process. So the port of a killed server is still free when the
 //!    server starts again.
-//! 3. Ports are below those that the kernel chooses, unless it is told otherwise. So it gives nobody
-//!    a port that is handed out and whose server has not started yet.
+//! 3. Ports are below those that the kernel chooses, unless it is told otherwise. So it gives
+//!    nobody a port that is handed out and whose server has not started yet.
 //!
 //! Outgoing loopback connections use 127.0.0.1 as their source, so their source ports cannot
 //! collide with these either. Only Linux accepts connections on all of 127.0.0.0/8 without
