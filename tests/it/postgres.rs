@@ -34,7 +34,8 @@ async fn a_killed_postgres_loses_no_acknowledged_link_and_hot_redirects_go_on() 
     cluster.postgres.restart().await.unwrap();
 
     let under_load = load.finish().await.unwrap();
-    // A resolver whose last read failed asks the primary again a second later. These are in no cache.
+    // A resolver whose last read failed asks the primary again a second later. These links are in
+    // no cache.
     let asks_again = async || checks::all_resolve(&cold, &cluster.resolvers).await.is_ok();
     wait::until(SOON, "each resolver reads from the primary", asks_again).await.unwrap();
     let links = [hot, cold, under_load].concat();

@@ -42,7 +42,7 @@ use crate::{
 };
 
 /// The divisor for the share of the memory that the blocks of a batch have, uncompressed. Counting
-/// them takes up to thirty times as much, if each visit is of another link.
+/// them takes many times as much if each visit is of another link.
 const BATCH_OF_MEMORY: u64 = 256;
 /// The largest batch in bytes: about 20,000 usual visits.
 const BATCH_BYTES_MAX: u64 = 4 << 20;
@@ -58,7 +58,7 @@ const ALIVE: Duration = Duration::from_secs(60);
 /// Interval at which places are looked up again, because their files may have changed.
 const PLACES: Duration = Duration::from_secs(60);
 
-/// Returns the bytes of a batch of a process with this much memory.
+/// Returns the size of a batch in bytes, for a process with this much memory.
 pub fn batch_bytes(memory: u64) -> usize {
     usize::try_from((memory / BATCH_OF_MEMORY).min(BATCH_BYTES_MAX)).unwrap_or(usize::MAX)
 }

@@ -13,7 +13,7 @@ use unic_langid::LanguageIdentifier;
 
 /// The language of a browser that accepts none of the others.
 const DEFAULT: &str = "en";
-/// What follows the language in the name of its file.
+/// The extension of a language's file.
 const SUFFIX: &str = ".ftl";
 
 #[derive(rust_embed::Embed)]

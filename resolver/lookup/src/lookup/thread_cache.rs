@@ -11,7 +11,7 @@
 //!    that a link in use stays there.
 //! 4. Four entries form a set, and the least used of them is evicted, so that a scan of rare links
 //!    leaves the popular ones.
-//! 5. The table is made for the first link, because an idle process is small.
+//! 5. The table is made for the first link, so that an idle process stays small.
 //! 6. With many links in use, the core waits for each cache line that it reads. A hit reads one
 //!    line of tags, one for the entry, and those of the URL.
 
