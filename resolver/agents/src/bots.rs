@@ -1,8 +1,7 @@
 //! Recognition of bots: crawlers, previews, monitors and libraries.
 //!
-//! 1. A bot is what a list knows: the names of crawler-user-agents (`crawlers/README.md`), the
-//!    spiders among the devices of uap-core, and the words below, with which crawlers and libraries
-//!    call themselves.
+//! 1. A bot is what a list knows: the names of crawler-user-agents (`crawlers/README.md`), and the
+//!    words below, with which crawlers and libraries call themselves.
 //! 2. All others are people: apps, the browsers within them, television sets, and agents that
 //!    nobody has heard of. So is a client without a user agent, which is a person who hides it.
 //!

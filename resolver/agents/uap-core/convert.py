@@ -15,17 +15,9 @@ from collections.abc import Iterator
 
 import yaml
 
-KEPT = [
-    "regex",
-    "regex_flag",
-    "family_replacement",
-    "v1_replacement",
-    "os_replacement",
-    "os_v1_replacement",
-    "device_replacement",
-    "brand_replacement",
-    "model_replacement",
-]
+# The lists that are read, and what of a rule.
+LISTS = ["user_agent_parsers", "os_parsers"]
+KEPT = ["regex", "family_replacement", "os_replacement"]
 PRINTABLE = [chr(code) for code in range(32, 127)]
 # An escape, a class in brackets, or any other character.
 TOKEN = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|.", re.DOTALL)
@@ -46,20 +38,19 @@ def spans(letters: list[str]) -> Iterator[str]:
         start = end = letter
 
 
-def ascii_token(token: str, flags: re.RegexFlag) -> str:
+def ascii_token(token: str) -> str:
     """Returns a token that matches the same printable ASCII characters, and no others."""
     if token == ".":
         return "[ -~]"
     if token[0] != "[" and token not in (r"\D", r"\W", r"\S"):
         return token
-    return "[" + "".join(spans([it for it in PRINTABLE if re.match(token, it, flags)])) + "]"
+    return "[" + "".join(spans([it for it in PRINTABLE if re.match(token, it)])) + "]"
 
 
 def converted(rule: dict[str, object]) -> dict[str, str]:
     kept = {key: str(rule[key]) for key in KEPT if key in rule}
-    flags = re.IGNORECASE if kept.get("regex_flag") == "i" else re.NOFLAG
     tokens = TOKEN.findall(kept["regex"])
-    return kept | {"regex": "(?-u)" + "".join(ascii_token(token, flags) for token in tokens)}
+    return kept | {"regex": "(?-u)" + "".join(ascii_token(token) for token in tokens)}
 
 
 def main() -> None:
@@ -68,8 +59,8 @@ def main() -> None:
     with open(sys.argv[1], encoding="utf-8") as file:
         lists = yaml.safe_load(file)
     parts = []
-    for name, rules in lists.items():
-        lines = ",\n".join(json.dumps(converted(rule), ensure_ascii=False) for rule in rules)
+    for name in LISTS:
+        lines = ",\n".join(json.dumps(converted(rule), ensure_ascii=False) for rule in lists[name])
         parts.append(f"{json.dumps(name)}: [\n{lines}\n]")
     print("{\n" + ",\n".join(parts) + "\n}")
 
