@@ -29,7 +29,7 @@
 //! Both bits are set in the chunk of a single visit, which is what most links get at a time: its
 //! header and counts take 5 bytes, and each known value one.
 
-use std::{borrow::Cow, cmp::Reverse, collections::BTreeMap, mem, ops::AddAssign};
+use std::{borrow::Cow, cmp::Reverse, ops::AddAssign};
 
 use super::{
     chunk::{Damaged, Reader, put_header, put_signed, put_varint},
@@ -77,7 +77,9 @@ impl AddAssign for ValueCount {
     }
 }
 
-type ValueCounts = BTreeMap<Box<str>, ValueCount>;
+/// Values in the order of their texts. Most subjects of a batch have one visit, so one value in each
+/// dimension, for which a tree would take ten times the memory.
+type ValueCounts = Vec<(Box<str>, ValueCount)>;
 
 /// Visits of a day by the values of each dimension.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -92,15 +94,21 @@ impl DimensionCounts {
         let values = &mut self.0[dimension as usize];
         // Cut between two characters.
         let value = &value[..value.floor_char_boundary(VALUE_BYTES_MAX)];
-        if let Some(sum) = values.get_mut(value) {
-            *sum += count;
-            if *sum == ValueCount::default() {
-                values.remove(value);
+        match place(values, value) {
+            Ok(at) => {
+                values[at].1 += count;
+                if values[at].1 == ValueCount::default() {
+                    values.remove(at);
+                }
             }
-        } else {
-            values.insert(value.into(), count);
-            if values.len() > VALUES_HELD {
-                fold(values);
+            Err(at) => {
+                if values.is_empty() {
+                    values.reserve_exact(1);
+                }
+                values.insert(at, (value.into(), count));
+                if values.len() > VALUES_HELD {
+                    fold(values);
+                }
             }
         }
     }
@@ -115,7 +123,7 @@ impl DimensionCounts {
     /// Returns what takes these visits away.
     pub(super) fn negated(&self) -> Self {
         let mut negated = self.clone();
-        for count in negated.0.iter_mut().flat_map(BTreeMap::values_mut) {
+        for (_, count) in negated.0.iter_mut().flatten() {
             *count = ValueCount { total: count.total.wrapping_neg(), bots: count.bots.wrapping_neg() };
         }
         negated
@@ -160,8 +168,13 @@ impl DimensionCounts {
     }
 }
 
+/// Returns where a value is, or where it belongs.
+fn place(values: &ValueCounts, value: &str) -> Result<usize, usize> {
+    values.binary_search_by(|(it, _)| (**it).cmp(value))
+}
+
 fn is_folded(values: &ValueCounts) -> bool {
-    values.len() <= VALUES_MAX + usize::from(values.contains_key(OTHER))
+    values.len() <= VALUES_MAX + usize::from(place(values, OTHER).is_ok())
 }
 
 /// Keeps the values with the greatest totals, ties by text, and adds the rest to [`OTHER`].
@@ -172,15 +185,14 @@ fn fold(values: &mut ValueCounts) {
     if is_folded(values) {
         return;
     }
-    let mut other = values.remove(OTHER).unwrap_or_default();
-    let mut ranked: Vec<_> = mem::take(values).into_iter().collect();
+    let mut other = place(values, OTHER).map_or_else(|_| ValueCount::default(), |at| values.remove(at).1);
     // Stable, so values with equal totals stay in the order of their texts.
-    ranked.sort_by_key(|(_, count)| Reverse(count.total.unsigned_abs()));
-    ranked.drain(VALUES_MAX..).for_each(|(_, count)| other += count);
-    values.extend(ranked);
+    values.sort_by_key(|(_, count)| Reverse(count.total.unsigned_abs()));
+    values.drain(VALUES_MAX..).for_each(|(_, count)| other += count);
     if other != ValueCount::default() {
-        values.insert(OTHER.into(), other);
+        values.push((OTHER.into(), other));
     }
+    values.sort_unstable_by(|(one, _), (another, _)| one.cmp(another));
 }
 
 fn write(present: &[(Dimension, &ValueCounts)]) -> Vec<u8> {
@@ -210,7 +222,7 @@ fn write(present: &[(Dimension, &ValueCounts)]) -> Vec<u8> {
 }
 
 fn same_count(present: &[(Dimension, &ValueCounts)]) -> Option<ValueCount> {
-    let mut counts = present.iter().flat_map(|(_, values)| values.values());
+    let mut counts = present.iter().flat_map(|(_, values)| values.iter().map(|(_, count)| count));
     let first = counts.next()?;
     counts.all(|count| count == first).then_some(*first)
 }
