@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use crate::{Agent, head, parser::Parser};
 
-/// The bytes of an entry beside its texts: pointers and struct, and about half as much again for
-/// the bookkeeping of the cache and the allocator.
-const ENTRY_LEN: usize = (size_of::<(Vec<u8>, Arc<Agent>)>() + size_of::<Agent>()) * 3 / 2;
+/// The bytes of an entry beside its texts: pointers and struct, and the bookkeeping of the cache
+/// and the allocator.
+const ENTRY_LEN: usize = size_of::<(Vec<u8>, Arc<Agent>)>() + size_of::<Agent>() + 256;
 
 /// A parser with a bounded cache of what it parsed. Agents in use stay in it, and a flood of new
 /// ones costs a parse each, on the thread of low priority that stores visits.
@@ -16,8 +16,8 @@ pub struct Cache {
 }
 
 impl Cache {
-    /// The bytes that a resolver affords, enough for about 30,000 agents.
-    pub const BYTES_MAX: u64 = 8 << 20;
+    /// The bytes that a resolver affords, enough for about 8,000 agents.
+    pub const BYTES_MAX: u64 = 4 << 20;
 
     /// Builds the parser, and creates an empty cache that holds at most about `bytes_max` bytes.
     pub fn new(bytes_max: u64) -> Self {

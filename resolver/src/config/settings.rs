@@ -31,7 +31,7 @@ pub(super) const MIB_MAX: u64 = 1 << 20;
 
 /// The default size of the cache of links in MiB, and the divisor for the share of the memory that
 /// it takes at most by default.
-const CACHE_MIB: u64 = 64;
+const CACHE_MIB: u64 = 128;
 const CACHE_OF_MEMORY: u64 = 8;
 
 /// The validated configuration, with every default filled in.
@@ -321,7 +321,7 @@ pub(super) mod tests {
     #[test]
     fn the_cache_fits_into_the_memory_unless_it_was_set() {
         for (args, memory_mib, cache_mib) in
-            [(&[][..], 64, 8), (&[], 512, 64), (&[], 1 << 20, 64), (&["--limit", "cache-mib=100"], 64, 100)]
+            [(&[][..], 64, 8), (&[], 1_024, 128), (&[], 1 << 20, 128), (&["--limit", "cache-mib=100"], 64, 100)]
         {
             let mut settings = parse(args).unwrap();
             settings.fit(&Resources { descriptors: 1_024, memory: memory_mib << 20 });

@@ -22,7 +22,7 @@ use super::LookupError;
 /// Maximum memory for cached slugs, in bytes.
 const BYTES: u64 = 16 << 20;
 /// Bytes that an entry takes beside its text.
-const ENTRY_BYTES: usize = 120;
+const ENTRY_BYTES: usize = 260;
 /// How long an entry lives after its last use, as in the cache of links.
 const IDLE: Duration = Duration::from_secs(3600);
 /// Maximum number of concurrent queries. Further ones wait.
