@@ -320,9 +320,12 @@ pub(super) mod tests {
 
     #[test]
     fn the_cache_fits_into_the_memory_unless_it_was_set() {
-        for (args, memory_mib, cache_mib) in
-            [(&[][..], 64, 8), (&[], 1_024, 128), (&[], 1 << 20, 128), (&["--limit", "cache-mib=100"], 64, 100)]
-        {
+        for (args, memory_mib, cache_mib) in [
+            (&[][..], 64, 8),
+            (&[], 1_024, 128),
+            (&[], 1 << 20, 128),
+            (&["--limit", "cache-mib=100"], 64, 100),
+        ] {
             let mut settings = parse(args).unwrap();
             settings.fit(&Resources { descriptors: 1_024, memory: memory_mib << 20 });
             assert_eq!(settings.lookup.cache_bytes, cache_mib << 20, "{args:?} in {memory_mib} MiB");
