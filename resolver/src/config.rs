@@ -252,8 +252,8 @@ pub struct Config {
     ///   lists have twice as many as one API key may use. The sum over all processes has to stay
     ///   below Postgres' max_connections. A --read-database and webhooks' receivers are not
     ///   counted.
-    /// - cache-mib: Approximate memory for cached links, in MiB. By default 128, or an eighth of the
-    ///   process' memory if that is less.
+    /// - cache-mib: Approximate memory for cached links, in MiB. By default 128, or an eighth of
+    ///   the process' memory if that is less. Slugs take a quarter more.
     /// - visits-spool-mib: Size of --visits-spool, in MiB, at least 64. When it is full, further
     ///   visits are dropped and counted. 4096 by default, for about 55 million visits.
     /// - threads: Threads of the public listener. By default one per core.

@@ -24,8 +24,8 @@ pub(crate) struct Args {
     /// Store this many links.
     #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u32).range(1_000..=20_000_000))]
     links: u32,
-    /// Give the cache this many MiB; one MiB holds about 4,000 links of this benchmark.
-    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
+    /// Give the cache this many MiB; one MiB holds about 2,000 links of this benchmark.
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     cache_mib: u32,
     /// Keep this many connections open; each value is measured separately.
     #[arg(long, value_delimiter = ',', default_value = "64,256", value_name = "N[,N…]")]

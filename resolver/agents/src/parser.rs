@@ -174,7 +174,6 @@ pub(crate) mod tests {
                 prop_assert!((1..=NAME_MAX).contains(&name.len()));
                 prop_assert!(!name.contains(char::is_control));
             }
-            prop_assert_eq!(agent.bot, is_bot(&user_agent));
             prop_assert_eq!(agent.bot, agent.device == BOT);
         }
     }

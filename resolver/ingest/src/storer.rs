@@ -42,7 +42,7 @@ use crate::{
 };
 
 /// The divisor for the share of the memory that the blocks of a batch have, uncompressed. Counting
-/// them takes many times as much if each visit is of another link.
+/// them takes several times as much if each visit is of another link.
 const BATCH_OF_MEMORY: u64 = 256;
 /// The largest batch in bytes: about 20,000 usual visits.
 const BATCH_BYTES_MAX: u64 = 4 << 20;

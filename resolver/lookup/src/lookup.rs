@@ -63,6 +63,8 @@ pub use thread_cache::{CachedTarget, ThreadCache};
 
 /// Capacity of the channel of change notifications. A full channel makes the sender wait.
 const CHANGES_MAX: usize = 256;
+/// The divisor for the size of the cache of slugs, as a share of that of links.
+const SLUGS_OF_CACHE: u64 = 4;
 /// Maximum number of waiting misses. Further misses are rejected at once.
 const WAITING_MAX: usize = 16_384;
 /// How long a miss may wait for its read.
@@ -145,7 +147,7 @@ impl Lookup {
         );
         supervisor.spawn("forgetter of changed links", listening);
         let (misses, queue) = mpsc::channel(WAITING_MAX);
-        let slugs = Slugs::new(Arc::clone(&links));
+        let slugs = Slugs::new(Arc::clone(&links), config.cache_bytes / SLUGS_OF_CACHE);
         let reader = Reader {
             links,
             queue,

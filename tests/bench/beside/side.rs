@@ -11,7 +11,7 @@ use crate::{
     wrk::{Loaded, Wrk},
 };
 
-/// The cache size for misses, in MiB: it holds about one link in a hundred.
+/// The cache size for misses, in MiB: it holds less than one link in a hundred.
 const MISS_CACHE_MIB: &str = "1";
 /// The number of links for redirects; all of them fit into the thread caches.
 const REDIRECTED: usize = 10_000;

@@ -19,8 +19,6 @@ use tokio::{runtime::Handle, sync::Semaphore, time::timeout};
 
 use super::LookupError;
 
-/// Maximum memory for cached slugs, in bytes.
-const BYTES: u64 = 16 << 20;
 /// Bytes that an entry takes beside its text.
 const ENTRY_BYTES: usize = 260;
 /// How long an entry lives after its last use, as in the cache of links.
@@ -58,11 +56,12 @@ pub(super) struct Slugs {
 }
 
 impl Slugs {
-    pub(super) fn new(links: Arc<dyn Links>) -> Self {
+    /// Creates the lookup with a cache of at most this many bytes.
+    pub(super) fn new(links: Arc<dyn Links>, bytes: u64) -> Self {
         let weigh = |place: &SlugOnDomain, _: &LinkId| {
             u32::try_from(ENTRY_BYTES + place.1.as_str().len()).unwrap_or(u32::MAX)
         };
-        let ids = Cache::builder().max_capacity(BYTES).weigher(weigh).time_to_idle(IDLE);
+        let ids = Cache::builder().max_capacity(bytes).weigher(weigh).time_to_idle(IDLE);
         Self {
             ids: ids.build_with_hasher(RandomState::default()),
             has_asked_code: AtomicBool::new(false),

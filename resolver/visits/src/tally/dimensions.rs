@@ -42,7 +42,7 @@ pub const OTHER: &str = "(other)";
 /// Maximum number of values of a dimension that are stored, besides [`OTHER`].
 pub const VALUES_MAX: usize = 1_000;
 /// Maximum number of values of a dimension in memory. Once there are more, they are folded.
-pub const VALUES_HELD: usize = 4_000;
+pub const VALUES_HELD: usize = 2_000;
 /// Maximum length of a value, in bytes. Longer ones are cut.
 pub const VALUE_BYTES_MAX: usize = 64;
 
@@ -77,8 +77,8 @@ impl AddAssign for ValueCount {
     }
 }
 
-/// Values in the order of their texts. Most subjects of a batch have one visit, so one value in each
-/// dimension, for which a tree would take ten times the memory.
+/// Values in the order of their texts. Most subjects of a batch have one visit, and so one value in
+/// each dimension, for which a tree would take ten times the memory.
 type ValueCounts = Vec<(Box<str>, ValueCount)>;
 
 /// Visits of a day by the values of each dimension.
