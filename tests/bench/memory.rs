@@ -78,7 +78,7 @@ async fn measure(args: &Args) -> anyhow::Result<Found> {
     let builder = builder("resolver")?.database(&postgres.url());
     let idle = idle(builder.clone()).await?;
     // Room for all links, with a margin.
-    let cache_mib = (args.links / 2_000).max(64);
+    let cache_mib = (args.links / 1_800).max(64);
     let mut resolver = builder.args(["--limit", &format!("cache-mib={cache_mib}")]).start().await?;
     let code = resolver.api.create("https://example.org/first").await?.code;
     let mut starts = Vec::new();
