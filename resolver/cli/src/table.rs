@@ -1,5 +1,8 @@
 //! Tables of a server's answers. Widths are in cells of a terminal, where a character takes none,
 //! one or two (UAX #11).
+//!
+//! Rejected: comfy-table, which shares a narrow width among all columns. Here the codes and ids
+//! that people copy are cut last, and columns without a value are left out.
 
 use std::fmt::Write as _;
 

@@ -3,6 +3,9 @@
 //!
 //! It finds only the boundaries of items, and looks at each byte once. The JSON parser reads the
 //! rest.
+//!
+//! Rejected: the stream of serde_json, which reads values that follow each other, but neither the
+//! elements of an array nor a body that has not arrived yet.
 
 use hyper::body::Bytes;
 
