@@ -5,9 +5,9 @@
 //!    ASCII is read as a question mark.
 //! 3. A name has at most 64 bytes and no control characters, whatever the input.
 //! 4. A bot is what a list of bots knows; unknown agents are people ([`is_bot`]).
-//! 5. The rules are those of uap-core, compiled in. [`Cache::new`] builds them, which takes about
-//!    0.1 s and 14 MiB (25 MiB once every rule has been tried). So a process needs one cache, on
-//!    the thread that stores visits.
+//! 5. The rules are those of uap-core, compiled in. [`Cache::new`] builds them, which takes less
+//!    than 0.1 s, and 14 MiB (25 MiB once every rule has been tried). So a process needs one cache,
+//!    on the thread that stores visits.
 //!
 //! Rejected: `woothee`, which rests since 2021 and knows no current device; and `iscrawl` for bots,
 //! because its cache compares the address, the length and the ends of a text, so that an agent read

@@ -1,7 +1,7 @@
 //! Parser of user agents by the rules of uap-core.
 //!
 //! 1. Of each list (browsers, systems), the first rule that matches is taken. Literals that a rule
-//!    requires are searched for in one pass, so a parse takes 5 to 10 µs.
+//!    requires are searched for in one pass, so a parse takes some microseconds.
 //! 2. The rules match printable ASCII only (`uap-core/README.md`), so a text has no other letters.
 
 use serde::Deserialize;
