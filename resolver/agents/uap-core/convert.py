@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 import yaml
 
-# The lists that are read, and what of a rule.
+# The lists that are kept, and the fields of a rule.
 LISTS = ["user_agent_parsers", "os_parsers"]
 KEPT = ["regex", "family_replacement", "os_replacement"]
 PRINTABLE = [chr(code) for code in range(32, 127)]
