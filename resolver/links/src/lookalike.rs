@@ -86,6 +86,9 @@ fn is_between_joining(before: &[char], after: &[char]) -> bool {
 /// Returns `true` if the letters of a word belong to one script, or to scripts that are written
 /// together. Characters common to all scripts do not count.
 pub(super) fn is_one_script(word: &str) -> bool {
+    if word.is_ascii() {
+        return true;
+    }
     let scripts: Vec<ScriptExtension> = word
         .chars()
         .map(|one| one.script_extension())
