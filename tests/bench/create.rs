@@ -42,7 +42,7 @@ pub(crate) struct Args {
     #[arg(long, default_value_t = 3)]
     rounds: usize,
     /// Measure each variant for this many seconds per round.
-    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u64).range(1..=3_600))]
+    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u64).range(1..=20))]
     seconds: u64,
     /// Measure only the resolver, for profiling.
     #[arg(long)]
@@ -92,7 +92,8 @@ async fn measure(args: &Args) -> anyhow::Result<Vec<Level>> {
             .await?;
         let pgbench = Pgbench::new(&scratch, &postgres).await?;
         let digits = resolver.api.create("https://example.org/").await?.code.len();
-        let loads = [Wrk::creating(&scratch, &key)?, Wrk::creating_slugs(&scratch, &key, digits)?];
+        let loads =
+            [Wrk::creating(&scratch, &key)?, Wrk::creating_slugs(&scratch, &key, digits, args.seconds)?];
         for clients in &args.clients {
             levels.push(level(args, &resolver, &loads, &pgbench, (*clients, *flush_ms)).await?);
         }

@@ -54,57 +54,39 @@ local function prepare(args, add)
 end
 "#;
 
-/// A script part that prepares a thousand create requests and sends them in turn.
+/// A script part that prepares this many create requests and sends them in turn. With a length,
+/// each has a random slug of so many digits.
 const CREATES: &str = r#"
 local function pick(index, count) return index % count + 1 end
 local function prepare(args, add)
-  local headers = { ["X-Api-Key"] = args[1], ["Content-Type"] = "application/json" }
-  for number = 1, 1000 do
-    local body = string.format('{"longUrl":"https://example.org/some/where/%d"}', number)
-    add(wrk.format("POST", "/rest/v3/short-urls", headers, body))
-  end
-end
-"#;
-
-/// A script part that creates links, each with a random slug that is a code: as many digits as the
-/// codes of the default keyspace. Requests are prepared but for their slugs, which are joined from
-/// prepared pieces, because the load has the same cores.
-const SLUGS: &str = r#"
-local digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-local ones, twos, before, after, number, pieces, length = {}, {}, {}, {}, 0, {}, 0
-local function prepare(args, add)
-  for digit in digits:gmatch(".") do ones[#ones + 1] = digit end
-  for _, first in ipairs(ones) do
-    for _, second in ipairs(ones) do twos[#twos + 1] = first .. second end
-  end
-  length = tonumber(args[2])
-  local headers = { ["X-Api-Key"] = args[1], ["Content-Type"] = "application/json" }
-  local slug = ("-"):rep(length)
-  for number = 1, 1000 do
-    local body = '{"longUrl":"https://example.org/some/where/%d","customSlug":"%s"}'
-    local request = wrk.format("POST", "/rest/v3/short-urls", headers, body:format(number, slug))
-    local at = request:find(slug, 1, true)
-    before[number], after[number] = request:sub(1, at - 1), request:sub(at + length)
+  local key, count, length = args[1], tonumber(args[2]), tonumber(args[3])
+  local headers = { ["X-Api-Key"] = key, ["Content-Type"] = "application/json" }
+  local digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+  local function slug()
+    local text = {}
+    for place = 1, length do
+      local digit = math.random(#digits)
+      text[place] = digits:sub(digit, digit)
+    end
+    return table.concat(text)
   end
   math.randomseed(os.time())
-end
-local function make()
-  for place = 1, math.floor(length / 2) do pieces[place] = twos[math.random(#twos)] end
-  if length % 2 == 1 then pieces[math.ceil(length / 2)] = ones[math.random(#ones)] end
-  number = number % 1000 + 1
-  return before[number] .. table.concat(pieces) .. after[number]
+  for number = 1, count do
+    local body = string.format('{"longUrl":"https://example.org/some/where/%d"', number % 1000)
+    if length > 0 then body = body .. ',"customSlug":"' .. slug() .. '"' end
+    add(wrk.format("POST", "/rest/v3/short-urls", headers, body .. "}"))
+  end
 end
 "#;
 
-/// The common script part, which sends the prepared requests, or those that `make` returns. At the end
-/// it prints one line: requests, duration, p50, p99 and p99.9 (all times in microseconds), and
-/// errors.
+/// The common script part, which sends the prepared requests. At the end it prints one line:
+/// requests, duration, p50, p99 and p99.9 (all times in microseconds), and errors.
 const LOAD: &str = r#"
 local requests, index = {}, 0
 init = function(args)
   prepare(args, function(request) requests[#requests + 1] = request end)
 end
-request = make or function()
+request = function()
   index = pick(index, #requests)
   return requests[index]
 end
@@ -115,6 +97,12 @@ done = function(summary, latency)
     latency:percentile(50), latency:percentile(99), latency:percentile(99.9), failed))
 end
 "#;
+
+/// How many creates are prepared and sent again and again.
+const CREATES_PREPARED: u64 = 1_000;
+/// How many creates with slugs are prepared for each second, more than any resolver answers: a slug
+/// that is sent again is refused.
+const SLUGS_PER_SECOND: u64 = 100_000;
 
 /// The extra time that a run may take.
 const SLACK: Duration = Duration::from_secs(30);
@@ -171,13 +159,28 @@ impl Wrk {
 
     /// Returns a load that creates links with an API key.
     pub(crate) fn creating(scratch: &Scratch, key: &str) -> anyhow::Result<Self> {
-        Self::new(scratch, "creates.lua", CREATES, key.into())
+        Self::preparing_creates(scratch, "creates.lua", key, CREATES_PREPARED, 0)
     }
 
-    /// Returns a load that creates links with random slugs of this many digits.
-    pub(crate) fn creating_slugs(scratch: &Scratch, key: &str, digits: usize) -> anyhow::Result<Self> {
-        let mut wrk = Self::new(scratch, "slugs.lua", SLUGS, key.into())?;
-        wrk.arguments.push(digits.to_string().into());
+    /// Returns a load that creates links with random slugs of this many digits, for as many seconds.
+    pub(crate) fn creating_slugs(
+        scratch: &Scratch,
+        key: &str,
+        digits: usize,
+        seconds: u64,
+    ) -> anyhow::Result<Self> {
+        Self::preparing_creates(scratch, "slugs.lua", key, SLUGS_PER_SECOND * seconds, digits)
+    }
+
+    fn preparing_creates(
+        scratch: &Scratch,
+        name: &str,
+        key: &str,
+        count: u64,
+        digits: usize,
+    ) -> anyhow::Result<Self> {
+        let mut wrk = Self::new(scratch, name, CREATES, key.into())?;
+        wrk.arguments.extend([count.to_string().into(), digits.to_string().into()]);
         Ok(wrk)
     }
 
