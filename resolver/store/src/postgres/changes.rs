@@ -24,11 +24,10 @@ use super::{
 use crate::{Change, Result, StoreError};
 
 /// Subscribes to the channel. A payload is a comma-separated list of ids in decimal, or a plus sign
-/// and the id of one custom slug.
+/// and the id of one mintable custom slug.
 const LISTEN: &str = "LISTEN shortmint_links";
 /// Interval between probes of the connection. Together with the deadline of a probe, a broken
-/// connection is noticed within a second. The set of mintable custom slugs is trusted for two and a
-/// half times this interval.
+/// connection is noticed within a second.
 const ASKED_EVERY: Duration = Duration::from_millis(100);
 /// Deadline of a probe.
 const ANSWERED_WITHIN: Duration = Duration::from_millis(500);
@@ -37,6 +36,8 @@ const HEARD_WITHIN: Duration = Duration::from_secs(2);
 /// Maximum number of queued notifications. With more, the connection is given up as if they had
 /// been lost.
 const WAITING_MAX: usize = 4_096;
+/// Maximum number of notifications that are reported together.
+const TOGETHER_MAX: usize = 256;
 /// Back-off before the next connection attempt.
 const PAUSE: Duration = Duration::from_millis(500);
 
@@ -84,19 +85,23 @@ async fn tell_until_broken(
     let stopped = |_| StoreError::Stopped;
     changes.send(Change::Listening(Instant::now())).await.map_err(stopped)?;
     let mut asking = interval(ASKED_EVERY);
+    let mut texts = Vec::with_capacity(TOGETHER_MAX);
     loop {
         tokio::select! {
-            notification = notifications.recv() => {
-                let text = notification.ok_or(StoreError::Stopped)?;
-                changes.send(change(&text)).await.map_err(stopped)?;
+            count = notifications.recv_many(&mut texts, TOGETHER_MAX) => {
+                if count == 0 {
+                    return Err(StoreError::Stopped);
+                }
+                changes.send(change(&mut texts)).await.map_err(stopped)?;
             }
             _ = asking.tick() => {
                 let sent = Instant::now();
                 ask(&client, "").await?;
                 // Notifications sent before the answer arrived before it, and are in the queue by
                 // now.
-                while let Ok(text) = notifications.try_recv() {
-                    changes.send(change(&text)).await.map_err(stopped)?;
+                while !notifications.is_empty() {
+                    notifications.recv_many(&mut texts, TOGETHER_MAX).await;
+                    changes.send(change(&mut texts)).await.map_err(stopped)?;
                 }
                 changes.send(Change::Heard(sent)).await.map_err(stopped)?;
             }
@@ -150,9 +155,13 @@ async fn ask(client: &Client, question: &str) -> Result<()> {
     Ok(answered.map_err(|_| StoreError::TimedOut)??)
 }
 
-/// Parses a notification. Other text than ids was not sent by this product, and concerns no link.
-fn change(text: &str) -> Change {
-    // Marks a mintable custom slug, for resolvers of the release before.
-    let text = text.strip_prefix('+').unwrap_or(text);
-    Change::Links(text.split(',').filter_map(|id| id.parse().ok()).map(LinkId::from_stored).collect())
+/// Parses notifications. Other text than ids was not sent by this product, and concerns no link.
+///
+/// A plus sign marks the first link under the number of a mintable custom slug. It is evicted as
+/// well: after a fail-over, the link that was lost may still be cached under that number.
+fn change(texts: &mut Vec<String>) -> Change {
+    let ids = texts.iter().flat_map(|text| text.strip_prefix('+').unwrap_or(text).split(','));
+    let changed = ids.filter_map(|id| id.parse().ok()).map(LinkId::from_stored).collect();
+    texts.clear();
+    Change::Links(changed)
 }
