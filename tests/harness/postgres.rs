@@ -284,12 +284,12 @@ impl Postgres {
     /// Returns an error if no backend can be started or the server does not come back; the message
     /// contains the end of its log.
     pub async fn kill_a_backend(&mut self) -> anyhow::Result<()> {
-        let client = self.client().await?;
+        let (client, witness) = (self.client().await?, self.client().await?);
         let backend: i32 = client.query_one("SELECT pg_backend_pid()", &[]).await?.try_get(0)?;
         kill(Pid::from_raw(backend), Signal::SIGKILL).context("kill a backend")?;
-        // Until the server notices the backend's end it still responds as before.
-        wait::until(KILLED_WITHIN, "the killed backend's connection ends", async || client.is_closed())
-            .await?;
+        // Until the server notices the backend's end it still responds as before. Then it ends the
+        // others; the connection of the killed one ends earlier.
+        wait::until(KILLED_WITHIN, "another backend's connection ends", async || witness.is_closed()).await?;
         self.wait_answering().await
     }
 
