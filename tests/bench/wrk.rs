@@ -54,8 +54,8 @@ local function prepare(args, add)
 end
 "#;
 
-/// A script part that prepares this many create requests and sends them in turn. With a length,
-/// each has a random slug of so many digits.
+/// A script part that prepares a number of create requests and sends them in turn. With a length
+/// above zero, each has a random slug of that many digits.
 const CREATES: &str = r#"
 local function pick(index, count) return index % count + 1 end
 local function prepare(args, add)
@@ -162,7 +162,8 @@ impl Wrk {
         Self::preparing_creates(scratch, "creates.lua", key, CREATES_PREPARED, 0)
     }
 
-    /// Returns a load that creates links with random slugs of this many digits, for as many seconds.
+    /// Returns a load that creates links with random slugs of this many digits, enough for so many
+    /// seconds.
     pub(crate) fn creating_slugs(
         scratch: &Scratch,
         key: &str,
