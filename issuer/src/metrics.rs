@@ -35,6 +35,7 @@ pub struct Metrics {
 }
 
 /// Metric handles of the election.
+#[cfg(feature = "etcd")]
 pub struct ElectionMetrics {
     pub(crate) errors: Counter,
     pub(crate) keep_alive_seconds: Histogram,
@@ -92,6 +93,7 @@ impl Metrics {
     }
 
     /// Registers the election's metrics and returns their handles.
+    #[cfg(feature = "etcd")]
     pub fn election(&self) -> ElectionMetrics {
         let recorder = &self.recorder;
         ElectionMetrics {
