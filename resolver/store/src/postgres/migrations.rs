@@ -35,8 +35,8 @@ const LOCK_TIMEOUT: &str = "SET lock_timeout = '500ms'";
 const LOCKED_WITHIN: Duration = Duration::from_secs(480);
 /// Pause before a migration is tried again: others have the table for most of the time.
 const PAUSE: Duration = Duration::from_secs(2);
-/// The migrations, in order, whose files create indexes of `link` and do nothing else.
-const INDEXES: [i32; 2] = [3, 6];
+/// The migrations, in order, whose files create indexes of large tables and do nothing else.
+const INDEXES: [i32; 3] = [3, 6, 29];
 
 /// Runs pending migrations, one process at a time: all, or up to a version. The advisory lock ends
 /// with the connection.

@@ -29,7 +29,7 @@ use visits::{Day, Slot, VisitRow};
 
 use crate::{
     Batch, Producer, Result, VisitReader, VisitStore, VisitStoreError, WriteError,
-    sql::{self, months},
+    sql::{self, closing, months},
 };
 
 /// The chore whose position is the first day that rows are kept of.
@@ -37,7 +37,7 @@ pub(crate) const CHORE: &str = "upkeep of visits";
 
 /// Key of the advisory lock that orders batches and deletions.
 pub(crate) const LOCK: i64 = 0x5348_4f52_5456_4953;
-/// Key of the advisory lock of the merging of months.
+/// Key of the advisory lock of the merging of counters.
 const MERGER: i64 = 0x5348_4f52_564d_5247;
 /// Deadline of a batch, a read or a step of a chore.
 const DEADLINE: Duration = Duration::from_secs(60);
@@ -190,6 +190,11 @@ impl VisitStore for PostgresVisits {
         self.transact(async |sql| {
             if !try_lock(sql, MERGER).await? {
                 return Ok(false);
+            }
+            // Beside batches, and not beside deletions.
+            sql.query(&format!("SELECT 1 FROM pg_advisory_xact_lock_shared({LOCK})"), &[]).await?;
+            if closing::close(sql).await? {
+                return Ok(true);
             }
             let months = months::outdated(sql).await?;
             for month in &months {

@@ -20,8 +20,33 @@ struct DayKey {
     slot: i16,
 }
 
+/// What is added to a row.
+pub(crate) struct Addition<'a> {
+    pub(crate) subject: SubjectKey,
+    pub(crate) day: Day,
+    /// The number of changes that it stands for.
+    pub(crate) version: i64,
+    /// Bytes that are to be merged with those of the row sooner or later.
+    pub(crate) appended: i64,
+    pub(crate) counters: &'a Counters,
+}
+
 /// Adds to counters, in rows of a slot. Rows without a conflict are new.
 pub(crate) async fn add(sql: &mut dyn Sql, slot: i16, days: &[DayDelta]) -> Result<()> {
+    let additions: Vec<Addition<'_>> = days
+        .iter()
+        .map(|DayDelta { subject, day, delta }| Addition {
+            subject: *subject,
+            day: *day,
+            version: 1,
+            appended: int(delta.bytes()),
+            counters: delta,
+        })
+        .collect();
+    add_all(sql, slot, &additions).await
+}
+
+pub(crate) async fn add_all(sql: &mut dyn Sql, slot: i16, days: &[Addition<'_>]) -> Result<()> {
     let long = match sql.dialect() {
         Dialect::Postgres => add_at_once(sql, slot, days).await?,
         Dialect::Sqlite => add_one_by_one(sql, slot, days).await?,
@@ -36,39 +61,42 @@ fn append(bytes: &str) -> String {
     format!(
         "ON CONFLICT (kind, subject, part, day, slot) DO UPDATE SET
              total = old.total + excluded.total, bots = old.bots + excluded.bots,
-             version = old.version + 1, appended = old.appended + excluded.appended, {}",
+             version = old.version + excluded.version, appended = old.appended + excluded.appended, {}",
         ["quarters", "dimensions", "visitors", "addresses"].map(join).join(", ")
     )
 }
 
 /// Adds all rows with one statement, and returns those that have grown too long.
-async fn add_at_once(sql: &mut dyn Sql, slot: i16, days: &[DayDelta]) -> Result<Vec<DayKey>> {
+async fn add_at_once(sql: &mut dyn Sql, slot: i16, days: &[Addition<'_>]) -> Result<Vec<DayKey>> {
     if days.is_empty() {
         return Ok(Vec::new());
     }
     let add = format!(
         "WITH stored AS (
              {INSERT}
-             SELECT kind, subject, part, day, {slot}, total, bots, 1, size, quarters, dimensions, visitors, addresses
-             FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
-                  AS new (kind, subject, part, day, total, bots, size, quarters, dimensions, visitors, addresses)
+             SELECT kind, subject, part, day, {slot}, total, bots, version, appended,
+                    quarters, dimensions, visitors, addresses
+             FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
+                  AS new (kind, subject, part, day, total, bots, version, appended,
+                          quarters, dimensions, visitors, addresses)
              {} RETURNING kind, subject, part, day, appended
          )
          SELECT kind, subject, part, day FROM stored WHERE appended > {APPENDED_MAX}",
         append("bytea")
     );
-    let ints = |number: fn(&DayDelta) -> i64| Value::IntArray(days.iter().map(number).collect());
+    let ints = |number: fn(&Addition<'_>) -> i64| Value::IntArray(days.iter().map(number).collect());
     let chunks = |chunk: fn(&Counters) -> &Vec<u8>| {
-        Value::BytesArray(days.iter().map(|day| chunk(&day.delta).clone()).collect())
+        Value::BytesArray(days.iter().map(|day| chunk(day.counters).clone()).collect())
     };
     let values = [
         ints(|day| day.subject.kind.into()),
         ints(|day| day.subject.subject),
         ints(|day| day.subject.part),
         ints(|day| day.day.get().into()),
-        ints(|day| day.delta.total),
-        ints(|day| day.delta.bots),
-        ints(|day| int(day.delta.bytes())),
+        ints(|day| day.counters.total),
+        ints(|day| day.counters.bots),
+        ints(|day| day.version),
+        ints(|day| day.appended),
         chunks(|counters| &counters.quarters),
         chunks(|counters| &counters.dimensions),
         chunks(|counters| &counters.visitors),
@@ -82,16 +110,17 @@ async fn add_at_once(sql: &mut dyn Sql, slot: i16, days: &[DayDelta]) -> Result<
 }
 
 /// Adds each row with a statement, and returns those that have grown too long.
-async fn add_one_by_one(sql: &mut dyn Sql, slot: i16, days: &[DayDelta]) -> Result<Vec<DayKey>> {
+async fn add_one_by_one(sql: &mut dyn Sql, slot: i16, days: &[Addition<'_>]) -> Result<Vec<DayKey>> {
     let add = format!(
-        "{INSERT} VALUES ($1, $2, $3, $4, $5, $6, $7, 1, $8, $9, $10, $11, $12) {} RETURNING appended",
+        "{INSERT} VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13) {} RETURNING appended",
         append("BLOB")
     );
     let mut long = Vec::new();
-    for DayDelta { subject, day, delta } in days {
+    for Addition { subject, day, version, appended, counters } in days {
         let mut values = Vec::from(key_values(DayKey { subject: *subject, day: *day, slot }));
-        values.extend([delta.total, delta.bots, int(delta.bytes())].map(Value::Int));
-        let chunks = [&delta.quarters, &delta.dimensions, &delta.visitors, &delta.addresses];
+        values.extend([counters.total, counters.bots, *version, *appended].map(Value::Int));
+        let Counters { quarters, dimensions, visitors, addresses, .. } = counters;
+        let chunks = [quarters, dimensions, visitors, addresses];
         values.extend(chunks.map(|chunk| Value::Bytes(chunk.clone())));
         if sql.number(&add, &values).await? > Some(APPENDED_MAX.into()) {
             long.push(DayKey { subject: *subject, day: *day, slot });

@@ -4,6 +4,7 @@
 //! statements on SQLite.
 
 pub(crate) mod changes;
+pub(crate) mod closing;
 pub(crate) mod counters;
 pub(crate) mod days;
 pub(crate) mod deletion;

@@ -30,7 +30,7 @@ use visits::Day;
 use crate::{
     Batch, Producer, Result, VisitReader, VisitStore, VisitStoreError, WriteError,
     sql::{
-        self, months,
+        self, closing, months,
         tags::{remove_gone_counters, remove_gone_links},
     },
 };
@@ -123,6 +123,9 @@ impl VisitStore for SqliteVisits {
     }
 
     async fn merge(&self) -> Result<bool> {
+        if self.writer.write(async move |sql| closing::close(sql).await).await? {
+            return Ok(true);
+        }
         let months = self.lister.read(async move |sql| months::outdated(sql).await).await?;
         let has_more = months.len() == months::STEP;
         for month in months {

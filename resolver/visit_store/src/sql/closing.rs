@@ -1,0 +1,235 @@
+//! Closing of days: the counters that all slots have of a subject on a past day become one row, with
+//! one chunk in each column.
+//!
+//! 1. Most visits of a quiet link are chunks of their own, so a closed row takes a fraction of the
+//!    space, and a read of many days a fraction of the time.
+//! 2. What is read stays the same, and so does the sum of versions that months are compared with.
+//! 3. Visits that arrive late begin a new row of their slot, which is closed in turn.
+
+use std::collections::BTreeMap;
+
+use store::{Sql, Value};
+use visits::{Day, SubjectKey, tally::Counters};
+
+use super::{
+    days::{self, Addition},
+    take_counters, today,
+};
+use crate::{MERGED, Result};
+
+/// Days that most visits arrive on: today and yesterday.
+const OPEN: i32 = 2;
+/// Rows that a step looks for.
+const STEP: usize = 500;
+/// Bytes of those rows from which a step takes no more of them.
+const STEP_BYTES: i64 = 4 << 20;
+
+type Key = (SubjectKey, Day);
+
+/// Closes some days. Returns whether there may be more.
+///
+/// The caller keeps deletions out: they would miss rows that are replaced meanwhile.
+pub(crate) async fn close(sql: &mut dyn Sql) -> Result<bool> {
+    let (keys, has_more) = open(sql).await?;
+    if keys.is_empty() {
+        return Ok(false);
+    }
+    let closed: Vec<(Key, i64, Counters)> = take(sql, &keys)
+        .await?
+        .into_iter()
+        .map(|(key, (version, sum))| (key, version, merged(key, sum)))
+        .collect();
+    let additions: Vec<Addition<'_>> = closed
+        .iter()
+        .map(|((subject, day), version, counters)| Addition {
+            subject: *subject,
+            day: *day,
+            version: *version,
+            appended: 0,
+            counters,
+        })
+        .collect();
+    days::add_all(sql, MERGED, &additions).await?;
+    Ok(has_more)
+}
+
+/// Returns the keys of some past days that have rows of slots.
+async fn open(sql: &mut dyn Sql) -> Result<(Vec<Key>, bool)> {
+    let past = today(sql).await?.minus(OPEN);
+    let query = format!(
+        "SELECT kind, subject, part, day, octet_length(quarters) + octet_length(dimensions)
+                + octet_length(visitors) + octet_length(addresses)
+         FROM visit_day WHERE slot >= 0 AND day <= {} ORDER BY day LIMIT {STEP}",
+        past.get()
+    );
+    let rows = sql.query(&query, &[]).await?;
+    let (mut keys, mut bytes) = (Vec::with_capacity(rows.len()), 0);
+    for row in &rows {
+        if bytes >= STEP_BYTES {
+            break;
+        }
+        let subject = SubjectKey { kind: row.number(0)?, subject: row.int(1)?, part: row.int(2)? };
+        keys.push((subject, Day::from_stored(row.number(3)?)));
+        bytes += row.int(4)?;
+    }
+    let has_more = rows.len() == STEP || keys.len() < rows.len();
+    keys.sort_unstable();
+    keys.dedup();
+    Ok((keys, has_more))
+}
+
+/// Removes all rows of these keys, and returns the sums of their versions and counters.
+async fn take(sql: &mut dyn Sql, keys: &[Key]) -> Result<BTreeMap<Key, (i64, Counters)>> {
+    let places: Vec<String> = (0..keys.len())
+        .map(|key| format!("(${}, ${}, ${}, ${})", 4 * key + 1, 4 * key + 2, 4 * key + 3, 4 * key + 4))
+        .collect();
+    let remove = format!(
+        "DELETE FROM visit_day WHERE (kind, subject, part, day) IN (VALUES {})
+         RETURNING kind, subject, part, day, version, total, bots, quarters, dimensions, visitors, addresses",
+        places.join(", ")
+    );
+    let values = keys.iter().flat_map(|(SubjectKey { kind, subject, part }, day)| {
+        [i64::from(*kind), *subject, *part, day.get().into()].map(Value::Int)
+    });
+    let mut sums: BTreeMap<Key, (i64, Counters)> = BTreeMap::new();
+    for mut row in sql.query(&remove, &values.collect::<Vec<_>>()).await? {
+        let subject = SubjectKey { kind: row.number(0)?, subject: row.int(1)?, part: row.int(2)? };
+        let (version, sum) = sums.entry((subject, Day::from_stored(row.number(3)?))).or_default();
+        *version += row.int(4)?;
+        sum.append(&take_counters(&mut row, 5)?);
+    }
+    Ok(sums)
+}
+
+/// Merges chunks. Damaged ones stay as they are: they must not keep other days open.
+fn merged((subject, day): Key, sum: Counters) -> Counters {
+    match sum.merged() {
+        Ok(merged) => Counters { total: sum.total, bots: sum.bots, ..merged },
+        Err(error) => {
+            tracing::error!(%error, ?subject, day = day.get(), "counters of visits cannot be merged");
+            sum
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_executor::block_on;
+    use rusqlite::Connection;
+    use store::sqlite::SqliteSql;
+    use visits::{
+        Subject,
+        tally::{Counted, Dimension, Quarter, Tally},
+    };
+
+    use super::*;
+    use crate::{Columns, DayCounters, DayDelta, Days, sql::counters, sqlite::tests::memory};
+
+    const ALL: Columns = Columns { quarters: true, dimensions: true, visitors: true, addresses: true };
+    const PAST: i32 = 20_000;
+
+    fn visit(number: u64) -> Counters {
+        let mut tally = Tally::default();
+        tally.add(&Counted {
+            quarter: Quarter::of(i64::try_from(number % 50).unwrap() * visits::QUARTER),
+            is_bot: number.is_multiple_of(5),
+            is_listed: true,
+            is_redirected: true,
+            visitor: Some(number % 30),
+            address: Some(number % 20),
+            values: Dimension::ALL.map(|dimension| if dimension == Dimension::Os { "iOS" } else { "" }),
+        });
+        tally.delta()
+    }
+
+    fn add(connection: &mut Connection, slot: i16, subject: Subject, day: i32, delta: Counters) {
+        let delta = DayDelta { subject: subject.key(), day: Day::from_stored(day), delta };
+        block_on(days::add(&mut SqliteSql(connection), slot, &[delta])).unwrap();
+    }
+
+    /// Closes days, and returns how many steps that took.
+    fn close_all(connection: &mut Connection) -> usize {
+        let step = |_: &usize| block_on(close(&mut SqliteSql(connection))).unwrap();
+        (1..100).take_while(step).count() + 1
+    }
+
+    fn read(connection: &mut Connection, subject: Subject) -> Vec<DayCounters> {
+        let days = Days { first: Day::from_stored(0), end: Day::from_stored(100_000) };
+        block_on(counters::days(&mut SqliteSql(connection), subject, days, ALL)).unwrap()
+    }
+
+    fn number(connection: &Connection, query: &str) -> i64 {
+        connection.query_row(query, [], |row| row.get(0)).unwrap()
+    }
+
+    #[test]
+    fn a_closed_day_is_one_short_row_that_reads_the_same() {
+        let mut connection = memory();
+        let today = block_on(today(&mut SqliteSql(&mut connection))).unwrap().get();
+        let (all, domain) = (Subject::All(None), Subject::All(Some(links::DomainId::from_stored(3))));
+        for number in 0..200 {
+            let slot = i16::try_from(number % 4).unwrap() - 1;
+            for (subject, day) in [(all, PAST), (all, today - 2), (all, today - 1), (domain, PAST)] {
+                add(&mut connection, slot, subject, day, visit(number));
+            }
+        }
+        let sizes = format!(
+            "SELECT sum(octet_length(quarters) + octet_length(dimensions)) FROM visit_day WHERE day = {PAST}"
+        );
+        let versions = "SELECT sum(version) FROM visit_day";
+        let before = [read(&mut connection, all), read(&mut connection, domain)].concat();
+        let (bytes, changes) = (number(&connection, &sizes), number(&connection, versions));
+        assert_eq!(close_all(&mut connection), 1);
+        let after = [read(&mut connection, all), read(&mut connection, domain)].concat();
+        assert_eq!(after.len(), before.len());
+        for (after, before) in after.iter().zip(&before) {
+            let numbers = |day: &DayCounters| (day.days.clone(), day.counters.total, day.counters.bots);
+            assert_eq!(numbers(after), numbers(before));
+            let [after, before] = [after, before].map(|day| Tally::from_chunks(&day.counters).unwrap());
+            assert_eq!(after, before);
+        }
+        assert_eq!(number(&connection, versions), changes, "months are compared with their sum");
+        assert!(number(&connection, &sizes) < bytes / 10);
+        let rows = |day: i32| format!("SELECT count(*) FROM visit_day WHERE day = {day}");
+        let rows = [PAST, today - 2, today - 1].map(|day| number(&connection, &rows(day)));
+        assert_eq!(rows, [2, 1, 4], "yesterday is open");
+        // A late visit, and one that is taken away.
+        add(&mut connection, 2, all, PAST, visit(7));
+        add(&mut connection, MERGED, all, PAST, visit(8).negated().unwrap());
+        close_all(&mut connection);
+        let day = read(&mut connection, all).remove(0).counters;
+        assert_eq!(day.total, 200);
+        assert_eq!(number(&connection, "SELECT count(*) FROM visit_day WHERE slot >= 0 AND day = 20000"), 0);
+    }
+
+    #[test]
+    fn many_days_and_long_ones_are_closed_in_steps() {
+        let mut connection = memory();
+        let links = i64::try_from(2 * STEP).unwrap() + 10;
+        for link in 0..links {
+            let subject = Subject::Link(codes::LinkId::from_stored(link));
+            add(&mut connection, 0, subject, PAST, visit(1));
+        }
+        assert_eq!(close_all(&mut connection), 3);
+        let rows = "SELECT count(*) FROM visit_day WHERE slot = -1 AND total = 1";
+        assert_eq!(number(&connection, rows), links);
+        for day in 0..4 {
+            add(&mut connection, 0, Subject::All(None), PAST + day, visit(1));
+        }
+        let lengthen = "UPDATE visit_day SET dimensions = zeroblob(3 << 20) WHERE slot = 0";
+        connection.execute(lengthen, []).unwrap();
+        assert_eq!(close_all(&mut connection), 2, "two days have as many bytes as a step takes");
+    }
+
+    #[test]
+    fn a_damaged_row_keeps_its_bytes_and_does_not_keep_others_open() {
+        let mut connection = memory();
+        let damaged = Counters { dimensions: vec![0xff, 0xfe], ..visit(1) };
+        add(&mut connection, 0, Subject::All(None), PAST, damaged.clone());
+        add(&mut connection, 0, Subject::All(None), PAST + 1, visit(2));
+        assert_eq!(close_all(&mut connection), 1);
+        let days = read(&mut connection, Subject::All(None));
+        assert_eq!(days[0].counters, damaged);
+        assert_eq!(number(&connection, "SELECT count(*) FROM visit_day WHERE slot >= 0"), 0);
+    }
+}
