@@ -5,6 +5,7 @@ use std::{fmt::Write as _, time::Duration};
 use anyhow::Context as _;
 use codes::LinkId;
 use harness::{Postgres, Scratch, procfs};
+use nix::unistd::Pid;
 use serde_json::json;
 use store::{Store as _, postgres::PostgresStore};
 use tokio::time::Instant;
@@ -44,6 +45,15 @@ struct Round {
     cpu: Duration,
     elapsed: Duration,
     bytes: [i64; 3],
+    closed: Closed,
+}
+
+/// Costs of closing the day.
+struct Closed {
+    /// Of the server and of this process.
+    cpu: Duration,
+    /// Bytes of the counters.
+    bytes: i64,
 }
 
 /// Starts Postgres, measures and reports.
@@ -71,6 +81,8 @@ async fn measure(args: &Args, links: u64) -> anyhow::Result<Round> {
     let mut producer = store.register(SpoolId(1), "bench").await?;
     let today = today(&postgres).await?;
     store.keep(today.minus(30)).await?;
+    // The latest day that is closed.
+    let day = today.minus(2);
     let mut load = Load::new(7);
     let (mut made, mut elapsed, mut cpu) = (Duration::ZERO, Duration::ZERO, Duration::ZERO);
     let batches = args.visits / args.batch;
@@ -78,7 +90,7 @@ async fn measure(args: &Args, links: u64) -> anyhow::Result<Round> {
         progress::show(&format!("batch {number} of {batches}"));
         let begun = Instant::now();
         let step = DAY / i64::try_from(args.visits)?;
-        let first = today.start() + step * i64::try_from(number * args.batch)?;
+        let first = day.start() + step * i64::try_from(number * args.batch)?;
         let times: Vec<i64> = (0..i64::try_from(args.batch)?).map(|place| first + place * step).collect();
         let batch = load.batch(&producer, &times, |load| {
             LinkId::from_stored(1_000_000_000_000_000 + i64::try_from(load.below(links)).unwrap_or(0))
@@ -93,7 +105,21 @@ async fn measure(args: &Args, links: u64) -> anyhow::Result<Round> {
     progress::clear();
     let stored = f64::from(u32::try_from(batches * args.batch)?);
     let bytes = sizes(&postgres).await?;
-    Ok(Round { links, rate: stored / cpu.as_secs_f64(), made, cpu, elapsed, bytes })
+    let closed = close(&postgres, &store).await?;
+    Ok(Round { links, rate: stored / cpu.as_secs_f64(), made, cpu, elapsed, bytes, closed })
+}
+
+async fn close(postgres: &Postgres, store: &PostgresVisits) -> anyhow::Result<Closed> {
+    progress::show("closing the day …");
+    let all = || used(postgres) + procfs::cpu_time(Pid::this()).unwrap_or_default();
+    let before = all();
+    while store.merge().await? {}
+    let cpu = all().saturating_sub(before);
+    let client = postgres.client().await?;
+    // Otherwise the next day's counters take the place of what was removed.
+    client.batch_execute("VACUUM FULL visit_day").await?;
+    progress::clear();
+    Ok(Closed { cpu, bytes: sizes(postgres).await?[1] })
 }
 
 /// Returns the processor time of the server and all its processes.
@@ -132,6 +158,8 @@ fn report(args: &Args, rounds: &[Round; 2]) -> Report {
         "B/row",
         "B counters",
         "B texts",
+        "µs to close",
+        "B closed",
     ]);
     let visits = f64::from(u32::try_from(args.visits).unwrap_or(u32::MAX));
     for (round, target) in rounds.iter().zip([ONE_LINK, MANY_LINKS]) {
@@ -148,13 +176,16 @@ fn report(args: &Args, rounds: &[Round; 2]) -> Report {
             each(round.bytes[0]),
             each(round.bytes[1]),
             each(round.bytes[2]),
+            format!("{:.2}", round.closed.cpu.as_secs_f64() * 1e6 / visits),
+            each(round.closed.bytes),
         ]);
     }
     let mut text = String::new();
     let _ = writeln!(text, "{} visits in batches of {}\n{table}", args.visits, args.batch);
     let json = rounds.each_ref().map(|round| {
         json!({ "links": round.links, "visits_per_cpu_second": round.rate, "cpu_seconds": round.cpu.as_secs_f64(),
-                "row_bytes": round.bytes[0], "counter_bytes": round.bytes[1], "text_bytes": round.bytes[2] })
+                "row_bytes": round.bytes[0], "counter_bytes": round.bytes[1], "text_bytes": round.bytes[2],
+                "closing_cpu_seconds": round.closed.cpu.as_secs_f64(), "closed_counter_bytes": round.closed.bytes })
     });
     Report { text, json: json!({ "visits": args.visits, "rounds": json }) }
 }
