@@ -68,7 +68,11 @@ pub(crate) fn parts() -> Vec<Part> {
             hanging(s).boxed_local()
         }),
     ];
+    let upkeep = vec![Case::ticket("ShortmintVisitDaysOpen", "the lock of the upkeep held for days", |s| {
+        days_open(s).boxed_local()
+    })];
     vec![
+        Part { name: "upkeep", faster: 120, setup: Setup::default(), cases: upkeep },
         Part { name: "visits", faster: 1, setup: Setup::default(), cases: visits },
         Part { name: "webhooks", faster: 1, setup: Setup::default(), cases: webhooks },
     ]
@@ -179,6 +183,22 @@ async fn slots(stage: &mut Stage) -> anyhow::Result<()> {
         .await?;
     stage.clears().await;
     stage.remove_resolver().await
+}
+
+/// What a visit ten days ago has left, while a process that stands still holds the upkeep's lock.
+async fn days_open(stage: &mut Stage) -> anyhow::Result<()> {
+    let upkeep = stage.cluster.postgres.client().await?;
+    upkeep.batch_execute("SELECT pg_advisory_lock(x'53484f52564d5247'::bigint)").await?;
+    stage
+        .sql(
+            "INSERT INTO visit_day SELECT 1, 1, 0, extract(epoch FROM now())::bigint / 86400 - 10, 1,
+                                          0, 0, 1, 0, '', '', '', ''",
+        )
+        .await?;
+    stage.fires().await;
+    stage.sql("DELETE FROM visit_day WHERE kind = 1 AND subject = 1").await?;
+    stage.clears().await;
+    Ok(())
 }
 
 async fn large(stage: &mut Stage) -> anyhow::Result<()> {

@@ -22,6 +22,7 @@ pub struct DatabaseMetrics {
     schema_expected: Gauge,
     slots: Gauge,
     slots_max: Gauge,
+    days_open: Gauge,
 }
 
 impl DatabaseMetrics {
@@ -51,6 +52,11 @@ impl DatabaseMetrics {
                      same on every page.",
                 )),
                 slots_max: unknown(recorder.gauge("resolver_visit_slots_max", "Slots that there are.")),
+                days_open: unknown(recorder.gauge(
+                    "resolver_visit_days_open",
+                    "How many days ago the oldest day was whose counters are not closed, by the database: the same on \
+                     every page.",
+                )),
             })
         })
     }
@@ -68,6 +74,12 @@ impl DatabaseMetrics {
         let (used, max) = slots.map_or((f64::NAN, f64::NAN), |(used, max)| (used.into(), max.into()));
         self.slots.set(used);
         self.slots_max.set(max);
+    }
+
+    /// Sets how many days ago the oldest day was whose counters of visits are not closed. `None`: it
+    /// is not known now.
+    pub fn set_days_open(&self, days: Option<u32>) {
+        self.days_open.set(days.map_or(f64::NAN, f64::from));
     }
 
     /// Sets the connections of each pool.

@@ -140,7 +140,10 @@ async fn ask(OpenDatabases { links, visits, metrics, .. }: OpenDatabases) {
             metrics.set_schema(schema);
         }
     });
-    let slots = again_and_again(|| async { metrics.set_slots(visits.slots().await.ok().flatten()) });
+    let slots = again_and_again(|| async {
+        metrics.set_slots(visits.slots().await.ok().flatten());
+        metrics.set_days_open(visits.days_open().await.ok());
+    });
     // The observer of the connections is told of the other two outcomes.
     let replica = again_and_again(|| links.ping_replica());
     let rows = again_and_again(|| async { drop(visits.ping_rows().await) });

@@ -15,7 +15,7 @@ use visits::{AddressSecret, Day, DaySecret, Subject, TextKey, VisitId, VisitRow}
 use crate::{
     Batch, Changes, Columns, DayCounters, Days, Erased, Erasure, ErasureId, Producer, Result, RowQuery,
     RowsRecord, SpoolId, Standing, StoredText, TextRef, VisitStoreError, WriteError,
-    sql::{changes, counters, deletion, erasures, producers, rows, secrets},
+    sql::{changes, closing, counters, deletion, erasures, producers, rows, secrets},
 };
 
 async fn run<A: Send + Sync + 'static, T: Send + 'static>(
@@ -91,6 +91,12 @@ pub trait VisitStore: VisitReader {
     /// `None`: the store has a single producer.
     async fn slots(&self) -> Result<Option<(u32, u32)>> {
         Ok(None)
+    }
+
+    /// Returns how many days ago the oldest day was whose counters are not closed
+    /// ([`merge`](Self::merge)); 0 if there is none.
+    async fn days_open(&self) -> Result<u32> {
+        run(self, Read, (), |sql, ()| Box::pin(closing::days_open(sql))).await
     }
 
     /// Registers the spool of a process that starts, or whose slot was taken. From now on an
@@ -210,8 +216,8 @@ pub trait VisitStore: VisitReader {
     /// erasures of visits that would have no rows, and erases secrets that are due.
     async fn keep(&self, rows_from: Day) -> Result<()>;
 
-    /// Merges counters of closed days: the rows of several slots into one, and days into months.
-    /// Returns whether there is more to do.
+    /// Closes past days, whose counters of all slots become one row, and merges closed days into
+    /// months. Returns whether there is more to do.
     async fn merge(&self) -> Result<bool>;
 
     /// Adds visits by link that were stored with batches to the links themselves, for lists and for

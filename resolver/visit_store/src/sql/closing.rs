@@ -53,6 +53,14 @@ pub(crate) async fn close(sql: &mut dyn Sql) -> Result<bool> {
     Ok(has_more)
 }
 
+/// Returns how many days ago the oldest day was that is not closed; 0 if there is none.
+pub(crate) async fn days_open(sql: &mut dyn Sql) -> Result<u32> {
+    let today = today(sql).await?;
+    let oldest = sql.number("SELECT min(day) FROM visit_day WHERE slot >= 0", &[]).await?;
+    let days = oldest.map_or(0, |oldest| i64::from(today.get()).saturating_sub(oldest));
+    Ok(u32::try_from(days).unwrap_or(0))
+}
+
 /// Returns the keys of some past days that have rows of slots.
 async fn open(sql: &mut dyn Sql) -> Result<(Vec<Key>, bool)> {
     let past = today(sql).await?.minus(OPEN);
