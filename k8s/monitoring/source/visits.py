@@ -87,14 +87,14 @@ ALERTS = [
         """{{ $value }} resolvers of {{ $labels.job }} have ended within 30 minutes while visits waited in
         their spools. Unless the spool is on a volume that outlives the pod, these visits are lost.""",
     ),
-    # Two days are usual before midnight, and a third until the upkeep has come round.
+    # Two days and an hour are usual.
     Alert(
         "ShortmintVisitDaysOpen",
         WARNING,
-        "max by (job, namespace) (resolver_visit_days_open) > 3",
+        f"max by (job, namespace) (resolver_visit_oldest_open_seconds) > {4 * 86_400}",
         "Past days of visits are not closed.",
-        """The oldest day of {{ $labels.job }} whose counters of visits are not closed was {{ $value }} days ago. Until it
-        is closed, it takes several times its space.""",
+        """The oldest day of {{ $labels.job }} whose counters of visits are not closed began
+        {{ $value | humanizeDuration }} ago. Until it is closed, it takes several times its space.""",
         "30m",
         follows=("postgres",),
     ),

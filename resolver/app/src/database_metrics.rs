@@ -22,7 +22,7 @@ pub struct DatabaseMetrics {
     schema_expected: Gauge,
     slots: Gauge,
     slots_max: Gauge,
-    days_open: Gauge,
+    oldest_open: Gauge,
 }
 
 impl DatabaseMetrics {
@@ -52,10 +52,10 @@ impl DatabaseMetrics {
                      same on every page.",
                 )),
                 slots_max: unknown(recorder.gauge("resolver_visit_slots_max", "Slots that there are.")),
-                days_open: unknown(recorder.gauge(
-                    "resolver_visit_days_open",
-                    "How many days ago the oldest day was whose counters are not closed, by the database: the same on \
-                     every page.",
+                oldest_open: unknown(recorder.gauge(
+                    "resolver_visit_oldest_open_seconds",
+                    "Time since the beginning of the oldest day whose counters are not closed, by the database: \
+                     the same on every page.",
                 )),
             })
         })
@@ -76,10 +76,10 @@ impl DatabaseMetrics {
         self.slots_max.set(max);
     }
 
-    /// Sets how many days ago the oldest day was whose counters of visits are not closed. `None`: it
-    /// is not known now.
-    pub fn set_days_open(&self, days: Option<u32>) {
-        self.days_open.set(days.map_or(f64::NAN, f64::from));
+    /// Sets the time since the beginning of the oldest day whose counters of visits are not closed.
+    /// `None`: it is not known now.
+    pub fn set_oldest_open(&self, age: Option<Duration>) {
+        self.oldest_open.set(age.map_or(f64::NAN, |age| age.as_secs_f64()));
     }
 
     /// Sets the connections of each pool.

@@ -142,7 +142,7 @@ async fn ask(OpenDatabases { links, visits, metrics, .. }: OpenDatabases) {
     });
     let slots = again_and_again(|| async {
         metrics.set_slots(visits.slots().await.ok().flatten());
-        metrics.set_days_open(visits.days_open().await.ok());
+        metrics.set_oldest_open(visits.oldest_open().await.ok());
     });
     // The observer of the connections is told of the other two outcomes.
     let replica = again_and_again(|| links.ping_replica());

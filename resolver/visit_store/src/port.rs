@@ -1,6 +1,6 @@
 //! The application's port to a store of visits.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, time::Duration};
 
 use async_trait::async_trait;
 use codes::LinkId;
@@ -93,10 +93,10 @@ pub trait VisitStore: VisitReader {
         Ok(None)
     }
 
-    /// Returns how many days ago the oldest day was whose counters are not closed
-    /// ([`merge`](Self::merge)); 0 if there is none.
-    async fn days_open(&self) -> Result<u32> {
-        run(self, Read, (), |sql, ()| Box::pin(closing::days_open(sql))).await
+    /// Returns the time since the beginning of the oldest day whose counters are not closed
+    /// ([`merge`](Self::merge)); zero if all are.
+    async fn oldest_open(&self) -> Result<Duration> {
+        run(self, Read, (), |sql, ()| Box::pin(closing::oldest_open(sql))).await
     }
 
     /// Registers the spool of a process that starts, or whose slot was taken. From now on an

@@ -6,7 +6,7 @@
 //! 2. What is read stays the same, and so does the sum of versions that months are compared with.
 //! 3. Visits that arrive late begin a new row of their slot, which is closed in turn.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use store::{Sql, Value};
 use visits::{Day, SubjectKey, tally::Counters};
@@ -53,12 +53,12 @@ pub(crate) async fn close(sql: &mut dyn Sql) -> Result<bool> {
     Ok(has_more)
 }
 
-/// Returns how many days ago the oldest day was that is not closed; 0 if there is none.
-pub(crate) async fn days_open(sql: &mut dyn Sql) -> Result<u32> {
-    let today = today(sql).await?;
-    let oldest = sql.number("SELECT min(day) FROM visit_day WHERE slot >= 0", &[]).await?;
-    let days = oldest.map_or(0, |oldest| i64::from(today.get()).saturating_sub(oldest));
-    Ok(u32::try_from(days).unwrap_or(0))
+/// Returns the time since the beginning of the oldest day that is not closed; zero if all are.
+pub(crate) async fn oldest_open(sql: &mut dyn Sql) -> Result<Duration> {
+    let now = sql.dialect().now_millis();
+    let age = format!("SELECT {now} - 86400000 * CAST(min(day) AS bigint) FROM visit_day WHERE slot >= 0");
+    let age = sql.number(&age, &[]).await?.unwrap_or(0);
+    Ok(Duration::from_millis(u64::try_from(age).unwrap_or(0)))
 }
 
 /// Returns the keys of some past days that have rows of slots.
