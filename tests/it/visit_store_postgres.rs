@@ -2,9 +2,10 @@
 
 use harness::{Postgres, Scratch};
 use store::{Store as _, postgres::PostgresStore};
-use visit_store::PostgresVisits;
+use visit_store::{PostgresVisits, VisitStore as _};
+use visits::Month;
 
-use crate::visit_conformance::{batches, counters, deletion, erasure, pages, producers, upkeep};
+use crate::visit_conformance::{batches, counters, deletion, erasure, pages, producers, today, upkeep};
 
 /// Creates a database of its own for a case, and returns its URL.
 async fn database(postgres: &Postgres, name: &str) -> String {
@@ -49,7 +50,30 @@ async fn postgres_passes_the_suite_of_stores_of_visits() {
         upkeep: retention_removes_rows_and_texts_and_keeps_counters,
             secrets_are_the_same_for_all_callers;
     }
+    damaged_months_keep_no_day_open(&database(&postgres, "damaged_months").await).await;
     let url = database(&postgres, "events").await;
     let links = PostgresStore::new(&url, None).await.unwrap();
     batches::events_of_a_batch_wait_for_webhooks_once(&PostgresVisits::new(&url).unwrap(), &links).await;
+}
+
+/// Counters that cannot be read, in months that would be merged, and a day that is to be closed.
+async fn damaged_months_keep_no_day_open(url: &str) {
+    let store = PostgresVisits::new(url).unwrap();
+    let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls).await.unwrap();
+    tokio::spawn(connection);
+    let last_month = Month::from_stored(today().month().get() - 1).first_day().get();
+    let add = |day: i32, slot: i16, bytes: usize| {
+        format!(
+            "INSERT INTO visit_day SELECT 1, 0, 0, {day}, {slot}, 1, 0, 1, 0, '',
+                                          convert_to(repeat('x', {bytes}), 'UTF8'), '', ''"
+        )
+    };
+    client.batch_execute(&add(last_month, -1, 20_000)).await.unwrap();
+    client.batch_execute(&add(last_month, 3, 1)).await.unwrap();
+    client.batch_execute(&add(last_month + 1, 3, 1)).await.unwrap();
+    assert!(store.merge().await.unwrap(), "days were closed");
+    assert!(!store.merge().await.unwrap(), "the month is left as it is");
+    let open = "SELECT count(*), max(octet_length(dimensions)) FROM visit_day WHERE slot < 0";
+    let row = client.query_one(open, &[]).await.unwrap();
+    assert_eq!((row.get::<_, i64>(0), row.get::<_, i32>(1)), (2, 20_001));
 }

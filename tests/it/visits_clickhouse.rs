@@ -122,7 +122,8 @@ async fn conform(databases: &mut Databases) {
             a_batch_from_another_position_is_refused, a_batch_is_refused_until_it_respects_all_deletions,
         a_batch_is_stored_beside_deletions_of_other_visits, a_batch_is_refused_if_its_links_have_other_tags,
             texts_come_back_byte_for_byte;
-        counters: counters_of_two_slots_add_up, orphans_count_by_kind_and_domain, a_merged_month_equals_its_days_until_a_visit_comes_late;
+        counters: counters_of_two_slots_add_up, orphans_count_by_kind_and_domain, a_merged_month_equals_its_days_until_a_visit_comes_late,
+            days_are_closed_beside_late_visits_and_deletions;
         deletion: a_deletion_takes_the_visits_of_a_link_from_everything, orphans_are_deleted_and_links_stay;
         erasure: erased_visits_lose_their_rows_and_stay_counted, whole_addresses_are_erased_with_their_texts,
             whole_addresses_that_visit_again_can_be_erased_again,

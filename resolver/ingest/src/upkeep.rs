@@ -12,6 +12,8 @@ const FOLD: Duration = Duration::from_secs(2);
 /// Interval at which partitions and retention are looked after.
 const KEEP: Duration = Duration::from_secs(1_800);
 const MERGE: Duration = Duration::from_secs(3_600);
+/// Time after which a step that failed is tried again.
+const RETRY: Duration = Duration::from_secs(60);
 /// Time for a chore in one round: one that goes on must not hold up the others.
 const CHORE: Duration = Duration::from_secs(10);
 /// Least pause after a step that left more to do.
@@ -25,17 +27,20 @@ pub async fn run(
     keep_days: i32,
     now: impl Fn() -> Timestamp + Send + Sync + 'static,
 ) {
-    let (mut kept, mut merged): (Option<Instant>, Option<Instant>) = (None, None);
-    let is_due = |last: Option<Instant>, every| last.is_none_or(|last| last.elapsed() >= every);
+    let (mut keep_at, mut merge_at) = (Instant::now(), Instant::now());
     loop {
-        if is_due(kept, KEEP) {
-            kept = Some(Instant::now());
+        if keep_at <= Instant::now() {
+            keep_at = Instant::now() + KEEP;
             // Rows of a day are kept until `keep_days` days after it.
             let rows_from = Day::of(now().as_microsecond()).minus(keep_days - 1);
             log("look after the days of visits", store.keep(rows_from).await);
         }
-        if is_due(merged, MERGE) && repeat("merge counters of visits", || store.merge()).await {
-            merged = Some(Instant::now());
+        if merge_at <= Instant::now() {
+            merge_at = match repeat("merge counters of visits", || store.merge()).await {
+                Left::Nothing => Instant::now() + MERGE,
+                Left::Unknown => Instant::now() + RETRY,
+                Left::More => Instant::now(),
+            };
         }
         repeat("add visits to links", || store.fold_link_visits()).await;
         repeat("tell webhooks of visits", || store.pass_on_events()).await;
@@ -45,21 +50,31 @@ pub async fn run(
     }
 }
 
+/// What is left of a chore.
+enum Left {
+    /// Nothing, or another process is at it.
+    Nothing,
+    /// A step failed.
+    Unknown,
+    /// The next round goes on.
+    More,
+}
+
 /// Repeats the steps of a chore for as long as they leave more to do, with pauses in proportion.
-/// Returns whether nothing is left, or the store refuses; otherwise the next round goes on.
 async fn repeat<F: Future<Output = Result<bool, VisitStoreError>>>(
     what: &'static str,
     step: impl Fn() -> F,
-) -> bool {
+) -> Left {
     let began = Instant::now();
     while began.elapsed() < CHORE {
         let at = Instant::now();
-        if log(what, step().await) != Some(true) {
-            return true;
+        match log(what, step().await) {
+            Some(true) => sleep((at.elapsed() * REST).clamp(BREATH, CHORE)).await,
+            Some(false) => return Left::Nothing,
+            None => return Left::Unknown,
         }
-        sleep((at.elapsed() * REST).max(BREATH)).await;
     }
-    false
+    Left::More
 }
 
 fn log<T>(what: &'static str, result: Result<T, VisitStoreError>) -> Option<T> {

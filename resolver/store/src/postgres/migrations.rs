@@ -6,7 +6,7 @@
 //! 2. A statement that needs a table waits half a second for it, and is tried again. Other
 //!    statements on the table queue behind it, so a transaction that takes minutes delays the
 //!    migration only.
-//! 3. Indexes of tables that may be large are built concurrently, while links are created. Their
+//! 3. Indexes of tables that may be large are built concurrently, while rows are written. Their
 //!    files contain nothing else, so a file whose indexes stand is noted as applied.
 
 use std::time::Duration;
@@ -57,7 +57,7 @@ pub(super) async fn run(address: &Address, last: Option<i32>) -> Result<()> {
         apply(&mut client, Target::Version(version - 1)).await?;
         build_indexes(&client, version).await?;
         apply(&mut client, Target::FakeVersion(version)).await?;
-        tracing::info!(version, "built indexes, while links could be created");
+        tracing::info!(version, "built indexes, while rows could be written");
     }
     apply(&mut client, last.map_or(Target::Latest, Target::Version)).await?;
     drop(client);
@@ -103,7 +103,7 @@ async fn apply(client: &mut Client, target: Target) -> Result<()> {
     }
 }
 
-/// Builds the indexes of a file that do not stand yet, while links are created.
+/// Builds the indexes of a file that do not stand yet, while rows are written.
 ///
 /// CREATE INDEX in a transaction keeps writers out until the last row is read: 1.9 s with four
 /// million links (2026-11-22). Concurrently it reads the table twice, and keeps nobody out. The

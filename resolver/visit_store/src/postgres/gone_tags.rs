@@ -6,7 +6,7 @@
 use store::{Sql as _, postgres::PostgresSql};
 use tokio_postgres::Client;
 
-use super::{LIMITS, LOCK, tags::FOLLOWER, try_lock};
+use super::{LIMITS, LOCK, MERGER, tags::FOLLOWER, try_lock};
 use crate::{
     Result,
     sql::{
@@ -32,9 +32,21 @@ pub(super) async fn remove(client: &mut Client) -> Result<bool> {
         lock(sql, LOCK).await?;
     }
     transaction.commit().await?;
-    let sql = &mut PostgresSql(&*client);
-    if !has_links && !remove_gone_counters(sql, tag).await? {
+    if has_links { Ok(true) } else { remove_counters(client, tag).await }
+}
+
+/// Removes some counters, and forgets the tag once there are none. A day that is closed meanwhile
+/// would get its row after this has looked, so the two take turns.
+async fn remove_counters(client: &mut Client, tag: i64) -> Result<bool> {
+    let transaction = client.transaction().await?;
+    transaction.batch_execute(LIMITS).await?;
+    let sql = &mut PostgresSql(&transaction);
+    if !try_lock(sql, MERGER).await? {
+        return Ok(false);
+    }
+    if !remove_gone_counters(sql, tag).await? {
         sql.execute("DELETE FROM tag_gone WHERE tag_id = $1", &[tag.into()]).await?;
     }
+    transaction.commit().await?;
     Ok(true)
 }

@@ -4,8 +4,9 @@
 //! 1. A batch has one connection of its own. What fails before COMMIT was surely not stored: the
 //!    connection is closed, and the server rolls back. After COMMIT was sent, only the server's
 //!    answer decides.
-//! 2. Writers hold the advisory lock [`LOCK`] in shared mode, and deletions in exclusive mode. So a
-//!    deletion sees every batch before it, and every batch after it sees the deletion.
+//! 2. Writers, and what merges counters, hold the advisory lock [`LOCK`] in shared mode, and
+//!    deletions in exclusive mode. So a deletion sees every batch before it, and every batch after it
+//!    sees the deletion.
 //! 3. Each query of rows lies within one day, so it touches one partition and plans quickly.
 
 pub(crate) mod apart;
@@ -93,6 +94,22 @@ impl PostgresVisits {
             let done = operation(&mut PostgresSql(&transaction)).await?;
             transaction.commit().await?;
             Ok(done)
+        })
+        .await
+    }
+
+    /// Runs a step of the merging of counters in a transaction, beside batches and not beside
+    /// deletions. Returns `None` if another process is at it.
+    async fn in_turn<T>(
+        &self,
+        step: impl AsyncFnOnce(&mut PostgresSql<'_, Transaction<'_>>) -> Result<T>,
+    ) -> Result<Option<T>> {
+        self.transact(async |sql| {
+            if !try_lock(sql, MERGER).await? {
+                return Ok(None);
+            }
+            sql.query(&format!("SELECT 1 FROM pg_advisory_xact_lock_shared({LOCK})"), &[]).await?;
+            step(sql).await.map(Some)
         })
         .await
     }
@@ -187,22 +204,19 @@ impl VisitStore for PostgresVisits {
     }
 
     async fn merge(&self) -> Result<bool> {
-        self.transact(async |sql| {
-            if !try_lock(sql, MERGER).await? {
-                return Ok(false);
+        // Closed days are committed before anything else: a deletion waits for a step at most.
+        if let closed @ (None | Some(true)) = self.in_turn(async |sql| closing::close(sql).await).await? {
+            return Ok(closed.is_some());
+        }
+        let months = self.with(async |client| months::outdated(&mut PostgresSql(&*client)).await).await?;
+        let mut merged = 0;
+        for month in &months {
+            match self.in_turn(async |sql| months::merge(sql, month).await).await? {
+                Some(is_merged) => merged += usize::from(is_merged),
+                None => return Ok(false),
             }
-            // Beside batches, and not beside deletions.
-            sql.query(&format!("SELECT 1 FROM pg_advisory_xact_lock_shared({LOCK})"), &[]).await?;
-            if closing::close(sql).await? {
-                return Ok(true);
-            }
-            let months = months::outdated(sql).await?;
-            for month in &months {
-                months::merge(sql, month).await?;
-            }
-            Ok(months.len() == months::STEP)
-        })
-        .await
+        }
+        Ok(merged == months::STEP)
     }
 
     async fn fold_link_visits(&self) -> Result<bool> {

@@ -36,9 +36,9 @@ pub(crate) async fn days(
 /// Returns the counters of a subject with a value for each month whose merged row is current, and
 /// one for each other day.
 ///
-/// A month's row is current if the versions of its days add up to its own. Days only ever gain
-/// versions, so no other set of changes has the same sum; days are removed only together with their
-/// month's row.
+/// A month's row is current if the versions of its days add up to its own. Each change adds to that
+/// sum, and the closing of a day keeps it, so no other set of changes has the same one; days are
+/// removed only together with their month's row.
 pub(crate) async fn spans(
     sql: &mut dyn Sql,
     subject: Subject,

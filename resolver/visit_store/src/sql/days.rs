@@ -133,6 +133,18 @@ fn key_values(DayKey { subject, day, slot }: DayKey) -> [Value; 5] {
     [subject.kind.into(), subject.subject.into(), subject.part.into(), day.get().into(), slot.into()]
 }
 
+/// Merges chunks. Damaged ones stay as they are, and are told of: other counters must not wait for
+/// somebody to mend them.
+pub(crate) fn merged((subject, day): (SubjectKey, Day), counters: Counters) -> Counters {
+    match counters.merged() {
+        Ok(merged) => Counters { total: counters.total, bots: counters.bots, ..merged },
+        Err(error) => {
+            tracing::error!(%error, ?subject, day = day.get(), "counters of visits cannot be merged");
+            counters
+        }
+    }
+}
+
 /// Merges the chunks of rows that have grown long. What is read from them stays the same.
 async fn compact(sql: &mut dyn Sql, keys: &[DayKey]) -> Result<()> {
     let select = format!(
@@ -143,12 +155,13 @@ async fn compact(sql: &mut dyn Sql, keys: &[DayKey]) -> Result<()> {
     let update =
         "UPDATE visit_day SET quarters = $1, dimensions = $2, visitors = $3, addresses = $4, appended = 0
          WHERE kind = $5 AND subject = $6 AND part = $7 AND day = $8 AND slot = $9";
-    for key in keys.iter().copied().map(key_values) {
-        let Some(mut row) = sql.first(&select, &key).await? else { continue };
-        let Counters { quarters, dimensions, visitors, addresses, .. } =
-            take_counters(&mut row, 0)?.merged()?;
+    for key in keys {
+        let place = key_values(*key);
+        let Some(mut row) = sql.first(&select, &place).await? else { continue };
+        let counters = merged((key.subject, key.day), take_counters(&mut row, 0)?);
+        let Counters { quarters, dimensions, visitors, addresses, .. } = counters;
         let columns = [quarters, dimensions, visitors, addresses].map(Value::Bytes);
-        let values: Vec<Value> = columns.into_iter().chain(key).collect();
+        let values: Vec<Value> = columns.into_iter().chain(place).collect();
         sql.execute(update, &values).await?;
     }
     Ok(())

@@ -72,7 +72,8 @@ pub(crate) async fn outdated(sql: &mut dyn Sql) -> Result<Vec<MonthKey>> {
     sql.query(&query, &[]).await?.iter().map(MonthKey::of).collect()
 }
 
-pub(crate) async fn merge(sql: &mut dyn Sql, key: &MonthKey) -> Result<()> {
+/// Merges the days of a month. Returns whether it did: damaged counters are told of, and left.
+pub(crate) async fn merge(sql: &mut dyn Sql, key: &MonthKey) -> Result<bool> {
     let query = "SELECT version, total, bots, quarters, dimensions, visitors, addresses FROM visit_day
          WHERE kind = $1 AND subject = $2 AND part = $3 AND day >= $4 AND day < $5";
     let MonthKey { kind, subject, part, month } = *key;
@@ -85,10 +86,16 @@ pub(crate) async fn merge(sql: &mut dyn Sql, key: &MonthKey) -> Result<()> {
     }
     if version == 0 {
         // The visits were deleted since the month was found.
-        return Ok(());
+        return Ok(true);
     }
     // Quarter hours of different days cannot be told apart in one value; days keep them.
-    let Counters { dimensions, visitors, addresses, .. } = all.merged()?;
+    let Counters { dimensions, visitors, addresses, .. } = match all.merged() {
+        Ok(merged) => merged,
+        Err(error) => {
+            tracing::error!(%error, ?key, "counters of visits cannot be merged");
+            return Ok(false);
+        }
+    };
     let insert = "INSERT INTO visit_month (kind, subject, part, month, version, total, bots,
                                   quarters, dimensions, visitors, addresses)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
@@ -99,5 +106,5 @@ pub(crate) async fn merge(sql: &mut dyn Sql, key: &MonthKey) -> Result<()> {
     values.extend([month.get().into(), version.into(), all.total.into(), all.bots.into()]);
     values.extend([Vec::new(), dimensions, visitors, addresses].map(Value::Bytes));
     sql.execute(insert, &values).await?;
-    Ok(())
+    Ok(true)
 }

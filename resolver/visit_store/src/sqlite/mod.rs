@@ -126,12 +126,12 @@ impl VisitStore for SqliteVisits {
         if self.writer.write(async move |sql| closing::close(sql).await).await? {
             return Ok(true);
         }
-        let months = self.lister.read(async move |sql| months::outdated(sql).await).await?;
-        let has_more = months.len() == months::STEP;
-        for month in months {
-            self.writer.write(async move |sql| sql::months::merge(sql, &month).await).await?;
+        let mut merged = 0;
+        for month in self.lister.read(async move |sql| months::outdated(sql).await).await? {
+            let is_merged = self.writer.write(async move |sql| months::merge(sql, &month).await).await?;
+            merged += usize::from(is_merged);
         }
-        Ok(has_more)
+        Ok(merged == months::STEP)
     }
 
     async fn fold_link_visits(&self) -> Result<bool> {
