@@ -33,6 +33,7 @@ pub mod load;
 pub mod metrics;
 pub mod net;
 pub mod orphans;
+pub mod patroni;
 pub mod pgbouncer;
 mod pipeline;
 pub mod postgres;

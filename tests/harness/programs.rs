@@ -26,6 +26,8 @@ pub enum Program {
     Basebackup,
     /// `pgbench`, Postgres' own load generator.
     Pgbench,
+    /// Patroni, which decides which Postgres server is the primary.
+    Patroni,
     /// PgBouncer, a pooler of connections to Postgres.
     Pgbouncer,
     /// The etcd server.
@@ -61,6 +63,7 @@ impl Program {
             Self::ResetWal => ("pg_resetwal", "postgresql"),
             Self::Basebackup => ("pg_basebackup", "postgresql"),
             Self::Pgbench => ("pgbench", "postgresql"),
+            Self::Patroni => ("patroni", "patroni"),
             Self::Pgbouncer => ("pgbouncer", "pgbouncer"),
             Self::Etcd => ("etcd", "etcd-server"),
             Self::Etcdctl => ("etcdctl", "etcd-client"),

@@ -71,6 +71,7 @@ mod outage;
 mod page_hosts;
 mod pages;
 mod partition;
+mod patroni;
 mod pause;
 mod pixel;
 mod pooler;
