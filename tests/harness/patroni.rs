@@ -71,6 +71,16 @@ impl Patroni {
         Ok(patroni)
     }
 
+    /// Returns the address of a server.
+    pub fn addr(&self, number: usize) -> SocketAddr {
+        self.nodes[number].sql
+    }
+
+    /// Returns the URL of the database on one server.
+    pub fn url_of(&self, number: usize) -> String {
+        format!("postgres://{SUPERUSER}@{}/postgres", self.addr(number))
+    }
+
     /// Returns the URL of the database, with the addresses of all servers.
     pub fn url(&self) -> String {
         let addresses: Vec<String> = self.nodes.iter().map(|node| node.sql.to_string()).collect();

@@ -1,8 +1,9 @@
 //! A real PgBouncer in front of a Postgres.
 
-use std::{fs, net::SocketAddr, time::Duration};
+use std::{fs, net::SocketAddr, path::PathBuf, time::Duration};
 
 use anyhow::Context;
+use nix::sys::signal::Signal;
 
 use crate::{
     account::Account, launch::Launch, net, postgres::Postgres, process::Process, programs::Program,
@@ -25,8 +26,16 @@ pub enum PoolMode {
 pub struct PgBouncer {
     /// Its process.
     pub process: Process,
-    addr: SocketAddr,
+    settings: Settings,
     url: String,
+}
+
+#[derive(Debug)]
+struct Settings {
+    file: PathBuf,
+    addr: SocketAddr,
+    user: String,
+    mode: PoolMode,
 }
 
 impl PgBouncer {
@@ -36,45 +45,52 @@ impl PgBouncer {
     /// Returns an error if PgBouncer is not installed or does not start; the message contains the
     /// end of its log.
     pub async fn start(scratch: &Scratch, postgres: &Postgres, mode: PoolMode) -> anyhow::Result<Self> {
+        Self::before(scratch, postgres.addr(), &postgres.url(), mode).await
+    }
+
+    /// Starts a pooler before a server with this address and URL, and waits until a query passes
+    /// through it.
+    ///
+    /// # Errors
+    /// Returns an error if PgBouncer is not installed or does not start; the message contains the
+    /// end of its log.
+    pub async fn before(
+        scratch: &Scratch,
+        server: SocketAddr,
+        url: &str,
+        mode: PoolMode,
+    ) -> anyhow::Result<Self> {
         let (account, addr) = (Account::unprivileged()?, net::free_addr()?);
         let folder = scratch.folder(&scratch.stem("pgbouncer"))?;
-        let mode = match mode {
-            PoolMode::Session => "session",
-            PoolMode::Transaction => "transaction",
-        };
-        let server = postgres.addr();
-        let settings = format!(
-            "[databases]\n* = host={} port={}\n[pgbouncer]\nlisten_addr = {}\nlisten_port = {}\n\
-             unix_socket_dir =\nauth_type = any\npool_mode = {mode}\ndefault_pool_size = 40\n\
-             ignore_startup_parameters = extra_float_digits\n",
-            server.ip(),
-            server.port(),
-            addr.ip(),
-            addr.port()
-        );
         // With `any` every client logs in as the user that the database's line names.
-        let user =
-            postgres.url().trim_start_matches("postgres://").split('@').next().unwrap_or("").to_owned();
-        let settings = settings.replacen("port=", &format!("user={user} port="), 1);
-        let file = folder.join("pgbouncer.ini");
-        fs::write(&file, settings).context("write PgBouncer's settings")?;
+        let user = url.trim_start_matches("postgres://").split('@').next().unwrap_or("").to_owned();
+        let settings = Settings { file: folder.join("pgbouncer.ini"), addr, user, mode };
+        settings.write(server)?;
         if let Some(account) = account {
             account.own(&folder)?;
-            account.own(&file)?;
+            account.own(&settings.file)?;
         }
         let launch = Launch::new(scratch, "pgbouncer", Program::Pgbouncer.path()?).account(account);
-        let process = launch.arg(&file).spawn()?;
-        let url = postgres.url().replace(&server.to_string(), &addr.to_string());
-        let pooler = Self { process, addr, url };
+        let process = launch.arg(&settings.file).spawn()?;
+        let pooler = Self { process, url: url.replace(&server.to_string(), &addr.to_string()), settings };
         wait::until(START_WITHIN, "PgBouncer answers", async || pooler.answers().await)
             .await
             .with_context(|| pooler.process.tail())?;
         Ok(pooler)
     }
 
+    /// Leads to another server from now on, as after a fail-over.
+    ///
+    /// # Errors
+    /// Returns an error if the settings cannot be written or the pooler has ended.
+    pub fn lead_to(&mut self, server: SocketAddr) -> anyhow::Result<()> {
+        self.settings.write(server)?;
+        self.process.signal(Signal::SIGHUP)
+    }
+
     /// Returns the address that it listens on.
     pub fn addr(&self) -> SocketAddr {
-        self.addr
+        self.settings.addr
     }
 
     /// Returns the URL of the database through the pooler.
@@ -88,5 +104,25 @@ impl PgBouncer {
         };
         tokio::spawn(connection);
         client.simple_query("SELECT 1").await.is_ok()
+    }
+}
+
+impl Settings {
+    fn write(&self, server: SocketAddr) -> anyhow::Result<()> {
+        let mode = match self.mode {
+            PoolMode::Session => "session",
+            PoolMode::Transaction => "transaction",
+        };
+        let settings = format!(
+            "[databases]\n* = host={} user={} port={}\n[pgbouncer]\nlisten_addr = {}\nlisten_port = {}\n\
+             unix_socket_dir =\nauth_type = any\npool_mode = {mode}\ndefault_pool_size = 40\n\
+             ignore_startup_parameters = extra_float_digits\n",
+            server.ip(),
+            self.user,
+            server.port(),
+            self.addr.ip(),
+            self.addr.port()
+        );
+        fs::write(&self.file, settings).context("write PgBouncer's settings")
     }
 }

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use harness::{
-    Cluster, Load, Resolver, checks,
+    Cluster, Load, PgBouncer, PoolMode, Resolver, checks,
     load::Running,
     patroni::{Patroni, Replication},
     wait,
@@ -23,9 +23,12 @@ enum End {
     Killed,
 }
 
+/// Two resolvers: the first has the URL of all servers, and the second a pooler that somebody leads to
+/// the primary.
 struct Platform {
     cluster: Cluster,
     patroni: Patroni,
+    pooler: PgBouncer,
     resolvers: Vec<Resolver>,
 }
 
@@ -35,12 +38,15 @@ impl Platform {
         let patroni = Patroni::start(&cluster.scratch, &cluster.etcd, replication).await.unwrap();
         let migrate = ["migrate", "--database", &patroni.url()];
         cluster.run_resolver(&migrate, SOON).await.unwrap().success().unwrap();
+        let primary = patroni.primary().await.unwrap();
+        let (server, url) = (patroni.addr(primary), patroni.url_of(primary));
+        let pooler = PgBouncer::before(&cluster.scratch, server, &url, PoolMode::Session).await.unwrap();
         let mut resolvers = Vec::new();
-        for holder in ["resolver-0", "resolver-1"] {
-            let resolver = cluster.resolver(holder).unwrap().database(&patroni.url());
+        for (holder, url) in [("resolver-0", patroni.url()), ("resolver-1", pooler.url())] {
+            let resolver = cluster.resolver(holder).unwrap().database(&url);
             resolvers.push(resolver.start().await.unwrap());
         }
-        Self { cluster, patroni, resolvers }
+        Self { cluster, patroni, pooler, resolvers }
     }
 
     fn load(&self) -> Running {
@@ -51,26 +57,23 @@ impl Platform {
     /// Ends the reign of the primary, and waits until the platform and then all servers are back.
     #[expect(clippy::print_stdout, reason = "the times belong to the result of the test")]
     async fn fail_over(&mut self, end: End, running: &mut Running) {
-        let Self { patroni, resolvers, .. } = self;
-        // A link that no cache of the other resolver has.
-        let cold = Load::on(&resolvers[..1]).clients(1).creates(1).retries_unavailable().run().await.unwrap();
+        let Self { patroni, pooler, resolvers, .. } = self;
+        // A link of each resolver, which the other one has not cached.
+        let cold = Load::on(&*resolvers).clients(2).creates(2).retries_unavailable().run().await.unwrap();
         let before = patroni.primary().await.unwrap();
         let began = Instant::now();
         match end {
             End::Planned => patroni.switch_over(before).await.unwrap(),
             End::Killed => patroni.kill(before).await.unwrap(),
         }
-        patroni.next_primary(before).await.unwrap();
+        let next = patroni.next_primary(before).await.unwrap();
         let new = Instant::now();
-        wait::until(SOON, "a cold link leads on", async || {
-            let answer = resolvers[1].api.follow(&cold[0].code).await;
-            answer.is_ok_and(|(status, target)| status == 302 && target.as_ref() == Some(&cold[0].long_url))
-        })
-        .await
-        .unwrap();
+        pooler.lead_to(patroni.addr(next)).unwrap();
+        let lead_on = async || checks::unresolved(&cold, resolvers).await.unwrap().is_empty();
+        wait::until(SOON, "cold links lead on", lead_on).await.unwrap();
         let redirects = new.elapsed();
-        // Each client has at most one create under way, so one of these is a later one.
-        running.reaches(running.acknowledged() + CLIENTS + 1, SOON).await.unwrap();
+        // Each client has at most one create under way, so some of these are later, on both resolvers.
+        running.reaches(running.acknowledged() + 10 * CLIENTS, SOON).await.unwrap();
         let (away, creates) = (new - began, new.elapsed());
         println!(
             "{end:?}: a new primary after {away:?}, a cold redirect {redirects:?} and creates {creates:?} later"
