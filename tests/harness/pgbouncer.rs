@@ -115,7 +115,7 @@ impl Settings {
         };
         let settings = format!(
             "[databases]\n* = host={} user={} port={}\n[pgbouncer]\nlisten_addr = {}\nlisten_port = {}\n\
-             unix_socket_dir =\nauth_type = any\npool_mode = {mode}\ndefault_pool_size = 40\n\
+             unix_socket_dir =\nauth_type = any\npool_mode = {mode}\ndefault_pool_size = 40\nserver_login_retry = 1\n\
              ignore_startup_parameters = extra_float_digits\n",
             server.ip(),
             self.user,
