@@ -72,7 +72,7 @@ pub(crate) fn parts() -> Vec<Part> {
         days_open(s).boxed_local()
     })];
     vec![
-        Part { name: "upkeep", faster: 2, setup: Setup::default(), cases: upkeep },
+        Part { name: "upkeep", faster: 4, setup: Setup::default(), cases: upkeep },
         Part { name: "visits", faster: 1, setup: Setup::default(), cases: visits },
         Part { name: "webhooks", faster: 1, setup: Setup::default(), cases: webhooks },
     ]

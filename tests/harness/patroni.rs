@@ -13,6 +13,8 @@ use nix::{
 };
 use reqwest::Client;
 use serde_json::{Value, json};
+use tokio::time::Instant;
+use tokio_postgres::NoTls;
 
 use crate::{
     account::Account, etcd::EtcdCluster, launch::Launch, net, orphans::Watch, process::Process, procfs,
@@ -22,14 +24,16 @@ use crate::{
 const START_WITHIN: Duration = Duration::from_secs(90);
 const ANSWER_WITHIN: Duration = Duration::from_secs(2);
 const KILLED_WITHIN: Duration = Duration::from_secs(10);
-/// Seconds after which the lease of a primary that died ends.
-const LEASE: u32 = 6;
+const QUIT_WITHIN: Duration = Duration::from_secs(6);
+/// Seconds after which the lease of a primary that died ends: at least one round and two retries.
+/// Later releases than 3.0 have a minimum of 20.
+const LEASE: u32 = 10;
 const SUPERUSER: &str = "shortmint";
 
 /// Whether a commit waits until a standby has it on disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Replication {
-    /// It waits: what was acknowledged survives the primary.
+    /// It waits, as long as there is a standby: what was acknowledged survives the primary.
     Synchronous,
     /// It does not.
     Asynchronous,
@@ -101,9 +105,12 @@ impl Patroni {
     ///
     /// # Errors
     /// Returns an error if none is in time.
-    pub async fn next_primary(&self, before: usize) -> anyhow::Result<usize> {
-        let next = async || self.primary().await.filter(|primary| *primary != before);
-        wait::until_some(START_WITHIN, "another server is the primary", next).await
+    pub async fn next_primary(&mut self, before: usize) -> anyhow::Result<usize> {
+        wait::until_some(START_WITHIN, "another server is the primary", async || {
+            self.watch();
+            self.primary().await.filter(|primary| *primary != before)
+        })
+        .await
     }
 
     /// Waits until one server is the primary, and both others stream from it and could take over.
@@ -112,14 +119,33 @@ impl Patroni {
     /// Returns an error if that takes too long; the message contains the end of a log.
     pub async fn wait_whole(&mut self) -> anyhow::Result<()> {
         let whole = wait::until(START_WITHIN, "a primary and two standbys", async || {
+            self.watch();
             let Some(primary) = self.primary().await else { return false };
             self.standbys(&self.nodes[primary]).await == self.nodes.len() - 1
         });
-        whole.await.with_context(|| self.nodes[0].patroni.tail())?;
-        for node in &mut self.nodes {
-            node.watch()?;
-        }
-        Ok(())
+        whole.await.with_context(|| self.nodes[0].patroni.tail())
+    }
+
+    /// Waits until both standbys have what a primary has committed by now.
+    ///
+    /// # Errors
+    /// Returns an error if the primary does not answer, or the standbys are late.
+    pub async fn wait_replicated(&self, primary: usize) -> anyhow::Result<()> {
+        let (sql, connection) = tokio_postgres::connect(&self.url_of(primary), NoTls).await?;
+        tokio::spawn(connection);
+        let end: String = sql.query_one("SELECT pg_current_wal_flush_lsn()::text", &[]).await?.try_get(0)?;
+        let have = format!(
+            "SELECT count(*) FROM pg_stat_replication
+             WHERE application_name LIKE 'node-%' AND flush_lsn >= '{end}'::pg_lsn"
+        );
+        wait::until(START_WITHIN, "both standbys have it", async || {
+            sql.query_one(&have, &[]).await.is_ok_and(|row| row.get::<_, i64>(0) == 2)
+        })
+        .await
+    }
+
+    fn watch(&mut self) {
+        self.nodes.iter_mut().for_each(Node::watch);
     }
 
     /// Asks for a switch-over from this primary. Patroni has accepted it when this returns.
@@ -169,7 +195,7 @@ impl Patroni {
     /// Returns how many standbys stream from a primary; none while Patroni knows of no synchronous one
     /// that it needs.
     async fn standbys(&self, primary: &Node) -> usize {
-        let (state, cluster) = (self.tell(primary, "patroni").await, self.tell(primary, "cluster").await);
+        let (state, cluster) = (self.ask(primary, "patroni").await, self.ask(primary, "cluster").await);
         let list = |list: &Value| list.as_array().cloned().unwrap_or_default();
         let is_kept = self.replication == Replication::Asynchronous
             || list(&cluster["members"]).iter().any(|member| member["role"] == "sync_standby");
@@ -185,7 +211,7 @@ impl Patroni {
         }
     }
 
-    async fn tell(&self, node: &Node, what: &str) -> Value {
+    async fn ask(&self, node: &Node, what: &str) -> Value {
         let request = self.http.get(format!("http://{}/{what}", node.rest)).timeout(ANSWER_WITHIN);
         let Ok(answer) = request.send().await else { return Value::Null };
         answer.json().await.unwrap_or_default()
@@ -242,18 +268,22 @@ impl Node {
         Ok(Self { patroni: launch.arg(&file).spawn()?, data, sql, rest, server: None })
     }
 
-    /// Returns the process id of the server, by its data folder.
+    /// Returns the process id of the server, by its data folder. The file there outlives a server that
+    /// was killed, and then the number may belong to another process.
     fn postmaster(&self) -> Option<Pid> {
         let file = fs::read_to_string(self.data.join("postmaster.pid")).ok()?;
-        file.lines().next()?.parse().ok().map(Pid::from_raw)
+        let pid: u32 = file.lines().next()?.parse().ok()?;
+        let folder = fs::read_link(format!("/proc/{pid}/cwd")).ok()?;
+        let is_ours = folder == self.data.canonicalize().ok()?;
+        is_ours.then(|| i32::try_from(pid).ok().map(Pid::from_raw)).flatten()
     }
 
-    fn watch(&mut self) -> anyhow::Result<()> {
-        let pid = self.postmaster().context("the server runs")?;
+    /// Registers the server that runs now, so that it ends if this process is killed.
+    fn watch(&mut self) {
+        let Some(pid) = self.postmaster() else { return };
         if self.server.as_ref().is_none_or(|(watched, _)| *watched != pid) {
             self.server = Some((pid, Watch::over(pid)));
         }
-        Ok(())
     }
 
     /// Kills the server's processes, and returns them.
@@ -274,6 +304,14 @@ impl Node {
 impl Drop for Node {
     fn drop(&mut self) {
         let _ = self.patroni.kill_now();
+        // SIGQUIT lets the server remove its shared memory.
+        if let Some(server) = self.postmaster().and_then(procfs::Seen::look) {
+            let _ = kill(server.pid, Signal::SIGQUIT);
+            let until = Instant::now() + QUIT_WITHIN;
+            while !server.is_gone() && Instant::now() < until {
+                std::thread::sleep(wait::POLL_INTERVAL);
+            }
+        }
         self.kill_server();
     }
 }

@@ -1,8 +1,10 @@
 //! The conformance suite of stores of visits, on Postgres.
 
+use std::time::Duration;
+
 use harness::{Postgres, Scratch};
 use store::{Store as _, postgres::PostgresStore};
-use visit_store::{PostgresVisits, VisitStore as _};
+use visit_store::{PostgresVisits, Remaining, VisitStore as _};
 use visits::Month;
 
 use crate::visit_conformance::{batches, counters, deletion, erasure, pages, producers, today, upkeep};
@@ -71,8 +73,12 @@ async fn damaged_months_keep_no_day_open(url: &str) {
     client.batch_execute(&add(last_month, -1, 20_000)).await.unwrap();
     client.batch_execute(&add(last_month, 3, 1)).await.unwrap();
     client.batch_execute(&add(last_month + 1, 3, 1)).await.unwrap();
-    assert!(store.merge().await.unwrap(), "days were closed");
-    assert!(!store.merge().await.unwrap(), "the month is left as it is");
+    assert!(store.oldest_open().await.unwrap() > Duration::from_secs(86_400));
+    assert_eq!(store.merge().await.unwrap(), Remaining::Something, "days were closed");
+    assert_eq!(store.oldest_open().await.unwrap(), Duration::ZERO);
+    assert_eq!(store.merge().await.unwrap(), Remaining::Nothing);
+    let months = client.query_one("SELECT count(*) FROM visit_month", &[]).await.unwrap();
+    assert_eq!(months.get::<_, i64>(0), 0, "the month is left as it is");
     let open = "SELECT count(*), max(octet_length(dimensions)) FROM visit_day WHERE slot < 0";
     let row = client.query_one(open, &[]).await.unwrap();
     assert_eq!((row.get::<_, i64>(0), row.get::<_, i32>(1)), (2, 20_001));

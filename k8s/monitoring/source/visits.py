@@ -87,7 +87,7 @@ ALERTS = [
         """{{ $value }} resolvers of {{ $labels.job }} have ended within 30 minutes while visits waited in
         their spools. Unless the spool is on a volume that outlives the pod, these visits are lost.""",
     ),
-    # Two days and an hour are usual.
+    # Two days and an hour are usual. Visits that a spool brings after days are closed within an hour.
     Alert(
         "ShortmintVisitDaysOpen",
         WARNING,
@@ -95,7 +95,7 @@ ALERTS = [
         "Past days of visits are not closed.",
         """The oldest day of {{ $labels.job }} whose counters of visits are not closed began
         {{ $value | humanizeDuration }} ago. Until it is closed, it takes several times its space.""",
-        "30m",
+        "90m",
         follows=("postgres",),
     ),
     Alert(

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use tokio::time::{Instant, sleep};
-use visit_store::{VisitStore, VisitStoreError};
+use visit_store::{Remaining, VisitStore, VisitStoreError};
 use visits::Day;
 
 /// Interval at which visits by link are added to the links.
@@ -12,7 +12,7 @@ const FOLD: Duration = Duration::from_secs(2);
 /// Interval at which partitions and retention are looked after.
 const KEEP: Duration = Duration::from_secs(1_800);
 const MERGE: Duration = Duration::from_secs(3_600);
-/// Time after which a step that failed is tried again.
+/// Time after which a step is tried again that failed or could not have its turn.
 const RETRY: Duration = Duration::from_secs(60);
 /// Time for a chore in one round: one that goes on must not hold up the others.
 const CHORE: Duration = Duration::from_secs(10);
@@ -37,9 +37,9 @@ pub async fn run(
         }
         if merge_at <= Instant::now() {
             merge_at = match repeat("merge counters of visits", || store.merge()).await {
-                Left::Nothing => Instant::now() + MERGE,
-                Left::Unknown => Instant::now() + RETRY,
-                Left::More => Instant::now(),
+                Remaining::Nothing => Instant::now() + MERGE,
+                Remaining::Held => Instant::now() + RETRY,
+                Remaining::Something => Instant::now(),
             };
         }
         repeat("add visits to links", || store.fold_link_visits()).await;
@@ -50,31 +50,21 @@ pub async fn run(
     }
 }
 
-/// What is left of a chore.
-enum Left {
-    /// Nothing, or another process is at it.
-    Nothing,
-    /// A step failed.
-    Unknown,
-    /// The next round goes on.
-    More,
-}
-
 /// Repeats the steps of a chore for as long as they leave more to do, with pauses in proportion.
-async fn repeat<F: Future<Output = Result<bool, VisitStoreError>>>(
+async fn repeat<F: Future<Output = Result<impl Into<Remaining>, VisitStoreError>>>(
     what: &'static str,
     step: impl Fn() -> F,
-) -> Left {
+) -> Remaining {
     let began = Instant::now();
     while began.elapsed() < CHORE {
         let at = Instant::now();
-        match log(what, step().await) {
-            Some(true) => sleep((at.elapsed() * REST).clamp(BREATH, CHORE)).await,
-            Some(false) => return Left::Nothing,
-            None => return Left::Unknown,
+        match log(what, step().await).map(Into::into) {
+            Some(Remaining::Something) => sleep((at.elapsed() * REST).clamp(BREATH, CHORE)).await,
+            Some(remaining) => return remaining,
+            None => return Remaining::Held,
         }
     }
-    Left::More
+    Remaining::Something
 }
 
 fn log<T>(what: &'static str, result: Result<T, VisitStoreError>) -> Option<T> {

@@ -20,5 +20,5 @@ pub use rows_record::RowsRecord;
 pub use sqlite::SqliteVisits;
 pub use values::{
     Batch, Changes, Columns, Cut, DayCounters, DayDelta, Days, Erased, Erasure, ErasureId, LinkVisits,
-    Producer, RowQuery, SILENT, SpoolId, Standing, StoredText, TextRef,
+    Producer, Remaining, RowQuery, SILENT, SpoolId, Standing, StoredText, TextRef,
 };

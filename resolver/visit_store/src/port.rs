@@ -13,8 +13,8 @@ use store::{
 use visits::{AddressSecret, Day, DaySecret, Subject, TextKey, VisitId, VisitRow};
 
 use crate::{
-    Batch, Changes, Columns, DayCounters, Days, Erased, Erasure, ErasureId, Producer, Result, RowQuery,
-    RowsRecord, SpoolId, Standing, StoredText, TextRef, VisitStoreError, WriteError,
+    Batch, Changes, Columns, DayCounters, Days, Erased, Erasure, ErasureId, Producer, Remaining, Result,
+    RowQuery, RowsRecord, SpoolId, Standing, StoredText, TextRef, VisitStoreError, WriteError,
     sql::{changes, closing, counters, deletion, erasures, producers, rows, secrets},
 };
 
@@ -217,8 +217,8 @@ pub trait VisitStore: VisitReader {
     async fn keep(&self, rows_from: Day) -> Result<()>;
 
     /// Closes past days, whose counters of all slots become one row, and merges closed days into
-    /// months. Returns whether there is more to do.
-    async fn merge(&self) -> Result<bool>;
+    /// months.
+    async fn merge(&self) -> Result<Remaining>;
 
     /// Adds visits by link that were stored with batches to the links themselves, for lists and for
     /// the removal of unvisited links. Returns whether there is more to do.

@@ -103,6 +103,24 @@ pub struct DayDelta {
     pub delta: Counters,
 }
 
+/// What a step of a chore has left over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Remaining {
+    /// Nothing.
+    Nothing,
+    /// There may be more, for the next step.
+    Something,
+    /// It is not known: another process is at it, or has what is left.
+    Held,
+}
+
+impl From<bool> for Remaining {
+    /// Reads whether there may be more.
+    fn from(has_more: bool) -> Self {
+        if has_more { Self::Something } else { Self::Nothing }
+    }
+}
+
 /// A reference to a text. Texts are stored by month, so that they can be removed with their rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TextRef {

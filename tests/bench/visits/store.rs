@@ -9,7 +9,7 @@ use nix::unistd::Pid;
 use serde_json::json;
 use store::{Store as _, postgres::PostgresStore};
 use tokio::time::Instant;
-use visit_store::{PostgresVisits, SpoolId, VisitStore as _};
+use visit_store::{PostgresVisits, Remaining, SpoolId, VisitStore as _};
 use visits::{DAY, Day};
 
 use super::load::Load;
@@ -113,7 +113,7 @@ async fn close(postgres: &Postgres, store: &PostgresVisits) -> anyhow::Result<Cl
     progress::show("closing the day …");
     let all = || used(postgres) + procfs::cpu_time(Pid::this()).unwrap_or_default();
     let before = all();
-    while store.merge().await? {}
+    while store.merge().await? == Remaining::Something {}
     let cpu = all().saturating_sub(before);
     let client = postgres.client().await?;
     // Otherwise the next day's counters take the place of what was removed.

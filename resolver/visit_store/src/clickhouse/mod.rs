@@ -29,8 +29,8 @@ use schema::Table;
 use servers::Servers;
 
 use crate::{
-    Batch, PostgresVisits, Producer, Result, RowQuery, RowsRecord, VisitReader, VisitStore, VisitStoreError,
-    WriteError, postgres::apart,
+    Batch, PostgresVisits, Producer, Remaining, Result, RowQuery, RowsRecord, VisitReader, VisitStore,
+    VisitStoreError, WriteError, postgres::apart,
 };
 
 /// A store of visits whose rows are in ClickHouse.
@@ -130,7 +130,7 @@ impl VisitStore for ClickhouseVisits {
         schema::drop_old(&self.servers, self.database(), rows_from).await
     }
 
-    async fn merge(&self) -> Result<bool> {
+    async fn merge(&self) -> Result<Remaining> {
         self.counters.merge().await
     }
 

@@ -29,7 +29,7 @@ use tokio_postgres::{Client, Transaction, config::TargetSessionAttrs};
 use visits::{Day, Slot, VisitRow};
 
 use crate::{
-    Batch, Producer, Result, VisitReader, VisitStore, VisitStoreError, WriteError,
+    Batch, Producer, Remaining, Result, VisitReader, VisitStore, VisitStoreError, WriteError,
     sql::{self, closing, months},
 };
 
@@ -203,20 +203,21 @@ impl VisitStore for PostgresVisits {
         self.with(async |client| chores::keep(client, rows_from).await).await
     }
 
-    async fn merge(&self) -> Result<bool> {
+    async fn merge(&self) -> Result<Remaining> {
         // Closed days are committed before anything else: a deletion waits for a step at most.
-        if let closed @ (None | Some(true)) = self.in_turn(async |sql| closing::close(sql).await).await? {
-            return Ok(closed.is_some());
+        match self.in_turn(async |sql| closing::close(sql).await).await?.unwrap_or(Remaining::Held) {
+            Remaining::Nothing => {}
+            remaining @ (Remaining::Something | Remaining::Held) => return Ok(remaining),
         }
-        let months = self.with(async |client| months::outdated(&mut PostgresSql(&*client)).await).await?;
+        let months = self.transact(async |sql| months::outdated(sql).await).await?;
         let mut merged = 0;
         for month in &months {
             match self.in_turn(async |sql| months::merge(sql, month).await).await? {
                 Some(is_merged) => merged += usize::from(is_merged),
-                None => return Ok(false),
+                None => return Ok(Remaining::Held),
             }
         }
-        Ok(merged == months::STEP)
+        Ok(Remaining::from(merged > 0 && months.len() == months::STEP))
     }
 
     async fn fold_link_visits(&self) -> Result<bool> {

@@ -5,7 +5,8 @@
 //!    space, and a read of many days a fraction of the time.
 //! 2. What is read stays the same, and so does the sum of versions that months are compared with.
 //! 3. Visits that arrive late begin a new row of their slot, which is closed in turn.
-//! 4. No batch waits for a step, and no step for a batch: rows that a batch is changing stay open.
+//! 4. No step waits for a batch: rows that one is changing stay open. A late batch may wait for one
+//!    step.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -16,7 +17,7 @@ use super::{
     days::{self, Addition},
     take_counters, today,
 };
-use crate::{MERGED, Result};
+use crate::{MERGED, Remaining, Result};
 
 /// Days that most visits arrive on: today and yesterday.
 const OPEN: i32 = 2;
@@ -27,19 +28,17 @@ const STEP_BYTES: i64 = 4 << 20;
 
 type Key = (SubjectKey, Day);
 
-/// Closes some days. Returns whether there were any.
+/// Closes some days.
 ///
 /// The caller keeps deletions out: they would miss rows that are replaced meanwhile.
-pub(crate) async fn close(sql: &mut dyn Sql) -> Result<bool> {
+pub(crate) async fn close(sql: &mut dyn Sql) -> Result<Remaining> {
     let keys = open(sql).await?;
     if keys.is_empty() {
-        return Ok(false);
+        return Ok(Remaining::Nothing);
     }
-    let closed: Vec<(Key, i64, Counters)> = take(sql, &keys)
-        .await?
-        .into_iter()
-        .map(|(key, (version, sum))| (key, version, days::merged(key, sum)))
-        .collect();
+    let Taken { sums, has_slots } = take(sql, &keys).await?;
+    let closed: Vec<(Key, i64, Counters)> =
+        sums.into_iter().map(|(key, (version, sum))| (key, version, days::merged(key, sum))).collect();
     let additions: Vec<Addition<'_>> = closed
         .iter()
         .map(|((subject, day), version, counters)| Addition {
@@ -51,7 +50,7 @@ pub(crate) async fn close(sql: &mut dyn Sql) -> Result<bool> {
         })
         .collect();
     days::add_all(sql, MERGED, &additions).await?;
-    Ok(!closed.is_empty())
+    Ok(if has_slots { Remaining::Something } else { Remaining::Held })
 }
 
 /// Returns the time since the beginning of the oldest day that is not closed; zero if all are.
@@ -92,8 +91,16 @@ async fn open(sql: &mut dyn Sql) -> Result<Vec<Key>> {
     Ok(keys)
 }
 
-/// Removes the rows of these keys, and returns the sums of their versions and counters.
-async fn take(sql: &mut dyn Sql, keys: &[Key]) -> Result<BTreeMap<Key, (i64, Counters)>> {
+/// Rows that were removed.
+struct Taken {
+    /// The sums of their versions and counters.
+    sums: BTreeMap<Key, (i64, Counters)>,
+    /// Whether one of them was open.
+    has_slots: bool,
+}
+
+/// Removes the rows of these keys.
+async fn take(sql: &mut dyn Sql, keys: &[Key]) -> Result<Taken> {
     let places: Vec<String> = (0..keys.len())
         .map(|key| format!("(${}, ${}, ${}, ${})", 4 * key + 1, 4 * key + 2, 4 * key + 3, 4 * key + 4))
         .collect();
@@ -106,19 +113,20 @@ async fn take(sql: &mut dyn Sql, keys: &[Key]) -> Result<BTreeMap<Key, (i64, Cou
     };
     let remove = format!(
         "DELETE FROM visit_day WHERE {rows}
-         RETURNING kind, subject, part, day, version, total, bots, quarters, dimensions, visitors, addresses"
+         RETURNING kind, subject, part, day, slot, version, total, bots, quarters, dimensions, visitors, addresses"
     );
     let values = keys.iter().flat_map(|(SubjectKey { kind, subject, part }, day)| {
         [i64::from(*kind), *subject, *part, day.get().into()].map(Value::Int)
     });
-    let mut sums: BTreeMap<Key, (i64, Counters)> = BTreeMap::new();
+    let mut taken = Taken { sums: BTreeMap::new(), has_slots: false };
     for mut row in sql.query(&remove, &values.collect::<Vec<_>>()).await? {
         let subject = SubjectKey { kind: row.number(0)?, subject: row.int(1)?, part: row.int(2)? };
-        let (version, sum) = sums.entry((subject, Day::from_stored(row.number(3)?))).or_default();
-        *version += row.int(4)?;
-        sum.append(&take_counters(&mut row, 5)?);
+        let (version, sum) = taken.sums.entry((subject, Day::from_stored(row.number(3)?))).or_default();
+        taken.has_slots |= row.number::<i16>(4)? >= 0;
+        *version += row.int(5)?;
+        sum.append(&take_counters(&mut row, 6)?);
     }
-    Ok(sums)
+    Ok(taken)
 }
 
 #[cfg(test)]
@@ -158,7 +166,8 @@ mod tests {
 
     /// Closes days, and returns how many steps had any.
     fn close_all(connection: &mut Connection) -> usize {
-        (0..100).take_while(|_| block_on(close(&mut SqliteSql(connection))).unwrap()).count()
+        let mut step = || block_on(close(&mut SqliteSql(connection))).unwrap();
+        (0..100).take_while(|_| step() == Remaining::Something).count()
     }
 
     fn read(connection: &mut Connection, subject: Subject) -> Vec<DayCounters> {

@@ -28,7 +28,7 @@ use tokio::sync::Mutex;
 use visits::Day;
 
 use crate::{
-    Batch, Producer, Result, VisitReader, VisitStore, VisitStoreError, WriteError,
+    Batch, Producer, Remaining, Result, VisitReader, VisitStore, VisitStoreError, WriteError,
     sql::{
         self, closing, months,
         tags::{remove_gone_counters, remove_gone_links},
@@ -122,16 +122,18 @@ impl VisitStore for SqliteVisits {
         self.writer.run(chores::erase_secrets).await
     }
 
-    async fn merge(&self) -> Result<bool> {
-        if self.writer.write(async move |sql| closing::close(sql).await).await? {
-            return Ok(true);
+    async fn merge(&self) -> Result<Remaining> {
+        let closed = self.writer.write(async move |sql| closing::close(sql).await).await?;
+        if closed != Remaining::Nothing {
+            return Ok(closed);
         }
-        let mut merged = 0;
-        for month in self.lister.read(async move |sql| months::outdated(sql).await).await? {
+        let months = self.lister.read(async move |sql| months::outdated(sql).await).await?;
+        let (mut merged, is_full) = (0, months.len() == months::STEP);
+        for month in months {
             let is_merged = self.writer.write(async move |sql| months::merge(sql, &month).await).await?;
             merged += usize::from(is_merged);
         }
-        Ok(merged == months::STEP)
+        Ok(Remaining::from(merged > 0 && is_full))
     }
 
     async fn fold_link_visits(&self) -> Result<bool> {

@@ -8,7 +8,7 @@ use harness::{Load as Creates, Postgres, Resolver, Scratch, resolver, secret, wa
 use serde_json::json;
 use tokio::time::Instant;
 use tokio_postgres::NoTls;
-use visit_store::{PostgresVisits, SpoolId, VisitStore as _};
+use visit_store::{PostgresVisits, Remaining, SpoolId, VisitStore as _};
 use visits::{DAY, Day, QUARTER, VisitId};
 
 use super::{Args, Platform, Set};
@@ -121,7 +121,7 @@ pub(super) async fn fill(platform: &Platform, args: &Args, set: Set) -> anyhow::
         producer.position = batch.to;
     }
     progress::show(&format!("{}: merging counters …", set.name()));
-    while store.merge().await? {}
+    while store.merge().await? == Remaining::Something {}
     sql.batch_execute("VACUUM ANALYZE").await?;
     Ok(Loaded { code, link, tag, first, last, seconds: begun.elapsed().as_secs_f64() })
 }
