@@ -8,7 +8,10 @@
 //! 4. No step waits for a batch: rows that one is changing stay open. A late batch may wait for one
 //!    step.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use store::{Dialect, Sql, Value};
 use visits::{Day, SubjectKey, tally::Counters};
@@ -63,7 +66,7 @@ pub(crate) async fn oldest_open(sql: &mut dyn Sql) -> Result<Duration> {
 
 /// Returns the keys of some past days that have rows of slots: the oldest ones, as many as may be
 /// held in memory.
-async fn open(sql: &mut dyn Sql) -> Result<Vec<Key>> {
+async fn open(sql: &mut dyn Sql) -> Result<BTreeSet<Key>> {
     let past = today(sql).await?.minus(OPEN);
     let query = format!(
         "SELECT kind, subject, part, day,
@@ -72,21 +75,18 @@ async fn open(sql: &mut dyn Sql) -> Result<Vec<Key>> {
                  FROM visit_day AS own WHERE own.kind = slots.kind AND own.subject = slots.subject
                    AND own.part = slots.part AND own.day = slots.day)
          FROM visit_day AS slots WHERE slot >= 0 AND day <= {}
-         ORDER BY day, kind, subject, part LIMIT {STEP}",
+         ORDER BY day LIMIT {STEP}",
         past.get()
     );
-    let (mut keys, mut bytes): (Vec<Key>, _) = (Vec::new(), 0);
+    let (mut keys, mut bytes) = (BTreeSet::new(), 0);
     for row in sql.query(&query, &[]).await? {
-        let subject = SubjectKey { kind: row.number(0)?, subject: row.int(1)?, part: row.int(2)? };
-        let key = (subject, Day::from_stored(row.number(3)?));
-        if keys.last() == Some(&key) {
-            continue;
-        }
         if bytes >= STEP_BYTES {
             break;
         }
-        keys.push(key);
-        bytes += row.int(4)?;
+        let subject = SubjectKey { kind: row.number(0)?, subject: row.int(1)?, part: row.int(2)? };
+        if keys.insert((subject, Day::from_stored(row.number(3)?))) {
+            bytes += row.int(4)?;
+        }
     }
     Ok(keys)
 }
@@ -100,7 +100,7 @@ struct Taken {
 }
 
 /// Removes the rows of these keys.
-async fn take(sql: &mut dyn Sql, keys: &[Key]) -> Result<Taken> {
+async fn take(sql: &mut dyn Sql, keys: &BTreeSet<Key>) -> Result<Taken> {
     let places: Vec<String> = (0..keys.len())
         .map(|key| format!("(${}, ${}, ${}, ${})", 4 * key + 1, 4 * key + 2, 4 * key + 3, 4 * key + 4))
         .collect();
