@@ -192,8 +192,8 @@ impl Patroni {
         request.send().await.is_ok_and(|answer| answer.status().is_success())
     }
 
-    /// Returns how many standbys stream from a primary; none while Patroni knows of no synchronous one
-    /// that it needs.
+    /// Returns how many standbys stream from a primary; none while Patroni knows of no synchronous
+    /// one that it needs.
     async fn standbys(&self, primary: &Node) -> usize {
         let (state, cluster) = (self.ask(primary, "patroni").await, self.ask(primary, "cluster").await);
         let list = |list: &Value| list.as_array().cloned().unwrap_or_default();
@@ -268,8 +268,8 @@ impl Node {
         Ok(Self { patroni: launch.arg(&file).spawn()?, data, sql, rest, server: None })
     }
 
-    /// Returns the process id of the server, by its data folder. The file there outlives a server that
-    /// was killed, and then the number may belong to another process.
+    /// Returns the process id of the server, by its data folder. The file there outlives a server
+    /// that was killed, and then the number may belong to another process.
     fn postmaster(&self) -> Option<Pid> {
         let file = fs::read_to_string(self.data.join("postmaster.pid")).ok()?;
         let pid: u32 = file.lines().next()?.parse().ok()?;

@@ -109,8 +109,8 @@ async fn fail_over(cluster: &mut Cluster, leader: usize, others: &[usize]) -> us
     next
 }
 
-/// Adds what `increase` says of each issuer at its last scrape. At any later time Prometheus adds what
-/// would have come since, by its estimate, and that is up to an interval's worth.
+/// Adds what `increase` says of each issuer at its last scrape. At any later time Prometheus adds
+/// what would have come since, by its estimate, and that is up to an interval's worth.
 async fn increase_at_last_scrapes(cluster: &Cluster, prometheus: &Prometheus) -> f64 {
     let mut sum = 0.0;
     for issuer in &cluster.issuers {

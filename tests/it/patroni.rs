@@ -24,8 +24,8 @@ enum End {
     Killed,
 }
 
-/// Two resolvers: the first has the URL of all servers, and the second that of a pooler, which the test
-/// leads to the primary as an operator's script would.
+/// Two resolvers: the first has the URL of all servers, and the second that of a pooler, which the
+/// test leads to the primary as an operator's script would.
 struct Platform {
     cluster: Cluster,
     patroni: Patroni,
@@ -58,7 +58,8 @@ impl Platform {
         })
     }
 
-    /// Makes another server the primary, and waits until the platform and then all servers are back.
+    /// Makes another server the primary, and waits until the platform and then all servers are
+    /// back.
     #[expect(clippy::print_stdout, reason = "the times belong to the result of the test")]
     async fn fail_over(&mut self, end: End, running: &mut [Running; 2]) {
         let before = self.patroni.primary().await.unwrap();

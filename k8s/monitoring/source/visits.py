@@ -87,7 +87,8 @@ ALERTS = [
         """{{ $value }} resolvers of {{ $labels.job }} have ended within 30 minutes while visits waited in
         their spools. Unless the spool is on a volume that outlives the pod, these visits are lost.""",
     ),
-    # Two days and an hour are usual. Visits that a spool brings after days are closed within an hour.
+    # Two days and an hour are usual. Visits that a spool brings after days are closed within an
+    # hour.
     Alert(
         "ShortmintVisitDaysOpen",
         WARNING,

@@ -5,8 +5,8 @@
 //!    connection is closed, and the server rolls back. After COMMIT was sent, only the server's
 //!    answer decides.
 //! 2. Writers, and what merges counters, hold the advisory lock [`LOCK`] in shared mode, and
-//!    deletions in exclusive mode. So a deletion sees every batch before it, and every batch after it
-//!    sees the deletion.
+//!    deletions in exclusive mode. So a deletion sees every batch before it, and every batch after
+//!    it sees the deletion.
 //! 3. Each query of rows lies within one day, so it touches one partition and plans quickly.
 
 pub(crate) mod apart;

@@ -1,5 +1,5 @@
-//! Closing of days: the counters that all slots have of a subject on a past day become one row, with
-//! one chunk in each column.
+//! Closing of days: the counters that all slots have of a subject on a past day become one row,
+//! with one chunk in each column.
 //!
 //! 1. Most visits of a quiet link are chunks of their own, so a closed row takes a fraction of the
 //!    space, and a read of many days a fraction of the time.
