@@ -62,12 +62,18 @@ const watch = (page, problems) => {
   page.on("response", (response) => response.status() >= 400 && problems.push(`${response.status()} ${response.url()}`));
 };
 
+/** Waits until a page that is about to be read is told of visits: it hears of none before. */
+const subscribes = (page) => {
+  const isStream = (answer) => answer.request().method() === "GET" && answer.url().includes("/.well-known/mercure");
+  return page.waitForResponse(isStream, { timeout: LOADED_WITHIN });
+};
+
 /** Opens a page of the client, and waits until it shows a text. */
-const open = async (browser, origin, route, text, problems) => {
+const open = async (browser, origin, route, text, problems, isReady = () => undefined) => {
   const page = await browser.newPage();
   watch(page, problems);
   const started = performance.now();
-  await page.goto(`${origin}${route}`);
+  await Promise.all([isReady(page), page.goto(`${origin}${route}`)]);
   await sees(page, text, LOADED_WITHIN);
   console.log(`${route}: ${text} after ${Math.round(performance.now() - started)} ms`);
   return page;
@@ -98,7 +104,7 @@ const checkBursts = async (go) => {
     body: JSON.stringify({ longUrl: "https://example.com/burst", tags: [tag] }),
   });
   const { shortCode: code } = await answer.json();
-  const page = await go(`/short-code/${code}/visits/by-time`, "Visits: 0");
+  const page = await go(`/short-code/${code}/visits/by-time`, "Visits: 0", subscribes);
   let counted = 0;
   const counts = () => sees(page, `Visits: ${counted}`);
   for (const pause of [0, 50, 200]) {
@@ -110,7 +116,7 @@ const checkBursts = async (go) => {
     await counts();
   }
   // The page that is opened anew has read what came before, and is told of the next visit only.
-  await page.reload();
+  await Promise.all([subscribes(page), page.reload()]);
   await counts();
   await visit(code);
   counted += 1;
@@ -124,9 +130,9 @@ const checkBursts = async (go) => {
 
 const check = async (browser, origin) => {
   const problems = [];
-  const go = (route, text) => open(browser, origin, route, text, problems);
+  const go = (route, text, isReady) => open(browser, origin, route, text, problems, isReady);
 
-  const byTime = await go(`/short-code/${shortCode}/visits/by-time`, `Visits: ${shown(visits)}`);
+  const byTime = await go(`/short-code/${shortCode}/visits/by-time`, `Visits: ${shown(visits)}`, subscribes);
   for (const counted of [visits + 1, visits + 2]) {
     await visit(shortCode);
     await sees(byTime, `Visits: ${shown(counted)}`);
