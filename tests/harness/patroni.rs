@@ -272,10 +272,10 @@ impl Node {
     /// that was killed, and then the number may belong to another process.
     fn postmaster(&self) -> Option<Pid> {
         let file = fs::read_to_string(self.data.join("postmaster.pid")).ok()?;
-        let pid: u32 = file.lines().next()?.parse().ok()?;
+        // Negative for a server in single-user mode.
+        let pid: i32 = file.lines().next()?.parse().ok()?;
         let folder = fs::read_link(format!("/proc/{pid}/cwd")).ok()?;
-        let is_ours = folder == self.data.canonicalize().ok()?;
-        is_ours.then(|| i32::try_from(pid).ok().map(Pid::from_raw)).flatten()
+        (pid > 0 && folder == self.data.canonicalize().ok()?).then(|| Pid::from_raw(pid))
     }
 
     /// Registers the server that runs now, so that it ends if this process is killed.

@@ -18,7 +18,7 @@ const CLIENTS: usize = 4;
 /// How a primary stops being one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
-    /// Somebody asks Patroni for a switch-over.
+    /// An operator asks Patroni for a switch-over.
     Planned,
     /// The machine loses its power.
     Killed,

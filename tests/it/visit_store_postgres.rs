@@ -52,10 +52,35 @@ async fn postgres_passes_the_suite_of_stores_of_visits() {
         upkeep: retention_removes_rows_and_texts_and_keeps_counters,
             secrets_are_the_same_for_all_callers;
     }
+    rows_in_use_stay_open(&database(&postgres, "rows_in_use").await).await;
     damaged_months_keep_no_day_open(&database(&postgres, "damaged_months").await).await;
     let url = database(&postgres, "events").await;
     let links = PostgresStore::new(&url, None).await.unwrap();
     batches::events_of_a_batch_wait_for_webhooks_once(&PostgresVisits::new(&url).unwrap(), &links).await;
+}
+
+/// Closing waits for no batch: a row that one is changing stays open, and the others are closed.
+async fn rows_in_use_stay_open(url: &str) {
+    let store = PostgresVisits::new(url).unwrap();
+    let (mut client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls).await.unwrap();
+    tokio::spawn(connection);
+    let past = today().minus(9).get();
+    for slot in [1, 2] {
+        let add =
+            format!("INSERT INTO visit_day SELECT 1, 0, 0, {past}, {slot}, {slot}, 0, 1, 0, '', '', '', ''");
+        client.batch_execute(&add).await.unwrap();
+    }
+    let batch = client.transaction().await.unwrap();
+    batch.execute("UPDATE visit_day SET total = total + 10 WHERE slot = 2", &[]).await.unwrap();
+    assert_eq!(store.merge().await.unwrap(), Remaining::Something, "one row is closed");
+    assert_eq!(store.merge().await.unwrap(), Remaining::Held, "the other one is in use");
+    batch.commit().await.unwrap();
+    assert_eq!(store.merge().await.unwrap(), Remaining::Something);
+    assert_eq!(store.merge().await.unwrap(), Remaining::Nothing);
+    let row =
+        client.query_one("SELECT count(*), sum(total)::bigint, sum(version)::bigint FROM visit_day", &[]);
+    let row = row.await.unwrap();
+    assert_eq!([0, 1, 2].map(|column| row.get::<_, i64>(column)), [1, 13, 2]);
 }
 
 /// Counters that cannot be read, in months that would be merged, and a day that is to be closed.

@@ -133,8 +133,8 @@ fn key_values(DayKey { subject, day, slot }: DayKey) -> [Value; 5] {
     [subject.kind.into(), subject.subject.into(), subject.part.into(), day.get().into(), slot.into()]
 }
 
-/// Merges chunks. Damaged ones stay as they are, and are told of: other counters must not wait for
-/// somebody to mend them.
+/// Merges chunks. Damaged ones are logged and stay as they are: other counters must not wait until
+/// they are repaired.
 pub(crate) fn merged((subject, day): (SubjectKey, Day), counters: Counters) -> Counters {
     match counters.merged() {
         Ok(merged) => Counters { total: counters.total, bots: counters.bots, ..merged },

@@ -72,7 +72,8 @@ pub(crate) async fn outdated(sql: &mut dyn Sql) -> Result<Vec<MonthKey>> {
     sql.query(&query, &[]).await?.iter().map(MonthKey::of).collect()
 }
 
-/// Merges the days of a month. Returns whether it did: damaged counters are told of, and left.
+/// Merges the days of a month. Returns whether it did: damaged counters are logged and left as they
+/// are.
 pub(crate) async fn merge(sql: &mut dyn Sql, key: &MonthKey) -> Result<bool> {
     let query = "SELECT version, total, bots, quarters, dimensions, visitors, addresses FROM visit_day
          WHERE kind = $1 AND subject = $2 AND part = $3 AND day >= $4 AND day < $5";
