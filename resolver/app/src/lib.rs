@@ -48,9 +48,9 @@ pub use self::{
         domains::NamedDomain,
         edit_link, find_link, import_links, link_fields,
         link_fields::{Change, Field, LinkFields},
-        list_links, redirect_rules, reservation, reserve_codes,
+        link_indexer, list_links, redirect_rules, reservation, reserve_codes,
         reserve_codes::Reserved,
-        unvisited_cleanup, url_indexer, values,
+        unvisited_cleanup, values,
     },
     visits::{delete_visits, list_visits, live, visit_stats, visit_subjects, visit_totals},
 };

@@ -52,8 +52,20 @@ pub struct Filter {
     pub page: u64,
     /// Links per page; `None` for all of them, up to the store's maximum.
     pub per_page: Option<u64>,
+    /// Whether the caller may see all links. To others, the time that a list takes must not tell of
+    /// links that they do not see, so a search of theirs reads all links.
+    pub sees_all: bool,
     /// The number of links at which the count of all pages ends; `None` for the store's maximum.
     pub count_max: Option<u64>,
+}
+
+impl Filter {
+    /// Returns the filter without its conditions: all links that are not deleted, in the same order
+    /// and pages.
+    pub fn of_all(&self) -> Self {
+        let Self { order, page, per_page, count_max, sees_all, .. } = *self;
+        Self { order, page, per_page, count_max, sees_all, ..Self::default() }
+    }
 }
 
 /// How several tags are combined.
@@ -106,8 +118,10 @@ pub enum OrderField {
 pub struct Outline {
     /// Links of the page, in order.
     pub entries: Vec<Outlined>,
-    /// Links on all pages. The store stops counting at its own limit.
+    /// Links on all pages.
     pub total: u64,
+    /// Whether all of them were counted. Otherwise there are at least `total`.
+    pub is_counted: bool,
 }
 
 /// Id and size of a link that has still to be read.

@@ -11,9 +11,9 @@ use app::{
     key_names::KeyNames,
     key_permits::DatabasePermits,
     key_ring::{KeyRing, note_used},
+    link_indexer::index_links,
     live::LiveVisits,
     unvisited_cleanup::{LastVisits, remove_unvisited},
-    url_indexer::index_long_urls,
     webhooks::{Dispatcher, metrics::WebhookMetrics},
 };
 use codes::Mint;
@@ -30,7 +30,7 @@ use lookup::{
 use pages::{Pages, Renderer};
 use recorder::{BlockSink, Recorder, RecorderConfig};
 use redirect::{Redirector, qr_code::QrCodeLimits, robots::Robots};
-use store::SettingsPoll;
+use store::{LinkIndex, SettingsPoll};
 use supply::{Clock, Closing, Supplier, SupplierConfig, SupplyMetrics, safety_rule::SafetyRules};
 use tls::ServerTls;
 use tokio::{runtime, time::Instant};
@@ -236,8 +236,11 @@ impl Assembly<'_> {
             let cleanup = remove_unvisited(store.clone(), lookup, metrics, holder, unvisited_for);
             supervisor.spawn("remover of unvisited links", cleanup);
         }
-        let indexer = index_long_urls(store.clone(), issuing.owner.instance.clone());
-        supervisor.spawn("indexer of long URLs", indexer);
+        for (index, task) in
+            [(LinkIndex::LongUrls, "indexer of long URLs"), (LinkIndex::Texts, "indexer of texts")]
+        {
+            supervisor.spawn(task, index_links(store.clone(), index, issuing.owner.instance.clone()));
+        }
         let dispatcher = Dispatcher {
             store: store.clone(),
             lookup: Arc::clone(&self.lookup),

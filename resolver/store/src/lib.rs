@@ -20,8 +20,8 @@ pub use migrations::runner;
 pub use operation::{Database, Done, Lane, Operation, Work};
 pub use outcomes::{
     Advanced, Change, DomainEdited, DomainRemoved, Exported, Imported, Indexed, Inserted, InsertedLink,
-    Reading, Registration, Renamed, Schema, SettingsPoll, SettingsVersion, SharedSettings, TagChange,
-    TagCount, VisitTotals,
+    LinkIndex, Reading, Registration, Renamed, Schema, SettingsPoll, SettingsVersion, SharedSettings,
+    TagChange, TagCount, VisitTotals,
 };
 pub use ports::{
     AfterAttempt, AttemptEnd, Backlog, Catalog, ClaimedDelivery, Disable, FanOut, FannedOut, Keys, Links,

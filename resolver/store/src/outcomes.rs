@@ -172,12 +172,21 @@ pub struct Exported {
     pub visits: u64,
 }
 
-/// The outcome of one step of the index of long URLs.
+/// An index of links that creates do not write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LinkIndex {
+    /// Which links lead to a URL.
+    LongUrls,
+    /// The texts that searches look through. On SQLite there is none: a search reads all links.
+    Texts,
+}
+
+/// The outcome of one step of an index of links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Indexed {
     /// Another process holds the lease.
     NotOurs,
-    /// All links that can be indexed yet are in the index.
+    /// All links that can be indexed yet are in it.
     Done,
     /// This many links were indexed, and there may be more.
     Some(usize),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use codes::LinkId;
 use jiff::Timestamp;
 use links::{Edit, ImportCode, ImportItem, LongUrl, PickedCode, Precondition, Slug, api_key::ApiKeyId};
-use store::{ImportBatch, Imported, Indexed, Store, Visible};
+use store::{ImportBatch, Imported, Indexed, LinkIndex, Store, Visible};
 use tokio::time::{Instant, sleep};
 
 use super::new_link;
@@ -31,7 +31,7 @@ pub(super) async fn links_are_found_by_where_they_lead(store: &dyn Store) {
     assert_eq!(ids("https://i.x/ä/7", all).await, expected, "before they are in the index");
     assert!(ids("https://i.x/ä/7", of_nobody).await.is_empty());
 
-    let step = async |holder: &str| store.index_long_urls(holder, HELD_FOR).await.unwrap();
+    let step = async |holder: &str| store.index_links(LinkIndex::LongUrls, holder, HELD_FOR).await.unwrap();
     let (mut noted, begun) = (0, Instant::now());
     while noted < many.len() {
         assert!(begun.elapsed() < SOON, "expected {} links in the index, found {noted}", many.len());

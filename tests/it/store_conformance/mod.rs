@@ -8,6 +8,7 @@ mod imports;
 mod keys;
 mod keyspaces;
 mod links;
+mod lists;
 mod long_urls;
 mod meant;
 mod sessions;
@@ -46,6 +47,7 @@ async fn postgres_keeps_what_the_resolver_relies_on() {
     blocks::a_take_over_waits_for_a_predecessors_late_commit(&postgres).await;
     links::nothing_is_stored_in_another_history(&postgres).await;
     slugs::behind_a_lock_a_batch_stores_nothing_and_says_so(&postgres).await;
+    lists::searches_use_an_index_that_can_be_built_anew(&*store, &postgres).await;
     histories(&*store).await;
 }
 
@@ -92,6 +94,8 @@ async fn suite(store: Arc<dyn Store>) {
     imports::a_batch_is_stored_once_each_item_has_a_free_candidate(&*store).await;
     imports::imported_visits_are_part_of_a_link_s_total_until_they_are_deleted(&*store).await;
     long_urls::links_are_found_by_where_they_lead(&*store).await;
+    lists::links_are_listed_by_visits_and_those_without_by_age(&*store).await;
+    lists::links_are_found_by_what_they_contain(&*store).await;
     history::the_registers_end_is_known_with_its_first_block(&*store).await;
     webhooks::webhooks_are_kept_with_a_version_of_the_settings(&*store).await;
     webhooks::a_change_of_a_link_records_an_event_while_a_webhook_is_called_for_it(&*store).await;

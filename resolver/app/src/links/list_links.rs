@@ -66,8 +66,10 @@ pub struct ListedLinks {
     filter: Filter,
     /// Ids and sizes of the page's links.
     pub entries: Vec<Outlined>,
-    /// The number of links on all pages, or the number at which their count ended.
+    /// The number of links on all pages, or so many as are surely on them.
     pub total: u64,
+    /// Whether all of them were counted.
+    pub is_counted: bool,
     /// The number of the page, from 1.
     pub page: u64,
     /// The number of links on a page.
@@ -91,10 +93,16 @@ impl LinkService {
             let visits_in = request.visits_in;
             let mut filter = filter(request, wrong)?;
             let (page, per_page) = (filter.page, filter.per_page.unwrap_or(PER_PAGE_MAX));
-            let listed =
-                |filter, Outline { entries, total }| ListedLinks { filter, entries, total, page, per_page };
+            let listed = |filter, Outline { entries, total, is_counted }| ListedLinks {
+                filter,
+                entries,
+                total,
+                is_counted,
+                page,
+                per_page,
+            };
             if !self.narrow(names, by, &mut filter).await? {
-                return Ok(listed(filter, Outline::default()));
+                return Ok(listed(filter, Outline { is_counted: true, ..Outline::default() }));
             }
             let _turn = self.turns.queries.take(by.id).await?;
             let code = filter.search.as_deref().and_then(|text| self.lookup.id_of(text));
@@ -106,7 +114,8 @@ impl LinkService {
                 let outline = self.store.outline(&filter, code).await?;
                 return Ok(listed(filter, outline));
             }
-            (filter.page, filter.per_page) = (1, Some(PER_PAGE_MAX));
+            (filter.page, filter.per_page, filter.count_max) =
+                (1, Some(PER_PAGE_MAX), Some(PER_PAGE_MAX + 1));
             // The sort below is stable, so links with the same value stay in the order of creation.
             filter.order = OrderBy { field: OrderField::DateCreated, descending: false };
             let mut outline = self.store.outline(&filter, code).await?;
@@ -208,6 +217,7 @@ impl LinkService {
         if by.limits.own_links_only {
             filter.created_by = Some(vec![by.id]);
         }
+        filter.sees_all = !by.limits.hides_links();
         Ok(true)
     }
 

@@ -30,8 +30,9 @@ use crate::{
 const PER_PAGE: u64 = 50;
 /// The numbers of links on a page that can be chosen.
 const COUNTS: [u64; 3] = [10, PER_PAGE, 100];
-/// The number of links at which the count of a list ends.
-const COUNTED_MAX: u64 = 100_000;
+/// The number of links at which the count of a list ends, and that of one with a filter.
+const COUNTED_MAX: u64 = 10_000;
+const FILTERED_MAX: u64 = 2_000;
 /// Maximum number of tags to choose from. The others are found by the search.
 const TAGS_MAX: usize = 300;
 /// The orders that a list can have, with the texts that name them.
@@ -97,9 +98,10 @@ pub(super) fn read_query(context: &Context<'_>, query: &Form, wrong: &mut FieldE
         exclude_past: hides_ended,
         exclude_spent: hides_ended,
         deleted: query.get("deleted") == Some("true"),
-        count_max: Some(COUNTED_MAX),
         ..Filter::default()
     };
+    let is_filtered = filter != filter.of_all() || query.filled("domain").or(query.filled("tag")).is_some();
+    let filter = Filter { count_max: Some(if is_filtered { FILTERED_MAX } else { COUNTED_MAX }), ..filter };
     ListLinks {
         filter,
         domain: query.owned("domain"),
@@ -136,8 +138,8 @@ pub(super) async fn answer(
     let list = read_query(context, query, &mut wrong);
     let (is_trash, days) = (list.filter.deleted, list.visits_in);
     let listed = service.list_links(list, wrong, by).await?;
-    let paged = match page_of(listed.total, listed.page, listed.per_page, listed.entries.len() as u64, query)
-    {
+    let counted = (listed.total, listed.is_counted);
+    let paged = match page_of(counted, listed.page, listed.per_page, listed.entries.len() as u64, query) {
         Ok(paged) => paged,
         Err(last) => {
             // The last link of the last page was deleted, or a bookmark is old.
@@ -171,8 +173,13 @@ pub(super) async fn answer(
 
 /// Describes a page with `len` links. The error is the last page, to show instead of one that does
 /// not exist.
-fn page_of(total: u64, page: u64, per_page: u64, len: u64, query: &Form) -> Result<Paged, u64> {
-    let is_counted = total < COUNTED_MAX;
+fn page_of(
+    (total, is_counted): (u64, bool),
+    page: u64,
+    per_page: u64,
+    len: u64,
+    query: &Form,
+) -> Result<Paged, u64> {
     let last = total.div_ceil(per_page).max(1);
     if page > last && (is_counted || len == 0) {
         return Err(last);
@@ -235,14 +242,14 @@ mod tests {
             (101, 2, 1, Ok(false)),
             (101, 3, 0, Err(2)),
             (0, 2, 0, Err(1)),
-            (COUNTED_MAX - 1, 1_001, 0, Err(1_000)),
+            (COUNTED_MAX - 1, 101, 0, Err(100)),
             (COUNTED_MAX, 1, 100, Ok(true)),
-            (COUNTED_MAX, 1_000, 100, Ok(true)),
-            (COUNTED_MAX, 5_000, 100, Ok(true)),
-            (COUNTED_MAX, 5_001, 7, Ok(false)),
-            (COUNTED_MAX, 5_002, 0, Err(1_000)),
+            (COUNTED_MAX, 100, 100, Ok(true)),
+            (COUNTED_MAX, 500, 100, Ok(true)),
+            (COUNTED_MAX, 501, 7, Ok(false)),
+            (COUNTED_MAX, 502, 0, Err(100)),
         ] {
-            let paged = page_of(total, page, 100, len, &Form::default());
+            let paged = page_of((total, total < COUNTED_MAX), page, 100, len, &Form::default());
             let has_more = paged.map(|paged| paged.after.is_some());
             assert_eq!(has_more, expected, "{total} {page} {len}");
         }

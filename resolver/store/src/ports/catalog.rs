@@ -11,9 +11,9 @@ use links::{Filter, Link, LongUrl, Outline, Outlined, Record, Tag, api_key::ApiK
 use crate::{
     Database, Exported, ImportBatch, ImportPosition, Imported, Indexed,
     Lane::{List, LongWrite, Read, Write},
-    LinkVisits, Renamed, Result, Sweep, TagChange, TagCount, Visible, VisitTotals,
+    LinkIndex, LinkVisits, Renamed, Result, Sweep, TagChange, TagCount, Visible, VisitTotals,
     operation::run,
-    sql::{import, list, long_urls, sweep, tags, visits},
+    sql::{import, link_index, list, long_urls, sweep, tags, visits},
 };
 
 /// Lists, tags, imports and exports of links, and their upkeep.
@@ -77,6 +77,12 @@ pub trait Catalog: Database {
     /// are visible, a tag without a link counts too.
     async fn tag_id(&self, tag: &Tag, of: &Visible) -> Result<Option<i64>> {
         run(self, List, (tag.clone(), *of), |sql, (tag, of)| Box::pin(tags::tag_id(sql, tag, of))).await
+    }
+
+    /// Returns at most `most` links, those with the most visits first. It reads a row for each link
+    /// that was ever visited.
+    async fn most_visited(&self, most: usize) -> Result<Vec<LinkId>> {
+        run(self, List, most, |sql, most| Box::pin(visits::most_visited(sql, *most))).await
     }
 
     /// Returns how often links were visited, at most [`BATCH_MAX`](crate::BATCH_MAX) of them, in
@@ -189,11 +195,10 @@ pub trait Catalog: Database {
         run(self, LongWrite, sweep.clone(), |sql, sweep| Box::pin(sweep::sweep(sql, sweep))).await
     }
 
-    /// Runs one step of the index of long URLs. The process that runs it has the lease for
-    /// `held_for`.
-    async fn index_long_urls(&self, holder: &str, held_for: Duration) -> Result<Indexed> {
-        run(self, LongWrite, (holder.to_owned(), held_for), |sql, (holder, held_for)| {
-            Box::pin(long_urls::index_long_urls(sql, holder, *held_for))
+    /// Runs one step of an index of links. The process that runs it has the lease for `held_for`.
+    async fn index_links(&self, index: LinkIndex, holder: &str, held_for: Duration) -> Result<Indexed> {
+        run(self, LongWrite, (index, holder.to_owned(), held_for), |sql, (index, holder, held_for)| {
+            Box::pin(link_index::index_links(sql, *index, holder, *held_for))
         })
         .await
     }

@@ -35,8 +35,9 @@ const LOCK_TIMEOUT: &str = "SET lock_timeout = '500ms'";
 const LOCKED_WITHIN: Duration = Duration::from_secs(480);
 /// Pause before a migration is tried again: others have the table for most of the time.
 const PAUSE: Duration = Duration::from_secs(2);
-/// The migrations, in order, whose files create indexes of large tables and do nothing else.
-const INDEXES: [i32; 3] = [3, 6, 29];
+/// The migrations, in order, whose files create or drop indexes of large tables and do nothing
+/// else.
+const INDEXES: [i32; 4] = [3, 6, 29, 30];
 
 /// Runs pending migrations, one process at a time: all, or up to a version. The advisory lock ends
 /// with the connection.
@@ -112,6 +113,10 @@ async fn build_indexes(client: &Client, version: i32) -> Result<()> {
     // Building concurrently waits for transactions, and keeps nobody waiting meanwhile.
     client.batch_execute("SET lock_timeout = 0").await?;
     for statement in statements(version)? {
+        if let Some(index) = statement.strip_prefix("DROP INDEX ") {
+            client.batch_execute(&format!("DROP INDEX CONCURRENTLY IF EXISTS {index}")).await?;
+            continue;
+        }
         let index = statement.strip_prefix("CREATE INDEX ").unwrap_or_default();
         let name = index.split(' ').next().unwrap_or_default();
         let stands = "SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass($1)";
@@ -173,7 +178,9 @@ mod tests {
         for version in INDEXES {
             let statements = statements(version).unwrap();
             assert!(!statements.is_empty(), "V{version}");
-            assert!(statements.iter().all(|one| one.starts_with("CREATE INDEX ")), "{statements:?}");
+            let is_of_index =
+                |one: &String| one.starts_with("CREATE INDEX ") || one.starts_with("DROP INDEX ");
+            assert!(statements.iter().all(is_of_index), "{statements:?}");
         }
     }
 }

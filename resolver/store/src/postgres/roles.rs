@@ -71,7 +71,7 @@ fn serve(names: &[String; 2]) -> String {
         "{cleared} GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {schema} TO {role};
          REVOKE INSERT, UPDATE, DELETE ON refinery_schema_history FROM {role};
          GRANT USAGE, SELECT, UPDATE ON ALL SEQUENCES IN SCHEMA {schema} TO {role};
-         GRANT EXECUTE ON FUNCTION search_key(text), sort_key(text) TO {role};
+         GRANT EXECUTE ON FUNCTION search_key(text), sort_key(text), link_search_text(text, text, jsonb) TO {role};
          GRANT EXECUTE ON FUNCTION visit_add_day(integer, bigint, bigint), visit_remove_day(integer) TO {role};
          COMMIT"
     )

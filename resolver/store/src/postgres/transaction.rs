@@ -36,9 +36,11 @@ pub struct PostgresSql<'a, C>(pub &'a C);
 pub(super) const DEADLINE: Duration = Duration::from_secs(3);
 
 /// Server-side limits of a transaction. A caller that timed out must not keep a connection busy,
-/// and one that disappears midway must not keep locks.
-const LIMITS: &str =
-    "SET LOCAL statement_timeout = '3s'; SET LOCAL idle_in_transaction_session_timeout = '3s'";
+/// and one that disappears midway must not keep locks. To compile a statement takes a third of a
+/// second, and to start workers for it a tenth: more than either saves.
+const LIMITS: &str = "
+    SET LOCAL statement_timeout = '3s'; SET LOCAL idle_in_transaction_session_timeout = '3s';
+    SET LOCAL jit = off; SET LOCAL max_parallel_workers_per_gather = 0";
 
 /// Deadline of a transaction with many statements, such as a batch of an import or a step of a
 /// sweep, over a slow network.

@@ -15,6 +15,7 @@ use super::{
     create::{continue_versions, same_keyspaces},
     details_text,
     domains::find_domain,
+    link_index::renew_texts,
     long_urls::note_long_urls,
     slugs::{find_slug, free_slug, may_have_entry, take_slug},
     tags::{set_tags, tags_of_link},
@@ -58,6 +59,9 @@ pub(crate) async fn edit(
     };
     if edit.long_url.is_some() {
         note_long_urls(sql, std::iter::once((id, &link.long_url))).await?;
+    }
+    if edit.long_url.is_some() || edit.title.is_some() || edit.relocation.is_some() {
+        renew_texts(sql, &[id]).await?;
     }
     let tags = tags_of_link(sql, id).await?;
     let mut change = change(&before, &link, tags_before.as_deref().map(|before| (before, &*tags)));

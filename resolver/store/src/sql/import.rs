@@ -9,6 +9,7 @@ use links::{ImportCode, ImportItem, PickedCode, Record};
 use super::{
     Notice, Row, Sql, Value,
     create::{insert_deleted, place, same_keyspaces},
+    link_index::renew_texts,
     list::find_links,
     long_urls::note_long_urls,
     note_change,
@@ -69,7 +70,9 @@ pub(crate) async fn import(sql: &mut dyn Sql, batch: &ImportBatch) -> Result<Vec
     }
     note_arrived(sql, &mut arrived).await?;
     // Imported links may have old creation times, which the background indexer has passed already.
+    let ids: Vec<LinkId> = noted.iter().map(|(id, _)| *id).collect();
     note_long_urls(sql, noted.into_iter()).await?;
+    renew_texts(sql, &ids).await?;
     // A server of the release before on this SQLite file, which is not notified, reads the mintable
     // custom slugs again.
     note_change(sql).await?;

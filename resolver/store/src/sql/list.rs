@@ -5,49 +5,175 @@ use std::collections::{BTreeSet, HashMap};
 use codes::LinkId;
 use links::{
     DomainId, Filter, Link, OrderField, Outline, Outlined, PER_PAGE_MAX, Record, Slug, Tag, TagsMode,
-    search_key,
 };
 
 use super::{
     Dialect, Row, Sql, Value,
     details::{DELETED_AT, DOMAIN, IS_ON_DEFAULT_DOMAIN, MAX_VISITS, SLUG, VALID_UNTIL},
     long_urls::candidates,
+    search::Search,
     tags::{stored_names, with_tags},
-    visits::{LAST_VISIT, NON_BOT_VISITS, VISITS},
+    visits::{IS_VISITED, LAST_VISIT, NON_BOT_VISITS, SEEN_VISITS, VISITS},
 };
 use crate::Result;
 
 /// Maximum number of links counted for a list's total. A longer list reports this number, because
 /// an exact total would read all links for each page.
 const COUNTED_MAX: u64 = 1_000_000;
+/// The number of links from which on a list by visits is read in the order of an index. Fewer are
+/// sorted sooner than they are found among all visited links.
+const MANY: u64 = 2_000;
+/// How many links of a list by time are read before indexes of what they have are. They take about
+/// as long as a page.
+pub(super) const FIRST: u64 = 15_000;
+/// The number of links before a page from which on they are counted in an index.
+const DEEP: u64 = 10_000;
 /// Estimated memory of a tag beside its text, in bytes.
 const TAG_BYTES: u64 = 32;
 
 /// The links themselves are read a few at a time. So no page is in memory as a whole, however long,
 /// and a slow client occupies no connection.
+///
+/// A list by time with other conditions is read from its beginning, among many links: first from
+/// the newest or oldest ones, among which a full page of what is not rare is found. How many more
+/// there are is not counted then, if the caller need not know.
 pub(crate) async fn outline(sql: &mut dyn Sql, filter: &Filter, code: Option<LinkId>) -> Result<Outline> {
-    let mut wanted = Wanted { dialect: sql.dialect(), parts: Vec::new(), values: Vec::new() };
-    wanted.filter(filter, code);
-    let Wanted { parts, mut values, .. } = wanted;
-    let conditions = parts.join(" AND ");
+    let page = Page::of(filter);
+    let order = order(sql.dialect(), filter);
+    let search = Search::of(sql, filter, code).await?;
+    let is_by_time = filter.order.field == OrderField::DateCreated;
+    let is_of_all = *filter == filter.of_all();
+    let is_uncounted = filter.count_max.is_some()
+        && filter.sees_all
+        && is_by_time
+        && !is_of_all
+        && !filter.deleted
+        && has_many(sql).await?;
+    let mut wanted = Wanted::new(sql.dialect());
+    if is_uncounted && page.first.saturating_add(page.len) < FIRST {
+        wanted.state_and_time(filter);
+        let first = wanted.first_links(&order);
+        wanted.others(filter, search.as_ref());
+        let ids = wanted.ids(sql, (&first, &order), page.with_one_more()).await?;
+        if let Some(outline) = page.uncounted(sql, ids).await?.filter(|outline| !outline.is_counted) {
+            return Ok(outline);
+        }
+        wanted = Wanted::new(sql.dialect());
+    }
+    if let Some(search) = search.as_ref().filter(|_| filter.sees_all) {
+        search.narrow(sql, &mut wanted).await?;
+    }
+    wanted.state_and_time(filter);
+    wanted.others(filter, search.as_ref());
+    if is_uncounted {
+        let ids = wanted.ids(sql, ("link", &order), page.with_one_more()).await?;
+        if let Some(outline) = page.uncounted(sql, ids).await? {
+            return Ok(outline);
+        }
+    }
     let count_max = filter.count_max.map_or(COUNTED_MAX, |most| most.min(COUNTED_MAX));
-    let count =
-        format!("SELECT count(*) FROM (SELECT 1 FROM link WHERE {conditions} LIMIT {count_max}) AS counted");
-    let total = sql.number(&count, &values).await?.unwrap_or(0);
-
-    let per_page = filter.per_page.unwrap_or(PER_PAGE_MAX).min(PER_PAGE_MAX);
-    let first = filter.page.max(1).saturating_sub(1).saturating_mul(per_page);
-    let (limit, offset) = (values.len() + 1, values.len() + 2);
-    values.extend([per_page, first].map(Value::count));
-    let (columns, order) = (outlined_columns(sql.dialect()), order(sql.dialect(), filter));
+    let total = wanted.count(sql, "link", count_max).await?;
+    let is_counted = total < count_max;
+    let ids = match filter.order.field {
+        OrderField::Visits if filter.sees_all && (!is_counted || total >= MANY) => {
+            by_visits(sql, &wanted, filter, page).await?
+        }
+        OrderField::DateCreated if page.first >= DEEP && is_of_all => {
+            deep(sql, wanted, (filter, &order), page).await?
+        }
+        _ => wanted.ids(sql, ("link", &order), page).await?,
+    };
     // Sizes are computed for the links of the page only, and not for those before it.
-    let select = format!(
-        "SELECT {columns} FROM link WHERE link.id IN
-           (SELECT link.id FROM link WHERE {conditions} ORDER BY {order} LIMIT ${limit} OFFSET ${offset})
-         ORDER BY {order}"
+    Ok(Outline { entries: outlines_of(sql, &ids).await?, total, is_counted })
+}
+
+/// Returns whether there are so many links that those of a list are not all counted.
+async fn has_many(sql: &mut dyn Sql) -> Result<bool> {
+    let select = format!("SELECT 1 FROM link ORDER BY created_at, id LIMIT 1 OFFSET {FIRST}");
+    Ok(sql.first(&select, &[]).await?.is_some())
+}
+
+/// Which links of a list are on a page.
+#[derive(Clone, Copy)]
+pub(super) struct Page {
+    pub(super) len: u64,
+    /// How many links are on the pages before.
+    pub(super) first: u64,
+}
+
+impl Page {
+    fn of(filter: &Filter) -> Self {
+        let len = filter.per_page.unwrap_or(PER_PAGE_MAX).min(PER_PAGE_MAX);
+        Self { len, first: filter.page.max(1).saturating_sub(1).saturating_mul(len) }
+    }
+
+    fn with_one_more(self) -> Self {
+        Self { len: self.len + 1, ..self }
+    }
+
+    /// Outlines a page that was read with one link more than it has. That there is one is all that
+    /// is known of the links behind it. Returns `None` if the page is behind the last link.
+    async fn uncounted(self, sql: &mut dyn Sql, mut ids: Vec<LinkId>) -> Result<Option<Outline>> {
+        let is_counted = ids.len() as u64 <= self.len;
+        if ids.is_empty() && self.first > 0 {
+            return Ok(None);
+        }
+        let total = self.first + ids.len() as u64;
+        ids.truncate(usize::try_from(self.len).unwrap_or(usize::MAX));
+        Ok(Some(Outline { entries: outlines_of(sql, &ids).await?, total, is_counted }))
+    }
+}
+
+/// Lists visited links in the order of an index on visits, and those without a visit in that of
+/// their creation: together a page of the order by visits.
+async fn by_visits(sql: &mut dyn Sql, wanted: &Wanted, filter: &Filter, page: Page) -> Result<Vec<LinkId>> {
+    let visited = (
+        "link JOIN link_seen ON link_seen.link_id = link.id",
+        IS_VISITED.to_owned(),
+        format!("{SEEN_VISITS} {}, link.created_at, link.id", direction(filter)),
     );
-    let entries = sql.query(&select, &values).await?.iter().map(outlined).collect::<Result<Vec<_>, _>>()?;
-    Ok(Outline { entries, total: u64::try_from(total).unwrap_or(0) })
+    let is_not =
+        format!("NOT EXISTS (SELECT 1 FROM link_seen WHERE link_seen.link_id = link.id AND {IS_VISITED})");
+    let not_visited = ("link", is_not, "link.created_at, link.id".to_owned());
+    let parts = if filter.order.descending { [visited, not_visited] } else { [not_visited, visited] };
+    let (mut ids, mut first) = (Vec::new(), page.first);
+    for (table, condition, order) in parts {
+        let mut part = wanted.clone();
+        part.parts.push(condition);
+        let found = part.ids(sql, (table, &order), Page { len: page.len - ids.len() as u64, first }).await?;
+        if found.is_empty() && first > 0 {
+            first -= part.count(sql, table, first).await?;
+        } else {
+            first = 0;
+        }
+        ids.extend(found);
+        if ids.len() as u64 == page.len {
+            break;
+        }
+    }
+    Ok(ids)
+}
+
+/// Lists all links that are not deleted by time, many pages from the first one. The links before
+/// are counted in the index, deleted ones too, and so many more are left out after them.
+async fn deep(
+    sql: &mut dyn Sql,
+    mut wanted: Wanted,
+    (filter, order): (&Filter, &str),
+    page: Page,
+) -> Result<Vec<LinkId>> {
+    let last = format!("SELECT created_at, id FROM link ORDER BY {order} LIMIT 1 OFFSET $1");
+    let Some(last) = sql.first(&last, &[Value::count(page.first - 1)]).await? else { return Ok(Vec::new()) };
+    let last = [Value::Time(last.time(0)?), Value::Int(last.int(1)?)];
+    let (before, after) = if filter.order.descending { (">=", "<") } else { ("<=", ">") };
+    let deleted = format!(
+        "SELECT count(*) FROM link WHERE {DELETED_AT} IS NOT NULL AND (created_at, id) {before} ($1, $2)"
+    );
+    let first = sql.number(&deleted, &last).await?.unwrap_or(0);
+    let [time, id] = last.map(|value| wanted.value(value));
+    wanted.parts.push(format!("(link.created_at, link.id) {after} ({time}, {id})"));
+    let first = u64::try_from(first).unwrap_or(0);
+    wanted.ids(sql, ("link", order), Page { first, ..page }).await
 }
 
 pub(crate) async fn outlines_of(sql: &mut dyn Sql, ids: &[LinkId]) -> Result<Vec<Outlined>> {
@@ -108,8 +234,8 @@ async fn select(sql: &mut dyn Sql, columns: &str, ids: &[LinkId]) -> Result<Vec<
 
 /// Returns the ORDER BY terms of a filter. Links with the same value come in the order of their
 /// creation, in both directions, and the id breaks ties, so that no link is on two pages.
-fn order(dialect: Dialect, filter: &Filter) -> String {
-    let direction = if filter.order.descending { "DESC" } else { "ASC" };
+pub(super) fn order(dialect: Dialect, filter: &Filter) -> String {
+    let direction = direction(filter);
     let by = |column: &str| format!("{column} {direction}, link.created_at, link.id");
     match filter.order.field {
         // As the index has them.
@@ -124,23 +250,78 @@ fn order(dialect: Dialect, filter: &Filter) -> String {
     }
 }
 
+fn direction(filter: &Filter) -> &'static str {
+    if filter.order.descending { "DESC" } else { "ASC" }
+}
+
 /// Conditions of a WHERE clause, and their parameters.
-struct Wanted {
+#[derive(Clone)]
+pub(super) struct Wanted {
     dialect: Dialect,
-    parts: Vec<String>,
+    pub(super) parts: Vec<String>,
     values: Vec<Value>,
 }
 
 impl Wanted {
+    pub(super) fn new(dialect: Dialect) -> Self {
+        Self { dialect, parts: Vec::new(), values: Vec::new() }
+    }
+
+    /// Turns the conditions so far into a table of the first links that meet them.
+    pub(super) fn first_links(&mut self, order: &str) -> String {
+        let conditions = std::mem::take(&mut self.parts).join(" AND ");
+        format!("(SELECT * FROM link WHERE {conditions} ORDER BY {order} LIMIT {FIRST}) AS link")
+    }
+
+    /// Returns how many rows of a table meet the conditions, or `most` if there are more.
+    pub(super) async fn count(&self, sql: &mut dyn Sql, table: &str, most: u64) -> Result<u64> {
+        let conditions = self.parts.join(" AND ");
+        let count = format!(
+            "SELECT count(*) FROM (SELECT 1 FROM {table} WHERE {conditions} LIMIT {most}) AS counted"
+        );
+        Ok(u64::try_from(sql.number(&count, &self.values).await?.unwrap_or(0)).unwrap_or(0))
+    }
+
+    /// Returns the ids of the links of a page, which are chosen from `table` in this order.
+    pub(super) async fn ids(
+        &self,
+        sql: &mut dyn Sql,
+        (table, order): (&str, &str),
+        page: Page,
+    ) -> Result<Vec<LinkId>> {
+        let conditions = self.parts.join(" AND ");
+        let (limit, offset) = (self.values.len() + 1, self.values.len() + 2);
+        let values: Vec<Value> =
+            self.values.iter().cloned().chain([page.len, page.first].map(Value::count)).collect();
+        let select = format!(
+            "SELECT link.id FROM {table} WHERE {conditions} ORDER BY {order} LIMIT ${limit} OFFSET ${offset}"
+        );
+        let rows = sql.query(&select, &values).await?;
+        rows.iter().map(|row| Ok(LinkId::from_stored(row.int(0)?))).collect()
+    }
+
     /// Adds a parameter, and returns its placeholder.
-    fn value(&mut self, value: Value) -> String {
+    pub(super) fn value(&mut self, value: Value) -> String {
         self.values.push(value);
         format!("${}", self.values.len())
     }
 
-    fn filter(&mut self, filter: &Filter, code: Option<LinkId>) {
+    /// Adds the conditions on a link's state and time.
+    pub(super) fn state_and_time(&mut self, filter: &Filter) {
         let not = if filter.deleted { "NOT " } else { "" };
         self.parts.push(format!("{DELETED_AT} IS {not}NULL"));
+        if let Some(since) = filter.since {
+            let since = self.value(Value::Time(since));
+            self.parts.push(format!("link.created_at >= {since}"));
+        }
+        if let Some(until) = filter.until {
+            let until = self.value(Value::Time(until));
+            self.parts.push(format!("link.created_at <= {until}"));
+        }
+    }
+
+    /// Adds all other conditions.
+    pub(super) fn others(&mut self, filter: &Filter, search: Option<&Search>) {
         if filter.crawlable {
             self.parts.push("link.crawlable".to_owned());
         }
@@ -150,8 +331,8 @@ impl Wanted {
             let candidates = candidates(self.dialect, &digest, &text, None);
             self.parts.push(format!("link.id IN ({candidates}) AND link.long_url = {text}"));
         }
-        if let Some(text) = &filter.search {
-            self.search(text, code, &filter.search_domains);
+        if let Some(search) = search {
+            self.search(search);
         }
         self.tags(&filter.tags, filter.tags_mode, false);
         self.tags(&filter.exclude_tags, filter.exclude_tags_mode, true);
@@ -165,14 +346,6 @@ impl Wanted {
             let is_theirs = format!("link.created_by IN ({})", keys.join(", "));
             self.parts.push(if keys.is_empty() { "1 = 0".to_owned() } else { is_theirs });
         }
-        if let Some(since) = filter.since {
-            let since = self.value(Value::Time(since));
-            self.parts.push(format!("link.created_at >= {since}"));
-        }
-        if let Some(until) = filter.until {
-            let until = self.value(Value::Time(until));
-            self.parts.push(format!("link.created_at <= {until}"));
-        }
         if filter.exclude_spent {
             self.parts.push(format!(
                 "({MAX_VISITS} IS NULL OR {MAX_VISITS} >
@@ -185,29 +358,21 @@ impl Wanted {
         }
     }
 
+    /// Adds the condition that a link contains a text.
+    pub(super) fn search(&mut self, search: &Search) {
+        let key = self.value(Value::Text(search.key.clone()));
+        let mut ways = vec![Search::in_texts(self.dialect, &key)];
+        ways.extend(search.is_tagged(self.dialect, &key));
+        ways.extend(search.domains.iter().map(|domain| self.on_domain(*domain)));
+        ways.extend(search.code.map(|id| format!("link.id = {}", self.value(Value::Int(id.get())))));
+        self.parts.push(format!("({})", ways.join(" OR ")));
+    }
+
     fn on_domain(&mut self, domain: DomainId) -> String {
         if domain.is_default() {
             return IS_ON_DEFAULT_DOMAIN.to_owned();
         }
         format!("{DOMAIN} = {}", self.value(Value::Int(domain.get())))
-    }
-
-    fn search(&mut self, text: &str, code: Option<LinkId>, domains: &[DomainId]) {
-        let key = self.value(Value::Text(search_key(text).into_owned()));
-        let contains = |column| self.dialect.contains(column, &key);
-        let mut ways = Vec::from(["link.long_url", "link.title", SLUG].map(contains));
-        ways.push(format!(
-            "link.id IN (SELECT link_tag.link_id FROM link_tag JOIN tag ON tag.id = link_tag.tag_id WHERE {})",
-            self.dialect.contains("tag.name", &key)
-        ));
-        for domain in domains {
-            let is_there = self.on_domain(*domain);
-            ways.push(is_there);
-        }
-        if let Some(id) = code {
-            ways.push(format!("link.id = {}", self.value(Value::Int(id.get()))));
-        }
-        self.parts.push(format!("({})", ways.join(" OR ")));
     }
 
     fn tags(&mut self, tags: &[Tag], mode: TagsMode, is_excluded: bool) {

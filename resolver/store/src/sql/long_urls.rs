@@ -1,24 +1,12 @@
-//! The index of long URLs: which links lead to a URL. Creates do not write it.
+//! The index of long URLs: which links lead to a URL ([`link_index`](super::link_index)).
 //!
-//! 1. A background task (`url_indexer.rs`) goes through the links in the order of their creation,
-//!    and stores a digest of each long URL. Digests arrive at random places of the index, so a
-//!    create that wrote one would change another page each time.
-//! 2. The task stays behind every transaction that may still store a link with an earlier time
-//!    ([`Dialect::settled`](super::Dialect::settled)). A link stored behind the task would never be
-//!    indexed.
-//! 3. A lookup reads the index, and the links created since, which the index on creation times
-//!    finds. It reads no more than the last [`TAIL`] of them. While the task is further behind, as
-//!    after the upgrade or under the heaviest load, links that it has not reached are not found.
-//! 4. Edits and imports index their links in their own transactions, because those links' times lie
-//!    behind the task. An entry may be stale, so a lookup compares the long URL itself.
-//!
-//! Rejected: an index on a digest in `link`, which would cost each insert a random page, and the
-//! same by a trigger or in the create's batch.
+//! A lookup reads no more than the last [`TAIL`] of the links that are not indexed yet. While the
+//! task is further behind, as after the upgrade or under the heaviest load, links that it has not
+//! reached are not found.
 
 use std::time::Duration;
 
 use codes::LinkId;
-use jiff::Timestamp;
 use links::{LongUrl, Record};
 
 use super::{
@@ -27,70 +15,12 @@ use super::{
     insert_rows,
     tags::{visible, with_tags},
 };
-use crate::{Indexed, Result, StoreError, Visible};
+use crate::{Result, Visible};
 
-/// Maximum number of links in one step. A statement has three seconds, even if each entry reads
-/// another page from disk.
-const STEP: usize = 500;
 /// Maximum number of index entries of one URL that a lookup examines.
 const LOOKED_AT: usize = 5_000;
 /// Age limit of links that a lookup reads although they are not indexed yet.
 pub(super) const TAIL: Duration = Duration::from_secs(60);
-
-pub(crate) async fn index_long_urls(sql: &mut dyn Sql, holder: &str, held_for: Duration) -> Result<Indexed> {
-    let dialect = sql.dialect();
-    let settled = sql.first(dialect.settled(), &[]).await?.ok_or_else(|| corrupt("no time"))?.time(0)?;
-    // Without new links nothing is written, not even the lease.
-    let look = "SELECT indexed_until > $1, EXISTS (SELECT 1 FROM link WHERE created_at < $1 AND (created_at, id) > (indexed_until, after_id))
-                FROM long_url_index_state";
-    let row = sql.first(look, &[Value::Time(settled)]).await?.ok_or_else(|| corrupt("no state"))?;
-    let (went_back, is_more) = (row.flag(0)?, row.flag(1)?);
-    if !went_back && !is_more {
-        return Ok(Indexed::Done);
-    }
-    let now = dialect.now();
-    let hold = format!(
-        "UPDATE long_url_index_state SET holder = $1, held_until = {} WHERE holder = $1 OR held_until < {now}
-         RETURNING indexed_until, after_id",
-        dialect.now_plus("$2")
-    );
-    let values = [Value::Text(holder.to_owned()), Value::milliseconds(held_for)];
-    let Some(row) = sql.first(&hold, &values).await? else { return Ok(Indexed::NotOurs) };
-    let (until, after) = (row.time(0)?, row.int(1)?);
-    if until > settled {
-        // The database's clock was set back, or another server took over: new links may have
-        // earlier times.
-        come_to(sql, Value::Time(settled), 0).await?;
-        return Ok(Indexed::Some(0));
-    }
-    let values = [Value::Time(until), Value::Int(after), Value::Time(settled)];
-    let Some((count, time, id)) = note_next(sql, &values).await? else { return Ok(Indexed::Done) };
-    come_to(sql, Value::Time(time), id).await?;
-    Ok(Indexed::Some(count))
-}
-
-/// Indexes the next links. Returns how many there were, and the creation time and id of the last
-/// one.
-async fn note_next(sql: &mut dyn Sql, values: &[Value]) -> Result<Option<(usize, Timestamp, i64)>> {
-    let next = format!(
-        "SELECT id, long_url, created_at FROM link WHERE (created_at, id) > ($1, $2) AND created_at < $3
-         ORDER BY created_at, id LIMIT {STEP}"
-    );
-    let rows = sql.query(&next, values).await?;
-    let Some(last) = rows.last() else { return Ok(None) };
-    let entries: Vec<_> = rows
-        .iter()
-        .map(|row| Ok((LinkId::from_stored(row.int(0)?), LongUrl::from_stored(row.text(1)?))))
-        .collect::<Result<_>>()?;
-    note_long_urls(sql, entries.iter().map(|(id, url)| (*id, url))).await?;
-    Ok(Some((rows.len(), last.time(2)?, last.int(0)?)))
-}
-
-/// Stores the position of the index: all links up to this creation time and id are in it.
-async fn come_to(sql: &mut dyn Sql, time: Value, id: i64) -> Result<()> {
-    let keep = "UPDATE long_url_index_state SET indexed_until = $1, after_id = $2";
-    sql.query(keep, &[time, Value::Int(id)]).await.map(drop)
-}
 
 /// Indexes the long URLs of links. Idempotent.
 pub(super) async fn note_long_urls(
@@ -140,8 +70,4 @@ pub(crate) async fn links_of_url(
     let rows = sql.query(&select, &values).await?;
     let links = rows.iter().map(super::Row::link).collect::<Result<Vec<_>>>()?;
     with_tags(sql, links).await
-}
-
-fn corrupt(what: &str) -> StoreError {
-    StoreError::Corrupt(format!("index of long URLs: {what}"))
 }

@@ -13,6 +13,10 @@ use crate::{LinkVisits, Result, StoreError, TagChange, Visible, VisitTotals};
 const CHORE: &str = "add visits to links";
 
 pub(super) const VISITS: &str = "coalesce((SELECT link_seen.total + link_seen.imported FROM link_seen WHERE link_seen.link_id = link.id), 0)";
+/// Visits of a row of `link_seen`, as the index `link_seen_visits` has them.
+pub(super) const SEEN_VISITS: &str = "link_seen.total + link_seen.imported";
+/// Whether a row of `link_seen` is of a link with visits.
+pub(super) const IS_VISITED: &str = "link_seen.total + link_seen.imported > 0";
 /// SQL expression for the visits of a link without those of bots.
 pub(super) const NON_BOT_VISITS: &str = "coalesce((SELECT link_seen.total + link_seen.imported - link_seen.bots FROM link_seen WHERE link_seen.link_id = link.id), 0)";
 
@@ -61,6 +65,19 @@ pub(crate) async fn take_imported_visits(sql: &mut dyn Sql, link: LinkId) -> Res
     let take = "UPDATE link_seen SET imported = 0 WHERE link_id = $1";
     sql.query(take, &[Value::Int(link.get())]).await?;
     Ok(u64::try_from(imported).unwrap_or(0))
+}
+
+pub(crate) async fn most_visited(sql: &mut dyn Sql, most: usize) -> Result<Vec<LinkId>> {
+    // A text has room for a million ids where rows would take 100 MB.
+    let select = format!(
+        "SELECT string_agg(CAST(link_id AS text), ',') FROM
+         (SELECT link_id FROM link_seen WHERE {IS_VISITED} ORDER BY {SEEN_VISITS} DESC LIMIT $1) AS most"
+    );
+    let most = Value::count(u64::try_from(most).unwrap_or(u64::MAX));
+    let rows = sql.query(&select, &[most]).await?;
+    let ids = rows.first().map(|row| row.opt_text(0)).transpose()?.flatten().unwrap_or_default();
+    let id = |text: &str| text.parse().ok().map(LinkId::from_stored);
+    Ok(ids.split(',').filter_map(id).collect())
 }
 
 /// Returns the visits of links that were ever seen, in any order. A count is below zero only while

@@ -1,0 +1,292 @@
+//! Lists by a searched text and by visits: the same links in the same order as if all were read.
+
+use std::time::Duration;
+
+use codes::LinkId;
+use harness::Postgres;
+use jiff::Timestamp;
+use links::{
+    DomainId, Edit, Filter, ImportCode, ImportItem, LongUrl, NewLink, OrderBy, OrderField, PickedCode,
+    Precondition, Slug, Tag, api_key::ApiKeyId, search_key,
+};
+use store::{ImportBatch, Imported, Indexed, LinkIndex, LinkVisits, Store};
+use tokio::time::sleep;
+
+use super::new_link;
+
+/// The `held_for` of an index step, longer than any step takes here.
+const HELD_FOR: Duration = Duration::from_secs(3);
+/// What all links here contain, and no others.
+const HERE: &str = "lists.example";
+
+fn link(number: u64, path: &str, title: &str) -> NewLink {
+    let mut link = new_link(number, &format!("https://{HERE}/{path}"));
+    link.draft.title = Some(title.to_owned());
+    link
+}
+
+fn searched(text: &str) -> Filter {
+    Filter { search: Some(text.to_owned()), sees_all: true, ..Filter::default() }
+}
+
+/// Returns the ids of a page, and the total.
+async fn page(store: &dyn Store, filter: &Filter) -> (Vec<LinkId>, u64) {
+    let outline = store.outline(filter, None).await.unwrap();
+    (outline.entries.iter().map(|entry| entry.id).collect(), outline.total)
+}
+
+pub(super) async fn links_are_found_by_what_they_contain(store: &dyn Store) {
+    let history = store.epoch().await.unwrap();
+    let texts = [
+        ("a", "Straße nach Ü-Dorf"),
+        ("50%_off", "Sale"),
+        ("back\\slash", "x\ny"),
+        ("ΟΔΟΣ", "Привіт, світе"),
+        ("plain", "Old title"),
+        ("日本語", "短縮"),
+        ("50-off", "50%"),
+    ];
+    let links: Vec<NewLink> =
+        (40_000..).zip(texts).map(|(number, (path, title))| link(number, path, title)).collect();
+    store.insert(&history, &links).await.unwrap();
+    let tagged = Edit { tags: Some(vec![Tag::parse("some-of-lists").unwrap()]), ..Edit::default() };
+    store.edit(links[0].id, &tagged, ApiKeyId(1)).await.unwrap().unwrap();
+    let mut known: Vec<(LinkId, String)> = links
+        .iter()
+        .zip(texts)
+        .map(|(link, (path, title))| (link.id, format!("https://{HERE}/{path} | {title}")))
+        .collect();
+    let check = async |known: &[(LinkId, String)], when: &str| {
+        let wanted = [
+            HERE,
+            "strasse",
+            "STRAßE",
+            "ü-dorf",
+            "dorf",
+            "%",
+            "50%",
+            "0%_o",
+            "_",
+            "\\",
+            "k\\s",
+            "οδος",
+            "привіт",
+            "світе",
+            "日本",
+            "短",
+            "old title",
+            "new title",
+            "titl",
+            "sale",
+            "x\ny",
+            "/plain",
+            "imported",
+            "nowhere-at-all",
+        ];
+        for text in wanted {
+            let has = |(_, texts): &&(LinkId, String)| search_key(texts).contains(&*search_key(text));
+            let mut expected: Vec<LinkId> = known.iter().filter(has).map(|(id, _)| *id).collect();
+            // Others contain short texts too.
+            let here = |ids: Vec<LinkId>| {
+                let mut ids: Vec<_> =
+                    ids.into_iter().filter(|id| known.iter().any(|(one, _)| one == id)).collect();
+                ids.sort_unstable();
+                ids
+            };
+            expected.sort_unstable();
+            let (found, total) = page(store, &searched(text)).await;
+            assert!(total >= expected.len() as u64, "{when}: {text}");
+            assert_eq!(here(found), expected, "{when}: {text}");
+            let by_some = Filter { sees_all: false, ..searched(text) };
+            assert_eq!(here(page(store, &by_some).await.0), expected, "{when}: {text}, some links seen");
+            // A list whose links need not all be counted looks among the newest first.
+            let counted = Filter { count_max: Some(1_000), per_page: Some(3), ..searched(text) };
+            let outline = store.outline(&counted, None).await.unwrap();
+            assert_eq!(outline.is_counted, total <= 3, "{when}: {text}");
+            assert_eq!(outline.total, total.min(4), "{when}: {text}");
+            let mut pages = Vec::new();
+            for number in 1..=total.div_ceil(3) {
+                pages.extend(page(store, &Filter { page: number, ..counted.clone() }).await.0);
+            }
+            let oldest = OrderBy { field: OrderField::DateCreated, descending: false };
+            let mut reversed = Vec::new();
+            for number in 1..=total.div_ceil(3) {
+                let filter = Filter { page: number, order: oldest, ..counted.clone() };
+                reversed.extend(page(store, &filter).await.0);
+            }
+            reversed.reverse();
+            assert_eq!(reversed, pages, "{when}: {text}, from the oldest on");
+            assert_eq!(here(pages), expected, "{when}: {text}, in pages");
+        }
+        assert_eq!(page(store, &searched("some-of-LISTS")).await.0, [known[0].0], "{when}: by a tag");
+    };
+    check(&known, "before the index has them").await;
+
+    let history_of_edit = async |known: &mut Vec<(LinkId, String)>, number: usize, title: &str| {
+        let edit = Edit { title: Some(Some(title.to_owned())), ..Edit::default() };
+        store.edit(known[number].0, &edit, ApiKeyId(1)).await.unwrap().unwrap();
+        known[number].1 = format!("{} | {title}", known[number].1.split(" | ").next().unwrap());
+    };
+    history_of_edit(&mut known, 4, "New title").await;
+    check(&known, "edited before the index has them").await;
+    assert!(is_indexed(store).await);
+    check(&known, "in the index").await;
+    history_of_edit(&mut known, 4, "Another new title").await;
+    let elsewhere = LongUrl::from_stored(format!("https://{HERE}/moved/50%_of"));
+    let edit = Edit { long_url: Some(elsewhere.clone()), ..Edit::default() };
+    store.edit(known[5].0, &edit, ApiKeyId(1)).await.unwrap().unwrap();
+    known[5].1 = format!("{} | 短縮", elsewhere.as_str());
+    known.push((import(store).await, format!("https://{HERE}/imported |  | lists-picked")));
+    check(&known, "changed and imported since").await;
+    assert_eq!(page(store, &searched("lists-PICKED")).await.0, [known[7].0], "by a slug");
+    assert_eq!(page(store, &Filter { deleted: true, ..searched(HERE) }).await.1, 0);
+    let of_domain = Filter { search_domains: vec![DomainId::DEFAULT], ..searched("lists.EXAMPLE/plain") };
+    let nowhere =
+        Filter { search_domains: vec![DomainId::from_stored(99)], ..searched("lists.EXAMPLE/plain") };
+    assert!(page(store, &of_domain).await.1 > 8, "all links of the domain");
+    assert_eq!(page(store, &nowhere).await.0, [known[4].0], "the text itself");
+}
+
+/// Returns whether the index has all links.
+async fn is_indexed(store: &dyn Store) -> bool {
+    // Links are indexed some seconds after their creation.
+    sleep(Duration::from_secs(3)).await;
+    loop {
+        match store.index_links(LinkIndex::Texts, "one", HELD_FOR).await.unwrap() {
+            Indexed::Some(_) => {}
+            Indexed::Done => return true,
+            Indexed::NotOurs => return false,
+        }
+    }
+}
+
+/// Imports a link that was created long ago, so that the task has passed its time.
+async fn import(store: &dyn Store) -> LinkId {
+    let code = ImportCode::Kept(PickedCode { slug: Slug::parse("lists-picked").unwrap(), mintable: None });
+    let created_at = Some(Timestamp::from_second(1_000_000_000).unwrap());
+    let draft = new_link(0, &format!("https://{HERE}/imported")).draft;
+    let items =
+        vec![ImportItem { code, draft, tags: Vec::new(), created_at, minted: false, uses: 0, visits: 0 }];
+    let keyspaces = store.adopt_keyspaces(&[]).await.unwrap().len();
+    let batch = ImportBatch { name: "of lists".to_owned(), end: 1, items, keyspaces };
+    match store.import(&batch).await.unwrap()[..] {
+        [Imported::Stored(id)] => id,
+        ref other => panic!("expected a link, found {other:?}"),
+    }
+}
+
+/// Returns the pages of a list by visits, read one after another until one is empty.
+async fn pages_by_visits(store: &dyn Store, descending: bool, per_page: u64, numbers: &[u64]) -> Vec<LinkId> {
+    let mut found = Vec::new();
+    for number in numbers {
+        let order = OrderBy { field: OrderField::Visits, descending };
+        let filter = Filter { order, page: *number, per_page: Some(per_page), ..searched(VISITED) };
+        let (ids, total) = page(store, &filter).await;
+        assert_eq!(total, LISTED);
+        found.extend(ids);
+    }
+    found
+}
+
+const VISITED: &str = "visited.example";
+/// From two thousand links on, a list by visits is read in the order of an index, from ten thousand
+/// on, pages far down a list by time are, and from fifteen thousand on, lists with a condition are
+/// not counted.
+const LISTED: u64 = 15_012;
+
+pub(super) async fn links_are_listed_by_visits_and_those_without_by_age(store: &dyn Store) {
+    let history = store.epoch().await.unwrap();
+    let links: Vec<NewLink> = (41_000..41_000 + LISTED)
+        .map(|number| new_link(number, &format!("https://{VISITED}/{number}")))
+        .collect();
+    for links in links.chunks(1_000) {
+        store.insert(&history, links).await.unwrap();
+    }
+    let totals = [0, 5, 0, 5, 1, 900, 0, 0, 5, 1, 0, 3];
+    let totals = totals.into_iter().chain(std::iter::repeat(0));
+    let totals: Vec<(i64, LinkId)> = totals.zip(links.iter().map(|link| link.id)).collect();
+    let visits =
+        |(total, link): &(i64, LinkId)| LinkVisits { link: *link, total: *total, bots: 0, last: 1_000_000 };
+    let visits: Vec<_> = totals.iter().filter(|(total, _)| *total > 0).map(visits).collect();
+    store.add_visits(2, &visits).await.unwrap();
+    for descending in [true, false] {
+        let mut expected = totals.clone();
+        // Stable: links with the same number stay in the order of their creation.
+        expected.sort_by_key(|(total, _)| if descending { -total } else { *total });
+        let expected: Vec<LinkId> = expected.into_iter().map(|(_, id)| id).collect();
+        for per_page in [3, 7, 1_000] {
+            // The pages at both ends, and where links without a visit begin or end.
+            let last = LISTED.div_ceil(per_page);
+            let numbers: Vec<u64> =
+                (1..=4).chain(last.saturating_sub(4)..=last + 1).filter(|number| *number > 0).collect();
+            let found = pages_by_visits(store, descending, per_page, &numbers).await;
+            let len = usize::try_from(per_page).unwrap();
+            let of_page = |number: &u64| {
+                let first = usize::try_from((number - 1) * per_page).unwrap().min(expected.len());
+                &expected[first..expected.len().min(first + len)]
+            };
+            let wanted: Vec<LinkId> = numbers.iter().flat_map(of_page).copied().collect();
+            assert_eq!(found, wanted, "{per_page} on a page, descending: {descending}");
+        }
+    }
+    for descending in [true, false] {
+        far_pages_follow_the_near_ones(store, &links, descending).await;
+    }
+    assert_eq!(store.most_visited(1).await.unwrap(), [totals[5].1]);
+    let most = store.most_visited(1_000).await.unwrap();
+    assert!(visits.iter().all(|visited| most.contains(&visited.link)));
+    assert!(!most.contains(&totals[0].1), "it has no visit");
+}
+
+/// Compares pages of all links with those of all since 1970, which are counted one by one.
+async fn far_pages_follow_the_near_ones(store: &dyn Store, links: &[NewLink], descending: bool) {
+    let first = if descending { 100 } else { 8_000 };
+    for link in &links[first..first + 20] {
+        store.delete(link.id, &Precondition::default(), ApiKeyId(1)).await.unwrap().unwrap();
+    }
+    let order = OrderBy { field: OrderField::DateCreated, descending };
+    for (per_page, numbers) in [(5_000, 1..=4), (500, 19..=23), (7, 1_428..=1_430)] {
+        for number in numbers {
+            let all = Filter { order, page: number, per_page: Some(per_page), ..Filter::default() };
+            let counted = Filter { since: Some(Timestamp::UNIX_EPOCH), ..all.clone() };
+            let (found, expected) = (page(store, &all).await, page(store, &counted).await);
+            assert_eq!(found, expected, "page {number} of {per_page}, descending: {descending}");
+            assert!(number * per_page > expected.1 || expected.0.len() as u64 == per_page);
+        }
+    }
+}
+
+/// On Postgres, where texts have an index: it is used, and built anew after an older release has
+/// changed links behind it.
+pub(super) async fn searches_use_an_index_that_can_be_built_anew(store: &dyn Store, postgres: &Postgres) {
+    let sql = postgres.client().await.unwrap();
+    let history = store.epoch().await.unwrap();
+    let made = link(60_000, "anew", "Some rare words");
+    store.insert(&history, std::slice::from_ref(&made)).await.unwrap();
+    // The last link in the index may have others of its time, so it is not looked for there.
+    store.insert(&history, &[link(60_002, "last", "Last")]).await.unwrap();
+    while !is_indexed(store).await {}
+    assert_eq!(page(store, &searched("rare WORDS")).await.0, [made.id]);
+    sql.execute("DELETE FROM link_text WHERE link_id = $1", &[&made.id.get()]).await.unwrap();
+    assert!(page(store, &searched("rare WORDS")).await.0.is_empty(), "only the index is asked");
+    let by_some = Filter { sees_all: false, ..searched("rare WORDS") };
+    assert_eq!(page(store, &by_some).await.0, [made.id], "and nothing that others have to do with");
+
+    sql.batch_execute("UPDATE link_text_state SET indexed_until = 'epoch', after_id = 0").await.unwrap();
+    let edit = Edit { title: Some(Some("A title of now".to_owned())), ..Edit::default() };
+    store.edit(made.id, &edit, ApiKeyId(1)).await.unwrap().unwrap();
+    let older = "UPDATE link SET title = 'A title by an older release' WHERE id = $1";
+    sql.execute(older, &[&made.id.get()]).await.unwrap();
+    while !is_indexed(store).await {}
+    assert_eq!(page(store, &searched("older release")).await.0, [made.id]);
+    assert!(page(store, &searched("title of now")).await.0.is_empty());
+
+    let upgraded = "UPDATE link_text_state SET holder = 'upgrade', held_until = now()";
+    sql.batch_execute(upgraded).await.unwrap();
+    for _ in 0..2 {
+        let step = store.index_links(LinkIndex::Texts, "another", HELD_FOR).await.unwrap();
+        assert_eq!(step, Indexed::NotOurs, "it waits for an hour");
+        store.insert(&history, &[link(60_001, "later", "Later")]).await.unwrap();
+        sleep(Duration::from_secs(3)).await;
+    }
+}
