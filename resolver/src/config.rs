@@ -254,6 +254,10 @@ pub struct Config {
     ///   counted.
     /// - cache-mib: Approximate memory for cached links, in MiB. By default 128, or an eighth of
     ///   the process' memory if that is less. Slugs take a quarter more.
+    /// - warm-links: Links to cache before /readyz reports ready, at most 10 million and within 30
+    ///   seconds: those that were cached when this process last stopped, or without such a list in
+    ///   --visits-spool, the most visited ones. 0 by default. A link takes about half a KiB of
+    ///   cache-mib.
     /// - visits-spool-mib: Size of --visits-spool, in MiB, at least 64. When it is full, further
     ///   visits are dropped and counted. 4096 by default, for about 55 million visits.
     /// - threads: Threads of the public listener. By default one per core.

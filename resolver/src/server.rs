@@ -9,6 +9,7 @@ mod parts;
 mod readiness;
 mod running;
 mod visits_task;
+mod warm_start;
 
 use std::{convert::Infallible, io, sync::Arc, time::Duration};
 
@@ -126,10 +127,12 @@ async fn serve(
         supply_metrics,
         supervisor: supervisor.clone(),
         backlog: spool.as_ref().map(OpenSpool::state),
+        spool_files: spool.as_ref().map(|spool| spool.sidecars.clone()),
         sink: spool.as_ref().map_or_else(|| Arc::new(NoSink) as _, |spool| spool.sink.clone() as _),
     };
     let assembled = parts.assemble(&settings, polled, &resources);
     let (listeners, sources) = ((listeners.public, listeners.grpc), (databases, spool, embedded));
+    let warm = assembled.warm.clone();
     let mut running = Running::start(&settings, &resources, assembled, listeners, sources, &supervisor);
     tracing::info!(public_url = settings.public_url, admin = %settings.flags.admin_listen, "serving");
     greet(
@@ -137,7 +140,14 @@ async fn serve(
         "a first API key is lost; `resolver api-key create` makes another",
     );
     let ready_by = started + longest_wait(settings.flags.role, settings.flags.database.start_deadline);
-    let ready = page.is_ready_after(wait_for_numbers(default_keyspace, ready_by));
+    let ready = page.is_ready_after(async {
+        let warm_up = async {
+            if let Some(warm) = &warm {
+                warm.load().await;
+            }
+        };
+        tokio::join!(wait_for_numbers(default_keyspace, ready_by), warm_up);
+    });
     let stopping = wait_for_end(ready, &mut running, &supervisor);
     let lost = shutdown.run_until_cancelled(stopping).await.transpose()?;
     page.set_stopping();

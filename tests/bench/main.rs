@@ -30,6 +30,7 @@ mod stats;
 mod table;
 mod upgrade;
 mod visits;
+mod warm;
 mod wrk;
 
 use anyhow::Context;
@@ -92,6 +93,8 @@ enum Bench {
     /// Measure how visits are recorded, stored and read.
     #[command(subcommand)]
     Visits(visits::Args),
+    /// Measure starts with many links in the cache.
+    Warm(warm::Args),
     /// Serve redirects with the bare hyper server that `redirect` compares with.
     #[command(hide = true)]
     BareHyper(redirect::BareArgs),
@@ -126,6 +129,7 @@ fn main() -> anyhow::Result<()> {
         Bench::Redirect(args) => redirect::run(&args)?,
         Bench::Upgrade(args) => upgrade::run(&args)?,
         Bench::Visits(args) => visits::run(&args)?,
+        Bench::Warm(args) => warm::run(&args)?,
         Bench::BareHyper(args) => return redirect::serve_bare(&args),
     };
     print(&report, cli.json);

@@ -115,6 +115,7 @@ mod visit_store_postgres;
 mod visit_store_sqlite;
 mod visits;
 mod visits_clickhouse;
+mod warm_start;
 mod web_client;
 mod webhooks;
 mod who;

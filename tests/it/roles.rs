@@ -35,7 +35,10 @@ impl Apart {
         let api = api.args(["--role", "api"]).args(args).start().await.unwrap();
         let visitors = cluster.resolver("redirect-0").unwrap().database(&of("follow"));
         let public_url = format!("http://{}", api.addr());
-        let visitors = visitors.public_url(&public_url).redirects_only().args(args).start().await.unwrap();
+        let visitors = visitors.public_url(&public_url).redirects_only().args(args);
+        let visitors = visitors.args(["--limit", "warm-links=9"]).start().await.unwrap();
+        let log = visitors.process.stderr();
+        assert!(log.contains("cached links before the start"), "it may read which they are: {log}");
         Self { cluster, api, visitors }
     }
 

@@ -29,6 +29,7 @@ mod known_changes;
 mod reader;
 mod slugs;
 mod thread_cache;
+mod warm;
 
 use std::{
     collections::HashMap,
@@ -55,7 +56,7 @@ use tokio::{
 
 use crate::{domain_cache::SHOWN, metrics::Metrics};
 pub use by_slug::LookupKey;
-use cache::{Cached, Generations, LinkCache, Name, cache};
+use cache::{Cached, ENTRY_BYTES, Generations, LinkCache, Name, cache};
 use invalidation::{InvalidationState, listen};
 use reader::{Reader, Waiter};
 use slugs::Slugs;
@@ -91,12 +92,21 @@ type Found = Result<Option<Arc<Link>>, LookupError>;
 pub struct LookupConfig {
     /// Approximate memory for cached links, in bytes.
     pub cache_bytes: u64,
+    /// The number of links that the cache has room for from the start. It grows beyond that.
+    pub cached_at_once: usize,
     /// Maximum lag of a replica that links are read from.
     pub replica_lag: Duration,
     /// How long links, domains and target rules may be served that the database cannot confirm.
     pub serve_stale_for: Duration,
     /// The safety rules in force.
     pub rules: SafetyRules,
+}
+
+impl LookupConfig {
+    /// Returns how many links the cache has room for, if they are small.
+    pub fn room(&self) -> usize {
+        usize::try_from(self.cache_bytes).unwrap_or(usize::MAX) / ENTRY_BYTES
+    }
 }
 
 /// Looks up links by code or slug.
@@ -108,6 +118,7 @@ pub struct Lookup {
     invalidation: Arc<InvalidationState>,
     generations: Arc<Generations>,
     misses: mpsc::Sender<(LinkId, Waiter)>,
+    reader: Arc<Reader>,
     metrics: Arc<Metrics>,
     gate: Gate,
     /// The configuration that it was started with.
@@ -132,7 +143,8 @@ impl Lookup {
         metrics: Arc<Metrics>,
     ) -> Self {
         let generations = Arc::new(Generations::new());
-        let cache = cache(config.cache_bytes, Arc::clone(&generations));
+        let at_once = config.cached_at_once.min(config.room());
+        let cache = cache(config.cache_bytes, at_once, Arc::clone(&generations));
 
         let invalidation = Arc::new(InvalidationState::new(config));
         let (changes, heard) = mpsc::channel(CHANGES_MAX);
@@ -148,14 +160,15 @@ impl Lookup {
         supervisor.spawn("forgetter of changed links", listening);
         let (misses, queue) = mpsc::channel(WAITING_MAX);
         let slugs = Slugs::new(Arc::clone(&links), config.cache_bytes / SLUGS_OF_CACHE);
-        let reader = Reader {
+        let reader = Arc::new(Reader {
             links,
-            queue,
             cache: cache.clone(),
             invalidation: Arc::clone(&invalidation),
             metrics: Arc::clone(&metrics),
-        };
-        supervisor.spawn("reader of links", reader.run());
+            kept: Mutex::default(),
+        });
+        let reading = Arc::clone(&reader);
+        supervisor.spawn("reader of links", async move { reading.run(queue).await });
         Self {
             mint,
             cache,
@@ -163,6 +176,7 @@ impl Lookup {
             invalidation,
             generations,
             misses,
+            reader,
             metrics,
             gate: Gate::default(),
             config,

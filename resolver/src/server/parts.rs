@@ -30,14 +30,15 @@ use lookup::{
 use pages::{Pages, Renderer};
 use recorder::{BlockSink, Recorder, RecorderConfig};
 use redirect::{Redirector, qr_code::QrCodeLimits, robots::Robots};
+use spool::Sidecars;
 use store::{LinkIndex, SettingsPoll};
 use supply::{Clock, Closing, Supplier, SupplierConfig, SupplyMetrics, safety_rule::SafetyRules};
 use tls::ServerTls;
-use tokio::{runtime, time::Instant};
+use tokio::{runtime, sync::OnceCell, time::Instant};
 use tokio_util::sync::CancellationToken;
 use web::{client_limits::Clients, request_durations::RequestDurations};
 
-use super::{databases::OpenDatabases, issuing::Issuing, running::Stoppable};
+use super::{databases::OpenDatabases, issuing::Issuing, running::Stoppable, warm_start::WarmStart};
 use crate::config::Settings;
 
 /// Of so many public connections, one can be a subscription to live visits.
@@ -58,6 +59,7 @@ pub(super) struct Parts {
     pub(super) supervisor: TaskSupervisor,
     /// Backlog of spooled visits; `None` if no visits are recorded.
     pub(super) backlog: Option<SpoolGauge>,
+    pub(super) spool_files: Option<Sidecars>,
     pub(super) sink: Arc<dyn BlockSink>,
 }
 
@@ -68,6 +70,8 @@ pub(super) struct Assembled {
     /// The supplier and the sender of webhooks; `None` on a node that serves visitors only.
     pub(super) supply: Option<Stoppable>,
     pub(super) webhooks: Option<Stoppable>,
+    /// What caches links at the start; `None` unless the operator wants it.
+    pub(super) warm: Option<Arc<WarmStart>>,
 }
 
 /// The parts, and what redirects and the API share of them.
@@ -120,7 +124,8 @@ impl Parts {
             parts: self,
         };
         let (api, webhooks) = assembly.start_api().unzip();
-        Assembled { service: Arc::new(assembly.service(api)), closing, supply, webhooks }
+        let warm = assembly.warm_start();
+        Assembled { service: Arc::new(assembly.service(api)), closing, supply, webhooks, warm }
     }
 
     fn start_supply(&self) -> Option<(Stoppable, Closing)> {
@@ -164,6 +169,19 @@ impl Assembly<'_> {
             fast_path: settings.fast_path && serves_visitors,
             draining: AtomicBool::new(false),
         }
+    }
+
+    fn warm_start(&self) -> Option<Arc<WarmStart>> {
+        let settings = self.settings;
+        let is_wanted = settings.warm_links > 0 && settings.flags.role.serves_visitors();
+        let warm = || WarmStart {
+            lookup: Arc::clone(&self.lookup),
+            store: self.parts.databases.links.clone(),
+            files: self.parts.spool_files.clone(),
+            most: settings.warm_links.min(settings.lookup.room()),
+            loaded: OnceCell::new(),
+        };
+        is_wanted.then(|| Arc::new(warm()))
     }
 
     fn public_connections(&self) -> Connections {

@@ -43,6 +43,7 @@ pub(super) struct Running {
     pub(super) public: JoinHandle<io::Result<()>>,
     grpc: Option<Stoppable>,
     storing: Option<VisitTasks>,
+    warm: Option<Stoppable>,
     embedded: Option<Embedded>,
     databases: Databases,
 }
@@ -73,7 +74,10 @@ impl Running {
         let grpc = grpc.map(|(listener, api)| {
             Stoppable::spawn(supervisor, "links API", |stop| serve_grpc(listener, api, stop))
         });
-        Self { assembled, listening, public, grpc, storing, embedded, databases }
+        let warm = assembled.warm.clone().map(|warm| {
+            Stoppable::spawn(supervisor, "keeper of the list of cached links", |stop| warm.keep(stop))
+        });
+        Self { assembled, listening, public, grpc, storing, warm, embedded, databases }
     }
 
     /// Keeps the listeners open for `delay`, then stops everything in order. Returns the result of
@@ -86,7 +90,7 @@ impl Running {
         };
         let drained = drain(&service, self.listening, self.public, delay);
         let (drained, (), ()) = tokio::join!(drained, grpc, stop(webhooks));
-        service.redirector.visits.finish().await;
+        tokio::join!(service.redirector.visits.finish(), stop(self.warm));
         let left = match self.storing {
             Some(storing) => Some(storing.finish().await),
             None => None,

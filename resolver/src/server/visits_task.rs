@@ -65,7 +65,7 @@ pub(super) fn failed(database: &Database, error: &VisitStoreError) -> cli::Error
 pub(super) struct OpenSpool {
     pub(super) sink: Arc<SpoolSink>,
     reader: Reader,
-    sidecars: Sidecars,
+    pub(super) sidecars: Sidecars,
     pub(super) backlog: SpoolBacklog,
     id: SpoolId,
     recorded: watch::Receiver<u64>,

@@ -22,7 +22,7 @@ const IDLE: Duration = Duration::from_secs(3600);
 /// Bytes that an entry takes beside its texts: the link, the cache's keys and counters, and the
 /// allocator's share. A process with 200,000 of them took 490 for each, texts of 52 included
 /// (2026-11-29).
-const ENTRY_BYTES: usize = 440;
+pub(super) const ENTRY_BYTES: usize = 440;
 /// Number of generation counters; their 16 KiB stay in a core's cache.
 const GENERATIONS: u64 = 4_096;
 
@@ -38,7 +38,7 @@ pub(super) struct Cached {
     pub(super) verdict: Verdict,
     /// Approximate memory of the entry, in bytes. An entry with many rules takes a thousand times
     /// as much as one without.
-    bytes: u32,
+    pub(super) bytes: u32,
 }
 
 impl Cached {
@@ -105,9 +105,10 @@ impl Generations {
 }
 
 /// Builds a cache of this many bytes. Every entry that leaves it advances its generation.
-pub(super) fn cache(bytes: u64, generations: Arc<Generations>) -> LinkCache {
+pub(super) fn cache(bytes: u64, at_once: usize, generations: Arc<Generations>) -> LinkCache {
     Cache::builder()
         .max_capacity(bytes)
+        .initial_capacity(at_once)
         .weigher(|_, cached: &Arc<Cached>| cached.bytes)
         .time_to_idle(IDLE)
         .eviction_listener(move |name, _, _| generations.advance(&name))
@@ -128,7 +129,7 @@ mod tests {
     #[test]
     fn whatever_leaves_the_cache_advances_its_generation() {
         let generations = Arc::new(Generations::new());
-        let cache = cache(4 * u64::from(cached(0).bytes), Arc::clone(&generations));
+        let cache = cache(4 * u64::from(cached(0).bytes), 0, Arc::clone(&generations));
         let code = Code::parse("abc123").unwrap();
         let name = Name::Code(code);
         let now = || generations.of(generations.hasher.hash_one(code)).load(Ordering::Acquire);

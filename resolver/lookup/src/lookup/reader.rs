@@ -2,11 +2,11 @@
 //! meanwhile wait in a bounded queue and form the next one.
 
 use std::{
-    collections::HashMap,
-    sync::{Arc, atomic::Ordering},
+    collections::{HashMap, HashSet},
+    sync::{Arc, Mutex, MutexGuard, atomic::Ordering},
 };
 
-use codes::LinkId;
+use codes::{LinkId, Mint};
 use links::Link;
 use store::{Links, READ_MAX, Reading, Source, StoreError};
 use tokio::sync::{mpsc, oneshot};
@@ -27,6 +27,8 @@ pub(super) struct Waiter {
     pub(super) found: oneshot::Sender<Found>,
 }
 
+/// The queue of misses.
+pub(super) type Misses = mpsc::Receiver<(LinkId, Waiter)>;
 type Waiting = HashMap<LinkId, Vec<Waiter>>;
 
 /// A link, as a read has shown it.
@@ -42,6 +44,13 @@ struct Row {
     complete: bool,
 }
 
+/// A link that was read before anybody asked for it.
+pub(super) struct Loaded {
+    pub(super) link: Arc<Link>,
+    /// The memory of its entry in the cache.
+    pub(super) bytes: u32,
+}
+
 /// Which link answers a lookup: that of the row, or the one in the cache.
 enum Present {
     Row,
@@ -54,29 +63,30 @@ enum Present {
 
 pub(super) struct Reader {
     pub(super) links: Arc<dyn Links>,
-    pub(super) queue: mpsc::Receiver<(LinkId, Waiter)>,
     pub(super) cache: LinkCache,
     pub(super) invalidation: Arc<InvalidationState>,
     pub(super) metrics: Arc<Metrics>,
+    /// The names that misses have kept since a load began; `None` if none is under way.
+    pub(super) kept: Mutex<Option<HashSet<Name>>>,
 }
 
 impl Reader {
-    pub(super) async fn run(mut self) {
+    pub(super) async fn run(&self, mut queue: Misses) {
         let mut next = Waiting::new();
         loop {
             if next.is_empty() {
-                match self.queue.recv().await {
+                match queue.recv().await {
                     Some(miss) => self.admit(miss, &mut next),
                     None => return,
                 }
             }
             while next.len() < READ_MAX
-                && let Ok(miss) = self.queue.try_recv()
+                && let Ok(miss) = queue.try_recv()
             {
                 self.admit(miss, &mut next);
             }
             if !next.is_empty() {
-                next = self.read(next).await;
+                next = self.read(next, &mut queue).await;
             }
         }
     }
@@ -98,7 +108,7 @@ impl Reader {
 
     /// Reads a batch and answers it. Returns the misses that arrived meanwhile and were not
     /// answered along with it.
-    async fn read(&mut self, batch: Waiting) -> Waiting {
+    async fn read(&self, batch: Waiting, queue: &mut Misses) -> Waiting {
         self.metrics.link_reads.increment(1);
         let ids: Vec<LinkId> = batch.keys().copied().collect();
         self.metrics.links_asked.increment(u64::try_from(ids.len()).unwrap_or(0));
@@ -114,7 +124,7 @@ impl Reader {
         let (mut late, mut next) = (Waiting::new(), Waiting::new());
         // Late misses count as well: those that come back join the next read.
         while next.len() + late.len() < READ_MAX
-            && let Ok((id, waiter)) = self.queue.try_recv()
+            && let Ok((id, waiter)) = queue.try_recv()
         {
             if waiter.found.is_closed() {
                 continue;
@@ -152,9 +162,8 @@ impl Reader {
         if !reading.complete {
             self.invalidation.note_primary_away();
         }
-        let complete = reading.complete || !self.invalidation.has_rule(SafetyRule::Complete);
-        let absent = Row { link: None, as_of: began, is_copied: false, complete };
-        let rows = self.sort(reading, &absent);
+        let absent = self.absent(&reading, began);
+        let rows: HashMap<LinkId, Row> = self.rows(reading, &absent).collect();
         for (id, waiters) in batch {
             let row = rows.get(&id).unwrap_or(&absent);
             let shares = late.contains_key(&id) && self.may_be_shared(id, row);
@@ -200,22 +209,57 @@ impl Reader {
             && !is_older()
     }
 
-    /// Returns the rows of a read by id, without those of a copy that are outdated.
-    fn sort(&self, reading: Reading, absent: &Row) -> HashMap<LinkId, Row> {
+    /// Returns what a read shows of a link without a row.
+    fn absent(&self, reading: &Reading, began: ReadAt) -> Row {
+        let complete = reading.complete || !self.invalidation.has_rule(SafetyRule::Complete);
+        Row { link: None, as_of: began, is_copied: false, complete }
+    }
+
+    /// Returns the rows of a read with their ids, without those of a copy that are outdated.
+    fn rows<'a>(&'a self, reading: Reading, absent: &'a Row) -> impl Iterator<Item = (LinkId, Row)> + 'a {
         let Reading { links, copied, complete } = reading;
         let row = |link: Link, as_of, is_copied| {
             (link.id, Row { link: Some(Arc::new(link)), as_of, is_copied, ..absent.clone() })
         };
-        let mut rows: HashMap<LinkId, Row> =
-            links.into_iter().map(|link| row(link, absent.as_of, false)).collect();
-        if let Some((links, as_of)) = copied {
+        let copied = copied.into_iter().flat_map(move |(links, as_of)| {
             // Rows of another server than the primary are as recent as it can prove, and count as
             // read at that time.
             let as_of = self.invalidation.freshness.at(as_of).min(absent.as_of);
-            let is_usable = |link: &Link| complete || self.invalidation.is_latest_known(link.id, as_of);
-            rows.extend(links.into_iter().filter(is_usable).map(|link| row(link, as_of, true)));
-        }
-        rows
+            let is_usable = move |link: &Link| complete || self.invalidation.is_latest_known(link.id, as_of);
+            links.into_iter().filter(is_usable).map(move |link| row(link, as_of, true))
+        });
+        links.into_iter().map(move |link| row(link, absent.as_of, false)).chain(copied)
+    }
+
+    /// Reads links into the cache, without those that are in it already.
+    pub(super) async fn load(&self, ids: &[LinkId], mint: &Mint) -> Result<Vec<Loaded>, StoreError> {
+        let began = self.invalidation.freshness.now();
+        let reading = self.links.read(ids, self.invalidation.source(ids)).await?;
+        Ok(self.add(reading, began, mint))
+    }
+
+    /// Adds what a read has shown to the cache, unless that has the link.
+    fn add(&self, reading: Reading, began: ReadAt, mint: &Mint) -> Vec<Loaded> {
+        let absent = self.absent(&reading, began);
+        let add = |(id, row): (LinkId, Row)| {
+            let link = row.link.clone().filter(|link| !link.is_deleted())?;
+            let (name, cached) = (Name::of(mint, id), Cached::new(&link, row.as_of));
+            let bytes = cached.bytes;
+            let kept = self.kept();
+            // A read that began later may have shown the link meanwhile. The cache is not asked if
+            // the set can tell: that takes a sixth of a load.
+            let is_there = match &*kept {
+                Some(names) if !row.is_copied => names.contains(&name),
+                _ => self.cache.contains_key(&name),
+            };
+            if !is_there {
+                self.cache.insert(name, cached);
+            }
+            drop(kept);
+            self.check_kept(name, id, &row);
+            Some(Loaded { link, bytes })
+        };
+        self.rows(reading, &absent).filter_map(add).collect()
     }
 
     /// Compares a row with the cached link. Of the primary, also an older row is the present one: a
@@ -243,10 +287,23 @@ impl Reader {
             Some(link) if link.is_deleted() && self.invalidation.has_rule(SafetyRule::Deleted) => {
                 self.cache.invalidate(&name);
             }
-            Some(link) => self.cache.insert(name, Cached::new(link, row.as_of)),
+            Some(link) => {
+                let mut kept = self.kept();
+                kept.as_mut().map(|names| names.insert(name));
+                self.cache.insert(name, Cached::new(link, row.as_of));
+            }
             None if row.complete => self.cache.invalidate(&name),
             None => {}
         }
+        self.check_kept(name, id, row);
+    }
+
+    pub(super) fn kept(&self) -> MutexGuard<'_, Option<HashSet<Name>>> {
+        self.kept.lock().expect("no code panics while it holds this lock")
+    }
+
+    /// Evicts a link that was changed after the read, and notes what the read has shown.
+    fn check_kept(&self, name: Name, id: LinkId, row: &Row) {
         if self.invalidation.changes.is_outdated(id, row.as_of)
             && self.invalidation.has_rule(SafetyRule::ChangedSince)
         {
@@ -277,10 +334,10 @@ mod tests {
         let config = tests::config(60 * SECOND, 60 * SECOND);
         Reader {
             links: tests::broken(),
-            queue: mpsc::channel(1).1,
-            cache: cache(config.cache_bytes, Arc::new(Generations::new())),
+            cache: cache(config.cache_bytes, 0, Arc::new(Generations::new())),
             invalidation: Arc::new(InvalidationState::new(config)),
             metrics: Metrics::new(&Recorder::new()),
+            kept: Mutex::default(),
         }
     }
 
@@ -321,5 +378,30 @@ mod tests {
         assert_eq!(reader.invalidation.source(&[link(0).id]), Source::Primary);
         advance(SECOND).await;
         assert_eq!(ask(&reader, of_primary(1)), Some(1));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_load_replaces_no_later_read_and_keeps_nothing_that_was_changed_since() {
+        let reader = reader();
+        *reader.kept() = Some(HashSet::new());
+        reader.invalidation.freshness.mark_told_since(Instant::now());
+        let (mint, began) = (tests::mint(), reader.invalidation.freshness.now());
+        let add = |version| {
+            let reading = Reading { links: vec![link(version)], copied: None, complete: true };
+            reader.add(reading, began, &mint);
+        };
+        let cached = || reader.cache.get(&Name::Id(link(0).id)).map(|cached| cached.link.version());
+        add(1);
+        assert_eq!(cached(), Some(1));
+        advance(SECOND).await;
+        ask(&reader, Reading { links: vec![link(2)], copied: None, complete: true });
+        add(1);
+        assert_eq!(cached(), Some(2), "the load had begun before");
+
+        reader.invalidation.note_changed(link(0).id);
+        reader.cache.invalidate(&Name::Id(link(0).id));
+        *reader.kept() = Some(HashSet::new());
+        add(1);
+        assert_eq!(cached(), None, "it was changed meanwhile");
     }
 }

@@ -13,7 +13,13 @@ use crate::freshness::AWAY;
 const HOUR: Duration = Duration::from_secs(3_600);
 
 pub(super) fn config(replica_lag: Duration, serve_stale_for: Duration) -> LookupConfig {
-    LookupConfig { cache_bytes: 1 << 20, replica_lag, serve_stale_for, rules: SafetyRules::default() }
+    LookupConfig {
+        cache_bytes: 1 << 20,
+        cached_at_once: 0,
+        replica_lag,
+        serve_stale_for,
+        rules: SafetyRules::default(),
+    }
 }
 
 /// Returns a database without a schema: every read fails.
@@ -21,10 +27,14 @@ pub(super) fn broken() -> Arc<SqliteStore> {
     Arc::new(SqliteStore::here(&Arc::new(Mutex::new(Connection::open_in_memory().unwrap()))))
 }
 
+pub(super) fn mint() -> Mint {
+    Mint::new(&CodeKey::parse(&"5a".repeat(32)).unwrap(), [])
+}
+
 /// Starts a lookup over a database that fails.
 fn lookup(recorder: &Recorder) -> Lookup {
     let supervisor = TaskSupervisor::default();
-    let mint = Arc::new(Mint::new(&CodeKey::parse(&"5a".repeat(32)).unwrap(), []));
+    let mint = Arc::new(mint());
     let config = config(Duration::from_secs(2), HOUR);
     Lookup::start(&supervisor, config, mint, broken(), Metrics::new(recorder))
 }
