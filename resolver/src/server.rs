@@ -24,7 +24,7 @@ use left_visits::SpoolBacklog;
 use limits::Resources;
 use lookup::metrics::Metrics;
 use parts::Parts;
-use readiness::{longest_wait, wait_for_numbers};
+use readiness::{longest_wait, wait_for_numbers, with_links};
 use recorder::NoSink;
 use running::{Running, drain_delay, joined, stopped_by};
 use store::Register;
@@ -104,9 +104,8 @@ async fn serve(
     if settings.flags.role.serves_api() {
         databases.migrate_visits(&settings.flags.database.database).await?;
     }
-    let tasks = (&recorder, &supervisor);
     let numbers = (clock, &*databases.open.links as &dyn Register);
-    let (issuing, embedded) = Issuing::start(&settings, &adopted, numbers, tasks).await?;
+    let (issuing, embedded) = Issuing::start(&settings, &adopted, numbers, (&recorder, &supervisor)).await?;
     let webhook_metrics = WebhookMetrics::new(&recorder);
     page.show(|shown| {
         shown.issuing.clone_from(&issuing);
@@ -132,7 +131,6 @@ async fn serve(
     };
     let assembled = parts.assemble(&settings, polled, &resources);
     let (listeners, sources) = ((listeners.public, listeners.grpc), (databases, spool, embedded));
-    let warm = assembled.warm.clone();
     let mut running = Running::start(&settings, &resources, assembled, listeners, sources, &supervisor);
     tracing::info!(public_url = settings.public_url, admin = %settings.flags.admin_listen, "serving");
     greet(
@@ -140,14 +138,8 @@ async fn serve(
         "a first API key is lost; `resolver api-key create` makes another",
     );
     let ready_by = started + longest_wait(settings.flags.role, settings.flags.database.start_deadline);
-    let ready = page.is_ready_after(async {
-        let warm_up = async {
-            if let Some(warm) = &warm {
-                warm.load().await;
-            }
-        };
-        tokio::join!(wait_for_numbers(default_keyspace, ready_by), warm_up);
-    });
+    let numbers = wait_for_numbers(default_keyspace, ready_by);
+    let ready = page.is_ready_after(with_links(numbers, running.assembled.warm.clone()));
     let stopping = wait_for_end(ready, &mut running, &supervisor);
     let lost = shutdown.run_until_cancelled(stopping).await.transpose()?;
     page.set_stopping();

@@ -122,8 +122,8 @@ async fn a_standby_that_lags_undoes_no_takedown_edit_or_deletion_while_the_prima
     let (minted, named) = links.split_at(3);
     change(&warm.api, minted).await;
     change(&cold.api, named).await;
-    // A change whose notification is lost with the primary is not known elsewhere. Notifications come
-    // in the order of commits, and this was the last one.
+    // A change whose notification is lost with the primary is not known elsewhere. Notifications
+    // come in the order of commits, and this was the last one.
     let is_told = async || warm.api.follow(&named[2]).await.unwrap().0 == 404;
     wait::until(SOON, "the last change is known", is_told).await.unwrap();
     pair.cluster.postgres.stop_immediately().await.unwrap();

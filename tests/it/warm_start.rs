@@ -44,6 +44,14 @@ async fn a_process_starts_with_the_links_that_it_had_cached_as_they_are_now() {
     };
     let wanted = [first, deleted, edited, &named];
     read_of(&warm, &wanted).await;
+    // It is among the most visited links, and not in the list of this process.
+    read_of(other, &[unasked, unasked, unasked]).await;
+    let sql = cluster.postgres.client().await.unwrap();
+    let counted = async || {
+        let visited = "SELECT count(*) FROM link_seen WHERE total > 0";
+        sql.query_one(visited, &[]).await.is_ok_and(|row| row.get::<_, i64>(0) == 5)
+    };
+    wait::until(SOON, "the visits are counted", counted).await.unwrap();
 
     warm.stop(END_WITHIN).await.unwrap();
     change(other, Method::DELETE, deleted, None).await;
@@ -59,7 +67,7 @@ async fn a_process_starts_with_the_links_that_it_had_cached_as_they_are_now() {
     let (_, location) = warm.api.follow(edited).await.unwrap();
     assert_eq!(location.as_deref(), Some(elsewhere));
     assert_eq!(warm.api.follow(deleted).await.unwrap().0, 404);
-    assert_eq!(read_of(&warm, &[unasked]).await, 1.0, "nobody had asked for it");
+    assert_eq!(read_of(&warm, &[unasked]).await, 1.0, "nobody had asked this process for it");
 
     // A change is told of as that of any cached link.
     change(other, Method::DELETE, first, None).await;

@@ -146,7 +146,7 @@ impl Parts<'_> {
         let supervisor = TaskSupervisor::default();
         let lookup_config = LookupConfig {
             cache_bytes: 1 << 20,
-            cached_at_once: 0,
+            warm_links: 0,
             replica_lag: common.replica_lag,
             serve_stale_for: HOUR,
             rules: rules::of_resolvers(),

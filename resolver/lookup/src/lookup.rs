@@ -92,8 +92,9 @@ type Found = Result<Option<Arc<Link>>, LookupError>;
 pub struct LookupConfig {
     /// Approximate memory for cached links, in bytes.
     pub cache_bytes: u64,
-    /// The number of links that the cache has room for from the start. It grows beyond that.
-    pub cached_at_once: usize,
+    /// The maximum number of links to cache at the start. The cache has room for them at once, and
+    /// does not have to grow.
+    pub warm_links: usize,
     /// Maximum lag of a replica that links are read from.
     pub replica_lag: Duration,
     /// How long links, domains and target rules may be served that the database cannot confirm.
@@ -143,7 +144,7 @@ impl Lookup {
         metrics: Arc<Metrics>,
     ) -> Self {
         let generations = Arc::new(Generations::new());
-        let at_once = config.cached_at_once.min(config.room());
+        let at_once = config.warm_links.min(config.room());
         let cache = cache(config.cache_bytes, at_once, Arc::clone(&generations));
 
         let invalidation = Arc::new(InvalidationState::new(config));

@@ -123,7 +123,7 @@ async fn redirector(
     let (supervisor, metrics) = (TaskSupervisor::default(), Metrics::new(page));
     let lookup_config = LookupConfig {
         cache_bytes: 1 << 20,
-        cached_at_once: 0,
+        warm_links: 0,
         replica_lag: Duration::ZERO,
         serve_stale_for: Duration::from_secs(3_600),
         rules: SafetyRules::default(),

@@ -64,8 +64,6 @@ pub(crate) struct Settings {
     pub(crate) lookup: LookupConfig,
     /// Whether the size of its cache was set.
     pub(crate) is_cache_set: bool,
-    /// The maximum number of links to cache at the start.
-    pub(crate) warm_links: usize,
     pub(crate) database_connections: u32,
     /// The number of threads of the public listener.
     pub(crate) threads: usize,
@@ -98,7 +96,6 @@ impl Config {
         self.check_connections()?;
         let visits = self.check_visits(&holder, &limits, &tuning)?;
         let cache_mib = limits.number("cache-mib", 1..=MIB_MAX)?;
-        let warm_links = limits.number("warm-links", 0..=WARM_LINKS_MAX)?.unwrap_or(0);
         Ok(Settings {
             flags: self.clone(),
             default_keyspace: self.check_default_keyspace(&keyspaces)?,
@@ -133,12 +130,11 @@ impl Config {
             is_cache_set: cache_mib.is_some(),
             lookup: LookupConfig {
                 cache_bytes: cache_mib.unwrap_or(CACHE_MIB) << 20,
-                cached_at_once: warm_links,
+                warm_links: limits.number("warm-links", 0..=WARM_LINKS_MAX)?.unwrap_or(0),
                 replica_lag: tuning.replica_lag,
                 serve_stale_for: self.check_serve_stale_for()?,
                 rules: SafetyRules::default(),
             },
-            warm_links,
             database_connections: limits
                 .number("database-connections", ConnectionBudget::MIN..=ConnectionBudget::MAX)?
                 .unwrap_or(ConnectionBudget::DEFAULT),

@@ -173,12 +173,12 @@ impl Assembly<'_> {
 
     fn warm_start(&self) -> Option<Arc<WarmStart>> {
         let settings = self.settings;
-        let is_wanted = settings.warm_links > 0 && settings.flags.role.serves_visitors();
+        let is_wanted = settings.lookup.warm_links > 0 && settings.flags.role.serves_visitors();
         let warm = || WarmStart {
             lookup: Arc::clone(&self.lookup),
             store: self.parts.databases.links.clone(),
             files: self.parts.spool_files.clone(),
-            most: settings.warm_links.min(settings.lookup.room()),
+            most: settings.lookup.warm_links.min(settings.lookup.room()),
             loaded: OnceCell::new(),
         };
         is_wanted.then(|| Arc::new(warm()))

@@ -13,6 +13,7 @@ use std::{cmp, sync::Arc, time::Duration};
 use supply::Minting;
 use tokio::time::{Instant, timeout_at};
 
+use super::warm_start::WarmStart;
 use crate::config::Role;
 
 /// The longest wait of a process that serves visitors too. Where all of them have started in an
@@ -33,4 +34,14 @@ pub(super) async fn wait_for_numbers(minting: Option<Arc<Minting>>, deadline: In
             "ready without numbers, which the issuers have not given in time: creates wait for them"
         );
     }
+}
+
+/// Waits for the numbers, and for the links that are cached before, if the operator wants that.
+pub(super) async fn with_links(numbers: impl Future<Output = ()>, warm: Option<Arc<WarmStart>>) {
+    let links = async {
+        if let Some(warm) = warm {
+            warm.load().await;
+        }
+    };
+    tokio::join!(numbers, links);
 }

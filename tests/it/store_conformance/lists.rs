@@ -35,6 +35,81 @@ async fn page(store: &dyn Store, filter: &Filter) -> (Vec<LinkId>, u64) {
     (outline.entries.iter().map(|entry| entry.id).collect(), outline.total)
 }
 
+/// What is searched for.
+const WANTED: [&str; 24] = [
+    HERE,
+    "strasse",
+    "STRAßE",
+    "ü-dorf",
+    "dorf",
+    "%",
+    "50%",
+    "0%_o",
+    "_",
+    "\\",
+    "k\\s",
+    "οδος",
+    "привіт",
+    "світе",
+    "日本",
+    "短",
+    "old title",
+    "new title",
+    "titl",
+    "sale",
+    "x\ny",
+    "/plain",
+    "imported",
+    "nowhere-at-all",
+];
+
+/// Checks that each search finds the known links that contain the text, in every kind of list.
+async fn check(store: &dyn Store, known: &[(LinkId, String)], when: &str) {
+    for text in WANTED {
+        let has = |(_, texts): &&(LinkId, String)| search_key(texts).contains(&*search_key(text));
+        let mut expected: Vec<LinkId> = known.iter().filter(has).map(|(id, _)| *id).collect();
+        // Others contain short texts too.
+        let here = |ids: Vec<LinkId>| {
+            let mut ids: Vec<_> =
+                ids.into_iter().filter(|id| known.iter().any(|(one, _)| one == id)).collect();
+            ids.sort_unstable();
+            ids
+        };
+        expected.sort_unstable();
+        let (found, total) = page(store, &searched(text)).await;
+        assert!(total >= expected.len() as u64, "{when}: {text}");
+        assert_eq!(here(found), expected, "{when}: {text}");
+        let by_some = Filter { sees_all: false, ..searched(text) };
+        assert_eq!(here(page(store, &by_some).await.0), expected, "{when}: {text}, some links seen");
+        // A list whose links need not all be counted looks among the newest first.
+        let counted = Filter { count_max: Some(1_000), per_page: Some(3), ..searched(text) };
+        let outline = store.outline(&counted, None).await.unwrap();
+        assert_eq!(outline.is_counted, total <= 3, "{when}: {text}");
+        assert_eq!(outline.total, total.min(4), "{when}: {text}");
+        let mut pages = Vec::new();
+        for number in 1..=total.div_ceil(3) {
+            pages.extend(page(store, &Filter { page: number, ..counted.clone() }).await.0);
+        }
+        let oldest = OrderBy { field: OrderField::DateCreated, descending: false };
+        let mut reversed = Vec::new();
+        for number in 1..=total.div_ceil(3) {
+            let filter = Filter { page: number, order: oldest, ..counted.clone() };
+            reversed.extend(page(store, &filter).await.0);
+        }
+        reversed.reverse();
+        assert_eq!(reversed, pages, "{when}: {text}, from the oldest on");
+        assert_eq!(here(pages), expected, "{when}: {text}, in pages");
+    }
+    assert_eq!(page(store, &searched("some-of-LISTS")).await.0, [known[0].0], "{when}: by a tag");
+}
+
+/// Edits the title of a known link.
+async fn rename(store: &dyn Store, known: &mut (LinkId, String), title: &str) {
+    let edit = Edit { title: Some(Some(title.to_owned())), ..Edit::default() };
+    store.edit(known.0, &edit, ApiKeyId(1)).await.unwrap().unwrap();
+    known.1 = format!("{} | {title}", known.1.split(" | ").next().unwrap());
+}
+
 pub(super) async fn links_are_found_by_what_they_contain(store: &dyn Store) {
     let history = store.epoch().await.unwrap();
     let texts = [
@@ -56,88 +131,19 @@ pub(super) async fn links_are_found_by_what_they_contain(store: &dyn Store) {
         .zip(texts)
         .map(|(link, (path, title))| (link.id, format!("https://{HERE}/{path} | {title}")))
         .collect();
-    let check = async |known: &[(LinkId, String)], when: &str| {
-        let wanted = [
-            HERE,
-            "strasse",
-            "STRAßE",
-            "ü-dorf",
-            "dorf",
-            "%",
-            "50%",
-            "0%_o",
-            "_",
-            "\\",
-            "k\\s",
-            "οδος",
-            "привіт",
-            "світе",
-            "日本",
-            "短",
-            "old title",
-            "new title",
-            "titl",
-            "sale",
-            "x\ny",
-            "/plain",
-            "imported",
-            "nowhere-at-all",
-        ];
-        for text in wanted {
-            let has = |(_, texts): &&(LinkId, String)| search_key(texts).contains(&*search_key(text));
-            let mut expected: Vec<LinkId> = known.iter().filter(has).map(|(id, _)| *id).collect();
-            // Others contain short texts too.
-            let here = |ids: Vec<LinkId>| {
-                let mut ids: Vec<_> =
-                    ids.into_iter().filter(|id| known.iter().any(|(one, _)| one == id)).collect();
-                ids.sort_unstable();
-                ids
-            };
-            expected.sort_unstable();
-            let (found, total) = page(store, &searched(text)).await;
-            assert!(total >= expected.len() as u64, "{when}: {text}");
-            assert_eq!(here(found), expected, "{when}: {text}");
-            let by_some = Filter { sees_all: false, ..searched(text) };
-            assert_eq!(here(page(store, &by_some).await.0), expected, "{when}: {text}, some links seen");
-            // A list whose links need not all be counted looks among the newest first.
-            let counted = Filter { count_max: Some(1_000), per_page: Some(3), ..searched(text) };
-            let outline = store.outline(&counted, None).await.unwrap();
-            assert_eq!(outline.is_counted, total <= 3, "{when}: {text}");
-            assert_eq!(outline.total, total.min(4), "{when}: {text}");
-            let mut pages = Vec::new();
-            for number in 1..=total.div_ceil(3) {
-                pages.extend(page(store, &Filter { page: number, ..counted.clone() }).await.0);
-            }
-            let oldest = OrderBy { field: OrderField::DateCreated, descending: false };
-            let mut reversed = Vec::new();
-            for number in 1..=total.div_ceil(3) {
-                let filter = Filter { page: number, order: oldest, ..counted.clone() };
-                reversed.extend(page(store, &filter).await.0);
-            }
-            reversed.reverse();
-            assert_eq!(reversed, pages, "{when}: {text}, from the oldest on");
-            assert_eq!(here(pages), expected, "{when}: {text}, in pages");
-        }
-        assert_eq!(page(store, &searched("some-of-LISTS")).await.0, [known[0].0], "{when}: by a tag");
-    };
-    check(&known, "before the index has them").await;
+    check(store, &known, "before the index has them").await;
 
-    let history_of_edit = async |known: &mut Vec<(LinkId, String)>, number: usize, title: &str| {
-        let edit = Edit { title: Some(Some(title.to_owned())), ..Edit::default() };
-        store.edit(known[number].0, &edit, ApiKeyId(1)).await.unwrap().unwrap();
-        known[number].1 = format!("{} | {title}", known[number].1.split(" | ").next().unwrap());
-    };
-    history_of_edit(&mut known, 4, "New title").await;
-    check(&known, "edited before the index has them").await;
+    rename(store, &mut known[4], "New title").await;
+    check(store, &known, "edited before the index has them").await;
     assert!(is_indexed(store).await);
-    check(&known, "in the index").await;
-    history_of_edit(&mut known, 4, "Another new title").await;
+    check(store, &known, "in the index").await;
+    rename(store, &mut known[4], "Another new title").await;
     let elsewhere = LongUrl::from_stored(format!("https://{HERE}/moved/50%_of"));
     let edit = Edit { long_url: Some(elsewhere.clone()), ..Edit::default() };
     store.edit(known[5].0, &edit, ApiKeyId(1)).await.unwrap().unwrap();
     known[5].1 = format!("{} | 短縮", elsewhere.as_str());
     known.push((import(store).await, format!("https://{HERE}/imported |  | lists-picked")));
-    check(&known, "changed and imported since").await;
+    check(store, &known, "changed and imported since").await;
     assert_eq!(page(store, &searched("lists-PICKED")).await.0, [known[7].0], "by a slug");
     assert_eq!(page(store, &Filter { deleted: true, ..searched(HERE) }).await.1, 0);
     let of_domain = Filter { search_domains: vec![DomainId::DEFAULT], ..searched("lists.EXAMPLE/plain") };

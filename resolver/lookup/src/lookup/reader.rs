@@ -289,7 +289,9 @@ impl Reader {
             }
             Some(link) => {
                 let mut kept = self.kept();
-                kept.as_mut().map(|names| names.insert(name));
+                if let Some(names) = kept.as_mut() {
+                    names.insert(name);
+                }
                 self.cache.insert(name, Cached::new(link, row.as_of));
             }
             None if row.complete => self.cache.invalidate(&name),

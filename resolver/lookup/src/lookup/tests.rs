@@ -15,7 +15,7 @@ const HOUR: Duration = Duration::from_secs(3_600);
 pub(super) fn config(replica_lag: Duration, serve_stale_for: Duration) -> LookupConfig {
     LookupConfig {
         cache_bytes: 1 << 20,
-        cached_at_once: 0,
+        warm_links: 0,
         replica_lag,
         serve_stale_for,
         rules: SafetyRules::default(),
