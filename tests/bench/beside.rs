@@ -1,4 +1,5 @@
-//! This build's resolver compared with another build's, for example that of an earlier commit.
+//! This build's resolver compared with another build's, for example that of an earlier commit, or
+//! with itself on another database.
 //!
 //! 1. Each side has its own servers and folder, and its own `migrate` creates its schema.
 //! 2. The sides take turns and swap their order every round, so that a machine that slows down
@@ -13,7 +14,7 @@ use std::path::PathBuf;
 
 use crate::{Report, cores, progress, wrk::Loaded};
 use report::{Figures, Level};
-use side::Side;
+use side::{Build, Side};
 
 /// The warm-up before the first round of a level, in seconds.
 const WARM_UP: u64 = 1;
@@ -33,8 +34,15 @@ pub(crate) enum Way {
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Args {
     /// Compare with this `resolver` binary of another build.
-    #[arg(long, value_name = "FILE")]
-    resolver: PathBuf,
+    #[arg(long, value_name = "FILE", required_unless_present = "nodes")]
+    resolver: Option<PathBuf>,
+    /// Keep this build's links on so many nodes of Citus, for creates and misses. The Postgres of
+    /// `SHORTMINT_POSTGRES` must have it.
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=8))]
+    nodes: u8,
+    /// Keep the other's links on so many.
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=8))]
+    other_nodes: u8,
     /// Measure these workloads.
     #[arg(long, value_enum, value_delimiter = ',', default_value = "create,redirect,miss")]
     ways: Vec<Way>,
@@ -69,8 +77,10 @@ async fn measure(args: &Args) -> anyhow::Result<Vec<Level>> {
         let threads: &[usize] = if *way == Way::Redirect { &[1, 2] } else { &[2] };
         for threads in threads {
             progress::show("building the resolver and starting the servers …");
-            let ours = Side::start(*way, *threads, args.links, None).await?;
-            let theirs = Side::start(*way, *threads, args.links, Some(&args.resolver)).await?;
+            let ours = Build { binary: None, nodes: args.nodes.into() };
+            let theirs = Build { binary: args.resolver.as_deref(), nodes: args.other_nodes.into() };
+            let ours = Side::start(*way, *threads, args.links, ours).await?;
+            let theirs = Side::start(*way, *threads, args.links, theirs).await?;
             for connections in &args.connections {
                 levels.push(level(args, [&ours, &theirs], *way, (*threads, *connections)).await?);
             }

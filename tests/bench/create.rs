@@ -12,7 +12,7 @@
 
 mod report;
 
-use harness::{Postgres, Resolver, Scratch, migrate, secret};
+use harness::{Postgres, PostgresBuilder, Resolver, Scratch, migrate, secret};
 
 use crate::{
     Report, cores,
@@ -111,13 +111,17 @@ pub(crate) async fn database(scratch: &Scratch, flush_ms: u32) -> anyhow::Result
 
 /// Starts a Postgres without a schema.
 pub(crate) async fn server(scratch: &Scratch, flush_ms: u32) -> anyhow::Result<Postgres> {
-    let postgres = Postgres::builder()
+    configured(scratch, flush_ms).start().await
+}
+
+/// Configures a server for creates, whose commits take this much longer.
+pub(crate) fn configured(scratch: &Scratch, flush_ms: u32) -> PostgresBuilder {
+    Postgres::builder()
         .scratch(scratch)
         .setting("max_connections", "400")
         .setting("max_wal_size", "16GB")
         .setting("commit_delay", &(flush_ms * 1_000).to_string())
-        .setting("commit_siblings", "0");
-    postgres.start().await
+        .setting("commit_siblings", "0")
 }
 
 async fn level(

@@ -143,7 +143,10 @@ impl Ground {
 
     /// Claims a number, which never waits while numbers are left.
     async fn claim(&self, deadline: Instant) -> anyhow::Result<Claim> {
-        self.minting.claim(deadline).await.context("the keyspace is too small for a round of this length")
+        self.minting
+            .claim(None, deadline)
+            .await
+            .context("the keyspace is too small for a round of this length")
     }
 
     async fn once(&self, part: Part, number: u64, deadline: Instant) -> anyhow::Result<()> {

@@ -68,7 +68,7 @@ pub use launch::{ErrorOutput, Finished, Launch};
 pub use load::{Acknowledged, Load};
 pub use pgbouncer::{PgBouncer, PoolMode};
 pub use pipeline::Pipeline;
-pub use postgres::Postgres;
+pub use postgres::{Postgres, PostgresBuilder};
 pub use process::Process;
 pub use programs::Program;
 pub use prometheus::{Alert, Prometheus};

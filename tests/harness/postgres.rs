@@ -30,6 +30,10 @@ use crate::{net, postgres_template, procfs, wait};
 /// The name of the superuser and of the database.
 pub(crate) const NAME: &str = "shortmint";
 
+/// The environment variable with the number of nodes of Citus that each server gets: a run of the
+/// suite against a distributed database. The Postgres of `SHORTMINT_POSTGRES` must have Citus.
+const NODES_VARIABLE: &str = "SHORTMINT_CITUS_NODES";
+
 const COPY_WITHIN: Duration = Duration::from_secs(120);
 const READY_WITHIN: Duration = Duration::from_secs(60);
 const CONNECT_WITHIN: Duration = Duration::from_secs(5);
@@ -71,12 +75,58 @@ impl PostgresBuilder {
         self.setting("ssl", "on").setting("ssl_ca_file", "root.crt")
     }
 
-    /// Fills the data folder and starts the server.
+    /// Fills the data folder and starts the server, with nodes of Citus if the environment asks for
+    /// them.
     ///
     /// # Errors
     /// Returns an error if Postgres is not installed or does not start; the message contains the
     /// end of its log.
     pub async fn start(self) -> anyhow::Result<Postgres> {
+        match std::env::var(NODES_VARIABLE) {
+            Ok(count) => self.start_with_nodes(count.parse().context(NODES_VARIABLE)?).await,
+            Err(_) => self.start_one().await,
+        }
+    }
+
+    /// Starts the server as the coordinator of so many nodes of Citus.
+    ///
+    /// # Errors
+    /// Like [`start`](Self::start), or if the Postgres has no Citus.
+    pub async fn start_with_nodes(self, count: usize) -> anyhow::Result<Postgres> {
+        let with_citus = |builder: Self| {
+            let builder = builder.setting("shared_preload_libraries", "citus");
+            let builder = builder.setting("citus.node_conninfo", "sslmode=disable");
+            // Tests raise errors at COMMIT by a trigger.
+            builder.setting("citus.shard_count", "4").setting("citus.enable_unsafe_triggers", "on")
+        };
+        let of_node = || {
+            let plain = Self { scratch: self.scratch.clone(), ..Self::default() };
+            self.tls.iter().fold(plain, |builder, (ca, pair)| builder.tls(ca, pair))
+        };
+        let nodes = (0..count).map(|_| with_citus(of_node()).start_one());
+        let nodes = futures_util::future::try_join_all(nodes).await?;
+        let mut postgres = with_citus(self).start_one().await?;
+        for server in nodes.iter().chain([&postgres]) {
+            let extend = server.client().await?.batch_execute("CREATE EXTENSION citus").await;
+            extend.context("add the extension citus")?;
+        }
+        let coordinator = postgres.client().await?;
+        for node in &nodes {
+            let (host, port) = (node.addr.ip().to_string(), i32::from(node.addr.port()));
+            coordinator
+                .query("SELECT citus_add_node($1, $2)", &[&host, &port])
+                .await
+                .context("add a node")?;
+        }
+        postgres.nodes = nodes;
+        Ok(postgres)
+    }
+
+    /// Starts the server without nodes, whatever the environment asks for.
+    ///
+    /// # Errors
+    /// Like [`start`](Self::start).
+    pub async fn start_one(self) -> anyhow::Result<Postgres> {
         let scratch = self.scratch.clone().map_or_else(Scratch::new, Ok)?;
         let account = Account::unprivileged()?;
         let data = scratch.folder(&scratch.stem("postgres-data"))?;
@@ -91,7 +141,7 @@ impl PostgresBuilder {
         let addr = net::free_addr()?;
         let server = Launch::new(&scratch, "postgres", Program::Postgres.path()?).account(account);
         let server = server.arg("-D").arg(&data).args(self.parameters(addr));
-        let mut postgres = Postgres { process: server.spawn()?, addr, data };
+        let mut postgres = Postgres { process: server.spawn()?, addr, data, nodes: Vec::new() };
         postgres.wait_answering().await?;
         Ok(postgres)
     }
@@ -128,6 +178,7 @@ pub struct Postgres {
     process: Process,
     addr: SocketAddr,
     data: PathBuf,
+    nodes: Vec<Postgres>,
 }
 
 impl Postgres {
@@ -165,9 +216,24 @@ impl Postgres {
         let addr = net::free_addr()?;
         let server = Launch::new(scratch, "postgres", Program::Postgres.path()?).account(account);
         let server = server.arg("-D").arg(&data).args(PostgresBuilder::default().parameters(addr));
-        let mut standby = Self { process: server.spawn()?, addr, data };
+        let mut standby = Self { process: server.spawn()?, addr, data, nodes: Vec::new() };
         standby.wait_answering().await?;
         Ok(standby)
+    }
+
+    /// Returns the nodes of Citus whose coordinator this server is.
+    pub fn nodes(&self) -> &[Self] {
+        &self.nodes
+    }
+
+    /// Returns the server that has links: one of the nodes, or else this one.
+    pub fn with_links(&mut self) -> &mut Self {
+        if self.nodes.is_empty() { self } else { &mut self.nodes[0] }
+    }
+
+    /// Returns the same nodes, to stop them.
+    pub fn nodes_mut(&mut self) -> &mut [Self] {
+        &mut self.nodes
     }
 
     /// Returns the process id of the postmaster.

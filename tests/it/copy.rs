@@ -27,7 +27,15 @@ struct Pair {
 
 impl Pair {
     async fn start() -> Self {
-        let cluster = Cluster::builder().etcd(1).issuers(1).resolvers(0).alone().start().await.unwrap();
+        let cluster = Cluster::builder()
+            .on_one_postgres()
+            .etcd(1)
+            .issuers(1)
+            .resolvers(0)
+            .alone()
+            .start()
+            .await
+            .unwrap();
         cluster.migrate().await.unwrap().success().unwrap();
         let standby = cluster.postgres.standby(&cluster.scratch).await.unwrap();
         let (primary, other) = (cluster.postgres.addr().to_string(), standby.addr());

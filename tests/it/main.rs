@@ -64,6 +64,7 @@ mod migrations;
 mod monitoring;
 mod moves;
 mod names;
+mod nodes;
 mod nospace;
 mod older_copies;
 mod openapi;

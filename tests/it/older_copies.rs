@@ -188,12 +188,12 @@ async fn a_data_folder_is_put_back(known: KnownTo) {
     let mut public = Public::new();
     create(&cluster.resolvers[0].api, BEFORE, &mut public).await;
 
-    let folder = cluster.postgres.data_folder().to_owned();
+    let folder = cluster.postgres.with_links().data_folder().to_owned();
     let copy: PathBuf = scratch.path().join("copy");
-    cluster.postgres.stop_fast().await.unwrap();
+    cluster.postgres.with_links().stop_fast().await.unwrap();
     keep(&folder, &copy);
     let backup = if both { Some(cluster.etcd.save_snapshot().await.unwrap()) } else { None };
-    cluster.postgres.restart().await.unwrap();
+    cluster.postgres.with_links().restart().await.unwrap();
     create(&cluster.resolvers[0].api, 1, &mut public).await;
     ledger_is_told(&cluster).await;
     create(&cluster.resolvers[0].api, LOST, &mut public).await;
@@ -201,13 +201,13 @@ async fn a_data_folder_is_put_back(known: KnownTo) {
     if known != KnownTo::Resolver {
         cluster.resolvers[0].process.kill_now().unwrap();
     }
-    cluster.postgres.stop_fast().await.unwrap();
+    cluster.postgres.with_links().stop_fast().await.unwrap();
     fs::remove_dir_all(&folder).unwrap();
     keep(&copy, &folder);
     if let Some(backup) = backup {
         cluster.etcd.restore_snapshot(&backup).await.unwrap();
     }
-    cluster.postgres.restart().await.unwrap();
+    cluster.postgres.with_links().restart().await.unwrap();
     if known == KnownTo::Operator {
         let url = cluster.postgres.url();
         let args = ["migrate", "--database", &url, "--put-back", "1000"];

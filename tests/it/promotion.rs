@@ -13,7 +13,7 @@ fn codes(links: &[Acknowledged]) -> BTreeSet<&str> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lagging_standby_that_is_promoted_mints_no_public_code_again() {
-    let cluster = Cluster::builder().etcd(1).issuers(1).resolvers(0).alone();
+    let cluster = Cluster::builder().on_one_postgres().etcd(1).issuers(1).resolvers(0).alone();
     let cluster = cluster.issuer_args(["--block-min", "200", "--block-max", "200"]);
     let mut cluster = cluster.start().await.unwrap();
     cluster.migrate().await.unwrap().success().unwrap();

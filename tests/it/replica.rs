@@ -33,7 +33,8 @@ pub(crate) async fn replay(standby: &Postgres, function: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_standby_takes_reads_off_the_primary_and_says_nothing_of_what_is_not_there() {
-    let mut cluster = Cluster::builder().etcd(1).issuers(1).resolvers(1).alone().start().await.unwrap();
+    let mut cluster =
+        Cluster::builder().on_one_postgres().etcd(1).issuers(1).resolvers(1).alone().start().await.unwrap();
     let standby = cluster.postgres.standby(&cluster.scratch).await.unwrap();
     let reader = cluster.resolver("reader").unwrap();
     let args = ["--read-database", &standby.url(), "--tune", "replica-lag=2s"];
@@ -62,7 +63,8 @@ async fn a_standby_takes_reads_off_the_primary_and_says_nothing_of_what_is_not_t
 /// A standby whose replay has stopped for longer than `replica-lag` allows (fault 31).
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_standby_that_stands_still_says_is_not_believed() {
-    let cluster = Cluster::builder().etcd(1).issuers(1).resolvers(1).alone().start().await.unwrap();
+    let cluster =
+        Cluster::builder().on_one_postgres().etcd(1).issuers(1).resolvers(1).alone().start().await.unwrap();
     let standby = cluster.postgres.standby(&cluster.scratch).await.unwrap();
     let api = &cluster.resolvers[0].api;
     let codes = create(&cluster.resolvers[0], 20).await;
@@ -103,7 +105,8 @@ async fn what_a_standby_that_stands_still_says_is_not_believed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_replica_that_cannot_be_reached_or_is_no_standby_takes_no_part() {
-    let mut cluster = Cluster::builder().etcd(1).issuers(1).resolvers(1).alone().start().await.unwrap();
+    let mut cluster =
+        Cluster::builder().on_one_postgres().etcd(1).issuers(1).resolvers(1).alone().start().await.unwrap();
     let code = cluster.resolvers[0].api.create("https://example.com/").await.unwrap().code;
     for (holder, url) in [
         ("unreachable", "postgres://nobody@127.0.0.1:9/none".to_owned()),

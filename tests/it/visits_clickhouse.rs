@@ -35,7 +35,7 @@ struct Databases {
 impl Databases {
     /// Prepares a database of links that all others are copies of.
     async fn new(url: String, server: SocketAddr) -> Self {
-        let postgres = Postgres::start().await.unwrap();
+        let postgres = Postgres::builder().start_one().await.unwrap();
         let links = PostgresStore::new(&postgres.url(), None).await.unwrap();
         links.migrate().await.unwrap();
         drop(links);

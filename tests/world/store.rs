@@ -13,7 +13,7 @@ use numbers::{Mark, StoreEpoch};
 use store::{
     Advanced, BlockEntry, Change, Comparison, CustomSlugLink, Database, Done, FullLink, InsertError,
     Inserted, InsertedLink, Lane, Links, Operation, Reading, Register, Registration, Schema, Settings,
-    SettingsPoll, SettingsVersion, Source, Store, StoreError,
+    SettingsPoll, SettingsVersion, Source, Store, StoreError, Under,
 };
 use tokio::sync::{mpsc, watch};
 
@@ -34,8 +34,8 @@ impl Database for FaultyStore {
     }
 
     /// Never called: the inserts below have faults of their own.
-    async fn run_insert(&self, history: Option<&StoreEpoch>, insert: Operation) -> Result<Done, InsertError> {
-        self.database.sqlite.run_insert(history, insert).await
+    async fn run_insert(&self, under: Option<Under<'_>>, insert: Operation) -> Result<Done, InsertError> {
+        self.database.sqlite.run_insert(under, insert).await
     }
 }
 

@@ -23,13 +23,15 @@ use std::{sync::Arc, time::Duration};
 pub(crate) use named::SALTS_MAX;
 
 use batch::{Outcome, Waiting, queue, write_batches, write_slugs};
-use codes::{Code, KeyspaceIndex, Minted, is_reserved, random_code};
+use codes::{Code, KeyspaceIndex, LinkId, Minted, is_reserved, random_code};
 use daemon::TaskSupervisor;
 use jiff::Timestamp;
 use links::{Draft, Idempotency, Link, NewLink, Record, Slug, Tag};
 use numbers::StoreEpoch;
-use store::Store;
-use supply::{Claim, ClaimError, Fate, IssuerClient, Minting, Owner, SupplyMetrics, safety_rule::SafetyRule};
+use store::{Bucket, Store};
+use supply::{
+    Choice, Claim, ClaimError, Fate, IssuerClient, Minting, Owner, SupplyMetrics, safety_rule::SafetyRule,
+};
 use tokio::{
     runtime,
     sync::{Semaphore, mpsc},
@@ -44,6 +46,9 @@ use lookup::{Lookup, domain_cache::DomainCache, metrics::Metrics};
 const DEADLINE: Duration = Duration::from_secs(10);
 /// Maximum number of concurrent creates. Further creates are rejected before a queue builds up.
 const CREATES_MAX: usize = 8_192;
+
+/// The capacity up to which a keyspace is small: that of all codes of four characters.
+const SMALL: u64 = 62_u64.pow(4);
 
 /// A created link with its code.
 #[derive(Clone, Debug)]
@@ -269,7 +274,7 @@ impl Creator {
     /// paths are burned.
     async fn claim(&self, minting: &Minting, deadline: Instant) -> Result<(Claim, Minted), CreateError> {
         loop {
-            let claim = minting.claim(deadline).await.map_err(|error| match error {
+            let claim = self.claim_number(minting, deadline).await.map_err(|error| match error {
                 ClaimError::TimedOut | ClaimError::Closed => CreateError::Unavailable,
                 ClaimError::Exhausted => CreateError::Exhausted,
             })?;
@@ -279,6 +284,26 @@ impl Creator {
             }
             self.settle(minting, claim, Fate::Burned);
         }
+    }
+
+    /// Claims a number whose bucket new links should get now. In a small keyspace any bucket will do
+    /// whose node answers: a process must not keep the last numbers while others starve.
+    async fn claim_number(&self, minting: &Minting, deadline: Instant) -> Result<Claim, ClaimError> {
+        let store = &self.config.store;
+        let Some(open) = store.open_bucket() else { return minting.claim(None, deadline).await };
+        if !store.is_up(open) {
+            return Err(ClaimError::TimedOut);
+        }
+        let is_up = |bucket| store.is_up(Bucket(bucket));
+        let is_open = |bucket| Bucket(bucket) == open;
+        let is_wanted: &(dyn Fn(usize) -> bool + Sync) =
+            if minting.capacity <= SMALL { &is_up } else { &is_open };
+        let choice = Choice {
+            bucket: &|number| store.bucket(LinkId::new(minting.index, number)).0,
+            is_wanted,
+            is_up: &is_up,
+        };
+        minting.claim(Some(&choice), deadline).await
     }
 
     async fn create_plain(
@@ -321,6 +346,7 @@ impl Creator {
                 self.config.metrics.conflicts.increment(1);
                 (Fate::Burned, None)
             }
+            Outcome::Failed if self.has_room_elsewhere(minted.id) => (Fate::Unused, None),
             Outcome::Failed => (Fate::Unused, Some(Err(CreateError::NoStore))),
             Outcome::AnotherHistory => {
                 minting.give_up(&claim.history);
@@ -357,7 +383,7 @@ impl Creator {
         }
         let outcomes = match claims.first() {
             Some((claim, _)) => {
-                batch::insert(&*self.config.store, &self.config.metrics, &claim.history, &links).await
+                batch::insert_many(&*self.config.store, &self.config.metrics, &claim.history, &links).await
             }
             None => Vec::new(),
         };
@@ -378,6 +404,12 @@ impl Creator {
             });
         }
         results
+    }
+
+    /// Returns whether the node of a link is away, and another one is not.
+    fn has_room_elsewhere(&self, id: LinkId) -> bool {
+        let store = &self.config.store;
+        !store.is_up(store.bucket(id)) && store.open_bucket().is_some_and(|open| store.is_up(open))
     }
 
     fn settle(&self, minting: &Minting, claim: Claim, fate: Fate) {

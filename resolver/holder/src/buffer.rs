@@ -12,9 +12,16 @@
 //!    numbers are given up. Another holder may have taken the block over and acknowledged links
 //!    under it that are lost now.
 //!
+//! 6. With a distributed database, a claim is for a bucket that can be written at the moment. The
+//!    numbers of other buckets that come first are kept for the claims of theirs.
+//!
 //! Claims are taken under the caller's short lock; `ARCHITECTURE.md` says why.
 
-use std::{collections::VecDeque, sync::Arc};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    mem,
+    sync::Arc,
+};
 
 use numbers::{Block, Generation, Span, StoreEpoch};
 
@@ -25,6 +32,22 @@ pub(crate) const RANGES_MAX: usize = 32;
 /// The maximum size of the pool of returned numbers, which are used first. Past this bound a
 /// returned number stays in its block's account (C4).
 const POOL_MAX: usize = 10_000;
+/// The maximum number of numbers that one claim looks at, and that are kept for other buckets.
+/// Past these bounds a number is used, whatever its bucket.
+const LOOKS_MAX: usize = 256;
+const KEPT_MAX: usize = 4_096;
+/// The maximum number of kept numbers of nodes that are away. Past this bound they are burned.
+const AWAY_MAX: usize = 512;
+
+/// The buckets of a distributed database, as a claim sees them.
+pub struct Choice<'a> {
+    /// Returns the bucket of a number.
+    pub bucket: &'a (dyn Fn(u64) -> usize + Sync),
+    /// Whether numbers of a bucket are wanted.
+    pub is_wanted: &'a (dyn Fn(usize) -> bool + Sync),
+    /// Whether the node of a bucket can be written.
+    pub is_up: &'a (dyn Fn(usize) -> bool + Sync),
+}
 
 /// The number of a block register entry, counted from 1 within one start of the holder. A ledger
 /// that was lost may allocate the same block with the same generation again. That block gets
@@ -131,6 +154,10 @@ pub struct Buffer {
     draining: Vec<Held>,
     /// Claims that came back unused.
     pool: VecDeque<Claim>,
+    /// Claims of buckets that were not wanted.
+    kept: BTreeMap<usize, VecDeque<Claim>>,
+    /// The count of numbers that were burned because their node was away.
+    pub away: u64,
     /// How often a number came back while the pool was full. Such a number stays in its block's
     /// account, and is returned with the block.
     pub overflowed: u64,
@@ -223,6 +250,53 @@ impl Buffer {
         Some(claim)
     }
 
+    /// Takes a number of a wanted bucket, or of another one whose node can be written if there is
+    /// none. Returns `None` if the numbers in hand are those of nodes that are away, or none is in
+    /// hand.
+    pub fn claim_of(&mut self, choice: &Choice<'_>) -> Option<Claim> {
+        if let Some(claim) = self.take_kept(choice.is_wanted) {
+            return Some(claim);
+        }
+        for _ in 0..LOOKS_MAX {
+            let Some(claim) = self.claim() else { break };
+            let bucket = (choice.bucket)(claim.number);
+            if (choice.is_wanted)(bucket) {
+                return Some(claim);
+            }
+            // Counted when it is used.
+            self.claims -= 1;
+            let is_up = (choice.is_up)(bucket);
+            let (alike, max) = if is_up {
+                (self.kept(choice.is_up), KEPT_MAX)
+            } else {
+                (self.kept(|bucket| !(choice.is_up)(bucket)), AWAY_MAX)
+            };
+            match (alike < max, is_up) {
+                (true, _) => self.kept.entry(bucket).or_default().push_back(claim),
+                (false, true) => {
+                    self.claims += 1;
+                    return Some(claim);
+                }
+                (false, false) => {
+                    self.away += 1;
+                    self.settle(claim, Fate::Burned);
+                }
+            }
+        }
+        self.take_kept(choice.is_up)
+    }
+
+    fn take_kept(&mut self, is_wanted: impl Fn(usize) -> bool) -> Option<Claim> {
+        let wanted = self.kept.iter_mut().filter(|(bucket, _)| is_wanted(**bucket));
+        let claim = wanted.max_by_key(|(_, claims)| claims.len())?.1.pop_front()?;
+        self.claims += 1;
+        Some(claim)
+    }
+
+    fn kept(&self, is_counted: impl Fn(usize) -> bool) -> usize {
+        self.kept.iter().filter(|(bucket, _)| is_counted(**bucket)).map(|(_, claims)| claims.len()).sum()
+    }
+
     fn claim_fresh(&mut self) -> Option<Claim> {
         let current = self.fresh.front_mut()?;
         let claim = current.claim();
@@ -266,14 +340,20 @@ impl Buffer {
     /// many these are.
     pub fn give_up(&mut self, history: &StoreEpoch) -> u64 {
         let of_it = |claim: &Claim| *claim.history == *history;
-        let (ended, pool): (VecDeque<Claim>, VecDeque<Claim>) =
-            std::mem::take(&mut self.pool).into_iter().partition(of_it);
+        let (mut ended, pool): (VecDeque<Claim>, VecDeque<Claim>) =
+            mem::take(&mut self.pool).into_iter().partition(of_it);
         self.pool = pool;
+        for claims in self.kept.values_mut() {
+            let (kept, others): (VecDeque<Claim>, VecDeque<Claim>) =
+                mem::take(claims).into_iter().partition(of_it);
+            *claims = others;
+            ended.extend(kept);
+        }
         let mut given_up = ended.len() as u64;
         ended.into_iter().for_each(|claim| self.settle(claim, Fate::Burned));
         let of_it = |held: &Held| *held.history == *history;
         let (ended, fresh): (VecDeque<Held>, VecDeque<Held>) =
-            std::mem::take(&mut self.fresh).into_iter().partition(of_it);
+            mem::take(&mut self.fresh).into_iter().partition(of_it);
         self.fresh = fresh;
         for mut held in ended {
             given_up += held.left_len;
@@ -294,7 +374,8 @@ impl Buffer {
     /// Gives up every number that is not claimed. The blocks can be returned once their open claims
     /// are settled.
     pub fn relinquish(&mut self) {
-        for claim in std::mem::take(&mut self.pool) {
+        let kept = mem::take(&mut self.kept).into_values().flatten();
+        for claim in mem::take(&mut self.pool).into_iter().chain(kept) {
             if let Some(held) = self.held_mut(claim.entry) {
                 held.claimed -= 1;
                 held.unused.push(claim.number);
@@ -339,7 +420,8 @@ impl Buffer {
 
     /// Returns the count of numbers that can be claimed at once.
     pub fn in_hand(&self) -> u64 {
-        self.fresh.iter().map(|held| held.left_len).sum::<u64>() + self.pool.len() as u64
+        let back = self.pool.len() + self.kept(|_| true);
+        self.fresh.iter().map(|held| held.left_len).sum::<u64>() + back as u64
     }
 
     /// Returns the count of numbers in the blocks here that are not known to be used, including

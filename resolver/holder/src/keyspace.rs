@@ -8,7 +8,7 @@
 use codes::KeyspaceIndex;
 use numbers::{Millis, Namespace, Span};
 
-use crate::buffer::{Buffer, Claim, Entered};
+use crate::buffer::{Buffer, Choice, Claim, Entered};
 
 /// How long a holder stops asking ahead of need after it last heard that a holder starves, in
 /// milliseconds.
@@ -90,6 +90,22 @@ impl KeyspaceNumbers {
             self.unmet = true;
         }
         if claim.is_none() && self.exhausted { Err(ClaimError::Exhausted) } else { Ok(claim) }
+    }
+
+    /// Claims a number like [`claim`](Self::claim), of a bucket that the choice wants. Returns
+    /// `None` as well if all numbers in hand are those of nodes that are away.
+    pub fn claim_of(&mut self, choice: &Choice<'_>) -> Result<Option<Claim>, ClaimError> {
+        if self.closed {
+            return Err(ClaimError::Closed);
+        }
+        match self.buffer.claim_of(choice) {
+            Some(claim) => Ok(Some(claim)),
+            None if self.buffer.in_hand() > 0 => {
+                self.unmet = true;
+                Ok(None)
+            }
+            None => self.claim(),
+        }
     }
 
     /// Adds a block. For a block that was taken over, `left` holds its unused ranges.

@@ -20,7 +20,7 @@ pub mod doubt;
 pub mod keyspace;
 pub mod safety_rule;
 
-pub use buffer::{Buffer, Claim, Closed, Entered, EntryId, Fate};
+pub use buffer::{Buffer, Choice, Claim, Closed, Entered, EntryId, Fate};
 pub use calls::{Answer, Call, Event, Refused, Registered, StoreAnswer, StoreCall};
 pub use core::{Beat, Effect, Note, Session, StopReason, SupplyCore};
 pub use doubt::{Row, Verdict};

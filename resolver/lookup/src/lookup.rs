@@ -2,7 +2,8 @@
 //!
 //! 1. I8: an absence is reported only if the store says so, or if the text is no code of any
 //!    keyspace.
-//! 2. One read is in flight. The misses that arrive meanwhile form the next one, each id once.
+//! 2. One read is in flight, of each node of the database. The misses that arrive meanwhile form
+//!    the next one, each id once.
 //!    Misses for an id that is being read share the answer if it is a link. They do not share an
 //!    absence, because the link may have been acknowledged after that read began; they are read
 //!    again.
@@ -118,7 +119,8 @@ pub struct Lookup {
     slugs: Slugs,
     invalidation: Arc<InvalidationState>,
     generations: Arc<Generations>,
-    misses: mpsc::Sender<(LinkId, Waiter)>,
+    /// The queues of misses, one for each lane of the store.
+    misses: Vec<mpsc::Sender<(LinkId, Waiter)>>,
     reader: Arc<Reader>,
     metrics: Arc<Metrics>,
     gate: Gate,
@@ -159,7 +161,6 @@ impl Lookup {
             heard,
         );
         supervisor.spawn("forgetter of changed links", listening);
-        let (misses, queue) = mpsc::channel(WAITING_MAX);
         let slugs = Slugs::new(Arc::clone(&links), config.cache_bytes / SLUGS_OF_CACHE);
         let reader = Arc::new(Reader {
             links,
@@ -168,8 +169,13 @@ impl Lookup {
             metrics: Arc::clone(&metrics),
             kept: Mutex::default(),
         });
-        let reading = Arc::clone(&reader);
-        supervisor.spawn("reader of links", async move { reading.run(queue).await });
+        let lane = |_| {
+            let (misses, queue) = mpsc::channel(WAITING_MAX);
+            let reading = Arc::clone(&reader);
+            supervisor.spawn("reader of links", async move { reading.run(queue).await });
+            misses
+        };
+        let misses = (0..reader.links.read_lanes()).map(lane).collect();
         Self {
             mint,
             cache,
@@ -366,7 +372,9 @@ impl Lookup {
 
     async fn ask(&self, id: LinkId, name: Option<Name>, deadline: Duration) -> Found {
         let (found, answered) = oneshot::channel();
-        self.misses.try_send((id, Waiter { name, found })).map_err(|_| LookupError::Overloaded)?;
+        // Its node may be another one since the start.
+        let lane = self.reader.links.read_lane(id) % self.misses.len();
+        self.misses[lane].try_send((id, Waiter { name, found })).map_err(|_| LookupError::Overloaded)?;
         match timeout(deadline, answered).await {
             Ok(Ok(found)) => found,
             Ok(Err(_)) | Err(_) => Err(LookupError::NoStore),

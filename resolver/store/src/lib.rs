@@ -3,6 +3,7 @@
 //! [`Links`], [`Catalog`], [`Register`], [`Settings`], [`Keys`] and [`Webhooks`] say what use
 //! cases need; [`Store`] is all of them.
 
+mod buckets;
 mod error;
 mod migrations;
 mod operation;
@@ -14,10 +15,11 @@ mod sql;
 pub mod sqlite;
 mod witness;
 
+pub use buckets::Bucket;
 pub(crate) use error::Result;
 pub use error::{InsertError, StoreError};
 pub use migrations::runner;
-pub use operation::{Database, Done, Lane, Operation, Work};
+pub use operation::{Database, Done, Lane, Operation, Under, Work};
 pub use outcomes::{
     Advanced, Change, DomainEdited, DomainRemoved, Exported, Imported, Indexed, Inserted, InsertedLink,
     LinkIndex, Reading, Registration, Renamed, Schema, SettingsPoll, SettingsVersion, SharedSettings,

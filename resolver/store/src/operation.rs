@@ -13,6 +13,7 @@
 use std::{any::Any, sync::Arc};
 
 use async_trait::async_trait;
+use codes::LinkId;
 use futures_util::future::BoxFuture;
 use numbers::StoreEpoch;
 
@@ -32,19 +33,28 @@ pub trait Database: Send + Sync + 'static {
     /// Runs an operation in a transaction and commits it.
     async fn run(&self, lane: Lane, operation: Operation) -> Result<Done>;
 
-    /// Runs an operation that stores links, under numbers of a history if that is given, and
+    /// Runs an operation that stores links, under numbers of a history if these are given, and
     /// commits it.
     ///
     /// # Errors
     /// Returns `StoreError::AnotherHistory` within the error if the database's history is another
     /// one. Nothing is stored then.
-    async fn run_insert(&self, history: Option<&StoreEpoch>, insert: Operation) -> Result<Done, InsertError>;
+    async fn run_insert(&self, under: Option<Under<'_>>, insert: Operation) -> Result<Done, InsertError>;
 
     /// Returns whether events of new links are recorded. Each is recorded only if a webhook is
     /// called for it; a database that knows of none saves the question.
     fn announces_creates(&self) -> bool {
         true
     }
+}
+
+/// The numbers that an insert stores links under.
+#[derive(Clone, Copy, Debug)]
+pub struct Under<'a> {
+    /// The history of the database that they are of.
+    pub history: &'a StoreEpoch,
+    /// One of the links. The others are in its bucket.
+    pub link: LinkId,
 }
 
 /// The needs of an operation: a connection that may write or only reads, and how long it may take.
@@ -118,9 +128,9 @@ pub(crate) async fn run<A: Send + Sync + 'static, T: Send + 'static>(
 
 pub(crate) async fn insert<A: Send + Sync + 'static, T: Send + 'static>(
     database: &(impl Database + ?Sized),
-    history: Option<&StoreEpoch>,
+    under: Option<Under<'_>>,
     args: A,
     work: Work<A, T>,
 ) -> Result<T, InsertError> {
-    Ok(database.run_insert(history, Operation::new(args, work)).await?.take())
+    Ok(database.run_insert(under, Operation::new(args, work)).await?.take())
 }

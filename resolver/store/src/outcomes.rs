@@ -7,6 +7,8 @@ use links::{Domain, Link, Record, Tag, targets::TargetRule, webhook::Subscriptio
 use numbers::Mark;
 use tokio::time::Instant;
 
+use crate::{Result, StoreError};
+
 /// The result of comparing the database's mark with the highest known one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Advanced {
@@ -124,6 +126,17 @@ pub struct Schema {
     pub found: i64,
     /// The version that this build needs.
     pub needed: i64,
+}
+
+impl Schema {
+    /// Checks that the schema is recent enough.
+    ///
+    /// # Errors
+    /// Returns `StoreError::SchemaBehind` if a migration is missing.
+    pub fn check(self) -> Result<()> {
+        let Self { found, needed } = self;
+        if found < needed { Err(StoreError::SchemaBehind { found, needed }) } else { Ok(()) }
+    }
 }
 
 /// The outcome of an edit of a domain.

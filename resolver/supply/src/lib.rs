@@ -20,7 +20,7 @@ mod supplier;
 
 pub use clock::Clock;
 pub use holder::{
-    Claim, ClaimError, Entered, EntryId, Fate, Refused, Row, Spec, StopReason, Verdict, safety_rule,
+    Choice, Claim, ClaimError, Entered, EntryId, Fate, Refused, Row, Spec, StopReason, Verdict, safety_rule,
 };
 pub use holder_state::{Owner, Supplier, SupplierConfig};
 pub use issuer_client::{IssuerClient, Issuers, Target};

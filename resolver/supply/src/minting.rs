@@ -6,7 +6,7 @@ use std::{
 };
 
 use codes::KeyspaceIndex;
-use holder::{Claim, ClaimError, Entered, Fate, KeyspaceNumbers, Keyspaces, Spec};
+use holder::{Choice, Claim, ClaimError, Entered, Fate, KeyspaceNumbers, Keyspaces, Spec};
 use numbers::{Namespace, Span, StoreEpoch};
 use tokio::{
     sync::Notify,
@@ -69,6 +69,9 @@ impl Stock {
     }
 }
 
+/// How often a claim that waits looks again whether nodes are back.
+const NODE_BACK: Duration = Duration::from_secs(1);
+
 /// How long a block should last at the measured rate.
 const SUPPLY: Duration = Duration::from_secs(600);
 
@@ -96,14 +99,19 @@ impl Minting {
         Spec { index: self.index, namespace: self.namespace.clone(), capacity: self.capacity }
     }
 
-    /// Claims a number, and waits for a refill until the deadline.
-    pub async fn claim(&self, deadline: Instant) -> Result<Claim, ClaimError> {
+    /// Claims a number, and waits for a refill until the deadline. With a choice, it is of a bucket
+    /// that this wants.
+    pub async fn claim(&self, choice: Option<&Choice<'_>>, deadline: Instant) -> Result<Claim, ClaimError> {
         loop {
             let came = self.came.notified();
-            if let Some(claim) = self.try_claim()? {
+            if let Some(claim) = self.try_claim(choice)? {
                 return Ok(claim);
             }
-            timeout_at(deadline, came).await.map_err(|_| ClaimError::TimedOut)?;
+            // A node that comes back wakes nobody.
+            let soon = choice.map_or(deadline, |_| deadline.min(Instant::now() + NODE_BACK));
+            if timeout_at(soon, came).await.is_err() && Instant::now() >= deadline {
+                return Err(ClaimError::TimedOut);
+            }
         }
     }
 
@@ -122,9 +130,17 @@ impl Minting {
         }
     }
 
-    fn try_claim(&self) -> Result<Option<Claim>, ClaimError> {
+    fn try_claim(&self, choice: Option<&Choice<'_>>) -> Result<Option<Claim>, ClaimError> {
         let mut state = self.state();
-        let claim = state.keyspace.claim();
+        let away = state.keyspace.buffer.away;
+        let claim = match choice {
+            Some(choice) => state.keyspace.claim_of(choice),
+            None => state.keyspace.claim(),
+        };
+        let given_up = state.keyspace.buffer.away - away;
+        if given_up > 0 {
+            tracing::warn!(namespace = %self.namespace, numbers = given_up, "numbers of nodes that are away are given up");
+        }
         if state.keyspace.wants_block(|| self.clock.now()) {
             self.wanted.notify_one();
         }
@@ -232,7 +248,7 @@ mod tests {
             200,
             Clock::start(),
         ));
-        let waits = minting.claim(Instant::now() + Duration::from_secs(3_600));
+        let waits = minting.claim(None, Instant::now() + Duration::from_secs(3_600));
         let closes = async { minting.close() };
         assert_eq!(tokio::join!(waits, closes).0, Err(ClaimError::Closed));
         assert!(!minting.state().keyspace.wants_block(|| numbers::Millis(0)));

@@ -16,6 +16,15 @@ const MISS_CACHE_MIB: &str = "1";
 /// The number of links for redirects; all of them fit into the thread caches.
 const REDIRECTED: usize = 10_000;
 
+/// A resolver and its database.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Build<'a> {
+    /// Another build's binary; this build's if `None`.
+    pub(super) binary: Option<&'a Path>,
+    /// The nodes of Citus that have its links; 0 for one Postgres.
+    pub(super) nodes: usize,
+}
+
 /// One build's resolver under load.
 pub(super) struct Side {
     resolver: Resolver,
@@ -30,7 +39,7 @@ impl Side {
         way: Way,
         threads: usize,
         count: u32,
-        binary: Option<&Path>,
+        Build { binary, nodes }: Build<'_>,
     ) -> anyhow::Result<Self> {
         let scratch = Scratch::new()?;
         let key = secret::random_hex()?;
@@ -41,6 +50,9 @@ impl Side {
         builder = builder.args(["--limit", &format!("threads={threads}")]);
         let postgres = match way {
             Way::Redirect => None,
+            Way::Create | Way::Miss if nodes > 0 => {
+                Some(create::configured(&scratch, 0).start_with_nodes(nodes).await?)
+            }
             Way::Create | Way::Miss => Some(create::server(&scratch, 0).await?),
         };
         if let Some(postgres) = &postgres {
@@ -79,11 +91,12 @@ impl Side {
 
     /// Returns the processor time that the resolver and its Postgres have used so far.
     pub(super) fn cpu(&self) -> Duration {
-        let postgres = self.postgres.as_ref().map(|postgres| postgres.pid());
-        let backends =
-            postgres.into_iter().flat_map(|pid| procfs::children(pid).into_iter().map(|seen| seen.pid));
-        let pids: Vec<Pid> =
-            [self.resolver.process.pid()].into_iter().chain(postgres).chain(backends).collect();
-        pids.into_iter().filter_map(procfs::cpu_time).sum()
+        let servers =
+            self.postgres.iter().flat_map(|postgres| [postgres].into_iter().chain(postgres.nodes()));
+        let servers: Vec<Pid> = servers.map(Postgres::pid).collect();
+        let backends = servers.iter().flat_map(|pid| procfs::children(*pid)).map(|seen| seen.pid);
+        let pids: Vec<Pid> = backends.chain([self.resolver.process.pid()]).collect();
+        let pids = pids.into_iter().chain(servers);
+        pids.filter_map(procfs::cpu_time).sum()
     }
 }

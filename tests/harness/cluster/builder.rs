@@ -18,6 +18,7 @@ pub struct ClusterBuilder {
     pub(super) resolvers: usize,
     pub(super) proxies: Proxies,
     share: Share,
+    on_one_postgres: bool,
     pub(super) keyspaces: Option<String>,
     pub(super) lease_ttl: Option<String>,
     pub(super) holder_ttl: Option<String>,
@@ -43,6 +44,7 @@ impl Default for ClusterBuilder {
             resolvers: 1,
             proxies: Proxies::None,
             share: Share::One,
+            on_one_postgres: false,
             keyspaces: None,
             lease_ttl: None,
             holder_ttl: None,
@@ -81,6 +83,13 @@ impl ClusterBuilder {
     #[must_use]
     pub fn behind_proxies(mut self) -> Self {
         self.proxies = Proxies::All;
+        self
+    }
+
+    /// Keeps the links on one Postgres, also in a run with nodes: for tests of its replication.
+    #[must_use]
+    pub fn on_one_postgres(mut self) -> Self {
+        self.on_one_postgres = true;
         self
     }
 
@@ -157,8 +166,10 @@ impl ClusterBuilder {
         let scratch = Scratch::new()?;
         let postgres = self.postgres_settings.iter().fold(Postgres::builder(), |b, (k, v)| b.setting(k, v));
         let etcd = self.etcd_args.iter().fold(EtcdCluster::builder(self.etcd_members), |b, arg| b.arg(arg));
-        let (postgres, etcd) =
-            tokio::try_join!(postgres.scratch(&scratch).start(), etcd.scratch(&scratch).start())?;
+        let postgres = postgres.scratch(&scratch);
+        let postgres =
+            async { if self.on_one_postgres { postgres.start_one().await } else { postgres.start().await } };
+        let (postgres, etcd) = tokio::try_join!(postgres, etcd.scratch(&scratch).start())?;
         let postgres_proxy = match self.proxies {
             Proxies::All => Some(Proxy::start(postgres.addr()).await?),
             Proxies::None => None,

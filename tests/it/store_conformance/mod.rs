@@ -154,8 +154,11 @@ async fn the_first_ledger_is_the_one_that_counts_until_it_is_forgotten(store: &d
 async fn a_store_is_compared_before_it_is_used(store: &dyn Store) {
     store.poll_settings(None).await.unwrap();
     let started = store.server_start().map(|start| start.borrow().expect("the poll has read it"));
-    let history = store.epoch().await.unwrap();
-    if started.is_some() {
+    let history = store.epoch().await;
+    if started.is_some() && matches!(history, Err(StoreError::NotCompared)) {
+        // With nodes, no number is even asked for.
+    } else if started.is_some() {
+        let history = history.unwrap();
         let refused = store.insert(&history, &[new_link(999, "https://x.y/")]).await;
         assert!(matches!(refused, Err(InsertError::Failed(StoreError::NotCompared))), "{refused:?}");
         let full = store.insert_full(&history, &full_link(999, "https://x.y/"), &[], None).await;

@@ -4,11 +4,11 @@
 
 use std::{pin::pin, sync::Arc, time::Duration};
 
-use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
+use futures_util::{FutureExt, StreamExt, future::join_all, stream::FuturesUnordered};
 use jiff::Timestamp;
 use links::NewLink;
 use numbers::StoreEpoch;
-use store::{BATCH_MAX, InsertError, Inserted, Links, StoreError};
+use store::{BATCH_MAX, Bucket, InsertError, Inserted, Links, StoreError};
 use tokio::{
     sync::{mpsc, oneshot},
     time::{Instant, sleep},
@@ -104,7 +104,8 @@ pub(super) async fn write_batches(
                 let rest = share - batch.len();
                 let _ = waiting.recv_many(&mut batch, rest).now_or_never();
             }
-            under_way.extend(sort(&mut batch).into_iter().map(|batch| write(&*store, batch, &metrics)));
+            under_way
+                .extend(sort(&*store, &mut batch).into_iter().map(|batch| write(&*store, batch, &metrics)));
             pace.start();
             due.as_mut().reset(pace.due());
             continue;
@@ -121,7 +122,7 @@ pub(super) async fn write_batches(
             () = &mut due, if !is_due && free > 0 => due.as_mut().reset(pace.due()),
         }
     }
-    under_way.extend(sort(&mut batch).into_iter().map(|batch| write(&*store, batch, &metrics)));
+    under_way.extend(sort(&*store, &mut batch).into_iter().map(|batch| write(&*store, batch, &metrics)));
     under_way.for_each(async |_| {}).await;
 }
 
@@ -169,7 +170,7 @@ pub(super) async fn write_slugs(
 ) {
     let mut batch = Vec::with_capacity(LARGE);
     while waiting.recv_many(&mut batch, LARGE).await > 0 {
-        for Batch { links, outcomes, .. } in sort(&mut batch) {
+        for Batch { links, outcomes, .. } in sort(&*store, &mut batch) {
             metrics.insert_batches.increment(1);
             let stored = store.insert_slugs(&links).await;
             let of = |stored: Option<Timestamp>| stored.map_or(Outcome::Taken, Outcome::Stored);
@@ -194,16 +195,19 @@ fn tell(waiting: Vec<oneshot::Sender<Outcome>>, outcomes: Vec<Outcome>) {
     }
 }
 
-/// Links of one history of the database, with the channels that wait for their outcomes.
+/// Links of one history of the database and one bucket, with the channels that wait for their
+/// outcomes.
 struct Batch<H> {
     history: H,
+    bucket: Bucket,
     links: Vec<NewLink>,
     outcomes: Vec<oneshot::Sender<Outcome>>,
 }
 
-/// Groups waiting links by the database's history, and rejects those past their deadline. There is
-/// one group, or two for a moment after the database has failed over.
-fn sort<H: PartialEq>(waiting: &mut Vec<Waiting<H>>) -> Vec<Batch<H>> {
+/// Groups waiting links by the database's history and by bucket, and rejects those past their
+/// deadline. There is one group, or two for a moment after the database has failed over, or another
+/// bucket was opened.
+fn sort<H: PartialEq>(store: &dyn Links, waiting: &mut Vec<Waiting<H>>) -> Vec<Batch<H>> {
     let (now, most) = (Instant::now(), waiting.len());
     let mut batches: Vec<Batch<H>> = Vec::with_capacity(1);
     for Waiting { link, history, deadline, outcome } in waiting.drain(..) {
@@ -212,10 +216,11 @@ fn sort<H: PartialEq>(waiting: &mut Vec<Waiting<H>>) -> Vec<Batch<H>> {
             let _ = outcome.send(Outcome::Failed);
             continue;
         }
-        let known = batches.iter().position(|batch| batch.history == history);
+        let bucket = store.bucket(link.id);
+        let known = batches.iter().position(|batch| batch.bucket == bucket && batch.history == history);
         let index = known.unwrap_or_else(|| {
             let (links, outcomes) = (Vec::with_capacity(most), Vec::with_capacity(most));
-            batches.push(Batch { history, links, outcomes });
+            batches.push(Batch { history, bucket, links, outcomes });
             batches.len() - 1
         });
         batches[index].links.push(link);
@@ -224,8 +229,8 @@ fn sort<H: PartialEq>(waiting: &mut Vec<Waiting<H>>) -> Vec<Batch<H>> {
     batches
 }
 
-/// Inserts at most [`BATCH_MAX`] links of one history of the database, and returns the outcome of
-/// each in the order of `links`.
+/// Inserts at most [`BATCH_MAX`] links of one history and one bucket of the database, and returns
+/// the outcome of each in the order of `links`.
 pub(super) async fn insert(
     store: &dyn Links,
     metrics: &Metrics,
@@ -237,6 +242,32 @@ pub(super) async fn insert(
         Inserted::Stored(at) => Outcome::Stored(at),
         Inserted::Taken => Outcome::Taken,
     })
+}
+
+/// Inserts links of one history of the database, of each bucket together, and returns the outcome of
+/// each in the order of `links`.
+pub(super) async fn insert_many(
+    store: &dyn Links,
+    metrics: &Metrics,
+    history: &StoreEpoch,
+    links: &[NewLink],
+) -> Vec<Outcome> {
+    let places = store.by_bucket(links);
+    if places.len() == 1 {
+        return insert(store, metrics, history, links).await;
+    }
+    let inserts = places.iter().map(async |places| {
+        let links: Vec<NewLink> = places.iter().map(|place| links[*place].clone()).collect();
+        insert(store, metrics, history, &links).await
+    });
+    let inserted = join_all(inserts).await;
+    let mut outcomes: Vec<(usize, Outcome)> = places
+        .into_iter()
+        .zip(inserted)
+        .flat_map(|(places, outcomes)| places.into_iter().zip(outcomes))
+        .collect();
+    outcomes.sort_unstable_by_key(|(place, _)| *place);
+    outcomes.into_iter().map(|(_, outcome)| outcome).collect()
 }
 
 /// The outcomes of so many links that were inserted together.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use codes::LinkId;
 use jiff::Timestamp;
-use links::Draft;
+use links::{Draft, Link, Slug};
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::{CreateError, Creator};
@@ -46,6 +46,10 @@ impl Creator {
         let Some(link) = self.config.lookup.read_fresh(id).await.ok()? else {
             return Some((Verdict::of_row(claim, Row::Absent, self.config.lookup.config.rules), None));
         };
+        if link.is(draft) && !self.is_found_by_name(&link).await? {
+            // The node of a distributed database has the link, and the coordinator lacks the rest.
+            return Some((Verdict::of_row(claim, Row::Absent, self.config.lookup.config.rules), None));
+        }
         let row = if link.is(draft) { Row::Same } else { Row::Different };
         let verdict = match Verdict::of_row(claim, row, self.config.lookup.config.rules) {
             Verdict::AskRegister => {
@@ -55,5 +59,15 @@ impl Creator {
             verdict => verdict,
         };
         Some((verdict, Some(link.created_at)))
+    }
+
+    /// Returns whether a link on another domain than the default one has its entry there, without
+    /// which it does not redirect. Returns `None` if the store does not answer.
+    async fn is_found_by_name(&self, link: &Link) -> Option<bool> {
+        if link.domain().is_default() {
+            return Some(true);
+        }
+        let name = self.config.lookup.name_of(link).and_then(|name| Slug::parse(&name).ok())?;
+        Some(self.config.store.find_slug(link.domain(), &name).await.ok()? == Some(link.id))
     }
 }

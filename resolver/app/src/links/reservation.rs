@@ -247,7 +247,7 @@ impl Creator {
             }
         }
         for (positions, batch) in positions.chunks(BATCH_MAX).zip(links.chunks(BATCH_MAX)) {
-            for (position, filled) in positions.iter().zip(self.store_batch(batch).await) {
+            for (position, filled) in positions.iter().zip(self.store_batches(batch).await) {
                 outcomes[*position] = filled;
             }
         }
@@ -260,6 +260,18 @@ impl Creator {
         let within = |span: &Span| span.start() <= number && number < span.end();
         let reserved = keyspace == reservation.keyspace && reservation.spans.iter().any(within);
         (reserved && !is_reserved(code)).then_some(id)
+    }
+
+    /// Inserts the links of each bucket as a batch.
+    async fn store_batches(&self, links: &[NewLink]) -> Vec<Filled> {
+        let mut filled = vec![Filled::Failed; links.len()];
+        for places in self.config.store.by_bucket(links) {
+            let of_bucket: Vec<NewLink> = places.iter().map(|place| links[*place].clone()).collect();
+            for (place, one) in places.into_iter().zip(self.store_batch(&of_bucket).await) {
+                filled[place] = one;
+            }
+        }
+        filled
     }
 
     /// Inserts a batch. A row that exists already may come from an earlier attempt of the call, so

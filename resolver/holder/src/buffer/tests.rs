@@ -166,3 +166,59 @@ fn what_is_kept_and_what_is_unused_make_up_the_block() {
     assert_eq!(kept(&[span(10, 1), span(15, 2)]), [span(11, 4), span(17, 3)]);
     assert_eq!(kept(&[span(14, 6)]), [span(10, 4)]);
 }
+
+/// Uses a number of a bucket. The bucket of a number is its remainder by four, and the first two are
+/// on a node that may be away.
+fn of_bucket(buffer: &mut Buffer, wanted: usize, is_away: bool) -> Option<u64> {
+    let choice = Choice {
+        bucket: &|number| usize::try_from(number % 4).unwrap(),
+        is_wanted: &|bucket| bucket == wanted,
+        is_up: &|bucket| !is_away || bucket >= 2,
+    };
+    let claim = buffer.claim_of(&choice)?;
+    let number = claim.number;
+    buffer.settle(claim, Fate::Used);
+    Some(number)
+}
+
+#[test]
+fn a_claim_is_of_the_wanted_bucket_and_numbers_of_others_are_kept_for_theirs() {
+    let mut buffer = Buffer::default();
+    buffer.add(entered(0, 16, 1, 1), None);
+    let claims = [3, 3, 0, 1, 2].map(|bucket| of_bucket(&mut buffer, bucket, false));
+    assert_eq!(claims, [Some(3), Some(7), Some(0), Some(1), Some(2)]);
+    assert_eq!(buffer.in_hand(), 11);
+    assert_eq!(buffer.claims, 5);
+    // Without numbers of the bucket, any other is used.
+    let mut rest: Vec<u64> = std::iter::from_fn(|| of_bucket(&mut buffer, 3, false)).collect();
+    rest.sort_unstable();
+    assert_eq!(rest, [4, 5, 6, 8, 9, 10, 11, 12, 13, 14, 15]);
+}
+
+#[test]
+fn numbers_of_a_node_that_is_away_wait_for_it_and_the_many_are_burned() {
+    let mut buffer = Buffer::default();
+    buffer.add(entered(0, 4, 1, 1), None);
+    let taken = [2, 2].map(|bucket| of_bucket(&mut buffer, bucket, true));
+    assert_eq!(taken, [Some(2), Some(3)]);
+    assert_eq!((of_bucket(&mut buffer, 2, true), buffer.in_hand()), (None, 2));
+    assert_eq!(of_bucket(&mut buffer, 0, false), Some(0));
+    let mut buffer = Buffer::default();
+    buffer.add(entered(0, 4_000, 1, 1), None);
+    let used = std::iter::from_fn(|| of_bucket(&mut buffer, 2, true)).count();
+    assert_eq!((used, buffer.in_hand()), (2_000, 512));
+    assert_eq!(buffer.away, 2_000 - 512);
+}
+
+#[test]
+fn kept_numbers_go_back_with_their_block_and_are_burned_with_their_history() {
+    let mut buffer = Buffer::default();
+    buffer.add(entered(0, 4, 1, 1), None);
+    assert_eq!(of_bucket(&mut buffer, 3, false), Some(3));
+    let mut other = buffer.clone();
+    buffer.relinquish();
+    let closed = buffer.take_closed();
+    assert_eq!(closed[0].unused, [Span::new(0, 3).unwrap()]);
+    assert_eq!(other.give_up(&history(1)), 3);
+    assert_eq!(other.take_closed()[0].burned, 3);
+}

@@ -57,7 +57,7 @@ async fn a_full_queue_hides_a_link_that_is_known_only_if_the_store_answers() {
     let (lookup, link) = (lookup(&Recorder::new()), link(1, 0));
     let (stale, name) = (outdated(&lookup, &link).await, Name::Id(link.id));
     let read = async || lookup.read(link.id, name, Some(Arc::clone(&stale))).await;
-    let all = lookup.misses.try_reserve_many(WAITING_MAX).unwrap();
+    let all = lookup.misses[0].try_reserve_many(WAITING_MAX).unwrap();
     assert_eq!(read().await, Err(LookupError::Overloaded));
     assert!(!lookup.invalidation.store_is_away(), "the store was not asked");
 
@@ -66,7 +66,7 @@ async fn a_full_queue_hides_a_link_that_is_known_only_if_the_store_answers() {
     assert!(lookup.invalidation.store_is_away());
 
     tokio::time::advance(Duration::from_secs(2)).await;
-    let _all = lookup.misses.try_reserve_many(WAITING_MAX).unwrap();
+    let _all = lookup.misses[0].try_reserve_many(WAITING_MAX).unwrap();
     assert!(!lookup.invalidation.store_is_away());
     assert_eq!(read().await, Ok(Some(Arc::clone(&link))), "the last read has failed");
 }
@@ -102,7 +102,7 @@ async fn no_link_is_read_for_a_caller_that_has_given_up() {
     let lookup = lookup(&recorder);
     for id in 1..=3 {
         let waiter = Waiter { name: None, found: oneshot::channel().0 };
-        lookup.misses.try_send((LinkId::from_stored(id), waiter)).unwrap();
+        lookup.misses[0].try_send((LinkId::from_stored(id), waiter)).unwrap();
     }
     let id = LinkId::from_stored(4);
     assert_eq!(lookup.ask(id, None, DEADLINE).await, Err(LookupError::NoStore));

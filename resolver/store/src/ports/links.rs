@@ -1,5 +1,7 @@
 //! Links one by one: creates, lookups by code or slug, changes, and visit limits.
 
+use std::collections::BTreeMap;
+
 use async_trait::async_trait;
 use codes::LinkId;
 use jiff::Timestamp;
@@ -10,9 +12,9 @@ use numbers::StoreEpoch;
 use tokio::{sync::mpsc, time::Instant};
 
 use crate::{
-    Change, CustomSlugLink, Database, FullLink, InsertError, Inserted, InsertedLink,
+    Bucket, Change, CustomSlugLink, Database, FullLink, InsertError, Inserted, InsertedLink,
     Lane::{List, Read, Write},
-    Reading, Result, Source,
+    Reading, Result, Source, Under,
     operation::{insert, run},
     sql::{create, edits, list, restore, slugs, uses},
 };
@@ -31,15 +33,51 @@ pub trait Links: Database {
         1
     }
 
-    /// Inserts at most [`BATCH_MAX`](crate::BATCH_MAX) links, and returns the outcome of each in
-    /// the order of `links`. A taken id does not fail the other links.
+    /// Returns how many concurrent reads the store benefits from.
+    fn read_lanes(&self) -> usize {
+        1
+    }
+
+    /// Returns which of the concurrent reads a link belongs to.
+    fn read_lane(&self, _link: LinkId) -> usize {
+        0
+    }
+
+    /// Returns the bucket of a link. Links of one bucket are best inserted together.
+    fn bucket(&self, _link: LinkId) -> Bucket {
+        Bucket(0)
+    }
+
+    /// Returns the places of the links of each bucket.
+    fn by_bucket(&self, links: &[NewLink]) -> Vec<Vec<usize>> {
+        let mut places: BTreeMap<Bucket, Vec<usize>> = BTreeMap::new();
+        for (place, link) in links.iter().enumerate() {
+            places.entry(self.bucket(link.id)).or_default().push(place);
+        }
+        places.into_values().collect()
+    }
+
+    /// Returns the bucket whose numbers new links should get; `None` if there is only one.
+    fn open_bucket(&self) -> Option<Bucket> {
+        None
+    }
+
+    /// Returns whether the node of a bucket answered when it was last asked.
+    fn is_up(&self, _bucket: Bucket) -> bool {
+        true
+    }
+
+    /// Inserts at most [`BATCH_MAX`](crate::BATCH_MAX) links, and returns the outcome of each in the
+    /// order of `links`. A taken id does not fail the other links. If they are of several buckets and
+    /// one fails, all are in doubt.
     ///
     /// # Errors
     /// Returns `StoreError::AnotherHistory` within the error if the database's history is not
     /// `history`. Nothing is stored then.
     async fn insert(&self, history: &StoreEpoch, links: &[NewLink]) -> Result<Vec<Inserted>, InsertError> {
-        insert(self, Some(history), links.to_vec(), |sql, links| Box::pin(create::insert_links(sql, links)))
-            .await
+        let Some(first) = links.first() else { return Ok(Vec::new()) };
+        let under = Some(Under { history, link: first.id });
+        insert(self, under, links.to_vec(), |sql, links| Box::pin(create::insert_links(sql, links))).await
     }
 
     /// Inserts links without tags at the numbers of their custom slugs, which are mintable codes of
@@ -60,7 +98,8 @@ pub trait Links: Database {
         idempotency: Option<&Idempotency>,
     ) -> Result<InsertedLink, InsertError> {
         let args = (link.clone(), tags.to_vec(), idempotency.cloned(), self.announces_creates());
-        insert(self, Some(history), args, |sql, (link, tags, idempotency, is_announced)| {
+        let under = Some(Under { history, link: link.new.id });
+        insert(self, under, args, |sql, (link, tags, idempotency, is_announced)| {
             Box::pin(create::insert_full(sql, link, tags, idempotency.as_ref(), *is_announced))
         })
         .await

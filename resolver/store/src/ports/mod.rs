@@ -26,7 +26,7 @@ pub use self::{
     settings::Settings,
     webhooks::{AfterAttempt, AttemptEnd, Backlog, ClaimedDelivery, Disable, FanOut, FannedOut, Webhooks},
 };
-use crate::{Result, Schema, StoreError, postgres::PoolCount};
+use crate::{Result, Schema, postgres::PoolCount};
 
 /// A database with all its ports.
 ///
@@ -70,8 +70,7 @@ pub trait Store: Links + Catalog + Register + Settings + Keys + Webhooks {
     /// # Errors
     /// Returns `StoreError::SchemaBehind` if a migration is missing.
     async fn check(&self) -> Result<()> {
-        let Schema { found, needed } = self.schema().await?;
-        if found < needed { Err(StoreError::SchemaBehind { found, needed }) } else { Ok(()) }
+        self.schema().await?.check()
     }
 
     /// Checkpoints the write-ahead log into the main database file, so that a copy of that file is

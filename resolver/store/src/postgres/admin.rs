@@ -10,7 +10,7 @@ use crate::{Result, StoreError};
 /// SQL query for the identity of the answering server as text: the cluster's system identifier and
 /// the timeline that it writes. A promoted standby begins a new timeline. The timeline is read from
 /// the name of the current log file, because the control file has that of the last checkpoint.
-const SERVER: &str = "SELECT system_identifier::text || ':' || left(pg_walfile_name(pg_current_wal_lsn()), 8) FROM pg_control_system()";
+pub(super) const SERVER: &str = "SELECT system_identifier::text || ':' || left(pg_walfile_name(pg_current_wal_lsn()), 8) FROM pg_control_system()";
 
 /// The session setting in which [`NOTE_SERVER`] stores the server's identity.
 const NOTED_SERVER: &str = "shortmint.server";

@@ -62,6 +62,8 @@ pub struct Address {
     pub config: Config,
     tls: ClientTls,
     passfile: Option<Arc<Passfile>>,
+    /// Whether the URL says if connections are encrypted.
+    has_mode: bool,
     /// The server, as the observer is told.
     pub(super) server: Server,
     /// Who is told of waits and errors.
@@ -86,7 +88,7 @@ impl Address {
         if !url.has_mode && distant_hosts(&config).is_empty() {
             config.ssl_mode(SslMode::Disable);
         }
-        let tls = ClientTls::new(url.files, url.verify)?;
+        let (tls, has_mode) = (ClientTls::new(url.files, url.verify)?, url.has_mode);
         let passfile = url.passfile.map(|path| Arc::new(Passfile(path)));
         let (hosts, ports) = (config.get_hosts().len().max(config.get_hostaddrs().len()), config.get_ports());
         if ports.len() > 1 && ports.len() != hosts {
@@ -98,7 +100,7 @@ impl Address {
             _ => 0,
         };
         let (observer, first) = (Arc::new(()), Arc::new(AtomicUsize::new(first)));
-        Ok(Self { config, tls, passfile, server: Server::Database, observer, first })
+        Ok(Self { config, tls, passfile, has_mode, server: Server::Database, observer, first })
     }
 
     /// Tells the observer of an error, if it is one of the connection or the server.
@@ -118,6 +120,18 @@ impl Address {
         address.config.target_session_attrs(TargetSessionAttrs::Any);
         address.first = Arc::default();
         address
+    }
+
+    /// Returns the address of a node of the database, with the same user, password and TLS.
+    #[must_use]
+    pub(super) fn of_node(&self, (host, port): &(String, u16)) -> Self {
+        let mut config = without_servers(&self.config);
+        config.host(host).port(*port);
+        // A URL of a server on this machine may have no mode, and the node be elsewhere.
+        if config.get_ssl_mode() == SslMode::Disable && !self.has_mode && !tls::is_local_host(host) {
+            config.ssl_mode(SslMode::Require);
+        }
+        Self { config, first: Arc::default(), ..self.clone() }
     }
 
     /// Leaves the server that took the last connection to the end of the next attempt.

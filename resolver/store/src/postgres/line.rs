@@ -9,12 +9,19 @@
 //! 3. The history of the database is checked inside the transaction that writes. After a fail-over,
 //!    a new connection leads to another server, so an earlier answer proves nothing.
 
-use std::{pin::pin, time::Duration};
+use std::{
+    pin::pin,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use bytes::Bytes;
 use futures_util::{
     SinkExt as _,
-    future::{join, try_join, try_join3},
+    future::{join, try_join, try_join_all, try_join3},
 };
 use jiff::Timestamp;
 use numbers::StoreEpoch;
@@ -31,7 +38,7 @@ use super::{
     budget::PoolCount,
     connect::{Address, end_with_client},
     replica::{Position, REPLAYED, Replayed},
-    statements::COPY,
+    statements::{COPY, IDENTITY},
     transaction,
 };
 use crate::{InsertError, Result, StoreError};
@@ -42,6 +49,8 @@ pub(super) struct Line {
     sql: &'static str,
     /// The first statement of a new connection.
     first: Option<&'static str>,
+    /// Who the server has to be, by [`IDENTITY`]; `None` if any will do.
+    server: Option<Arc<str>>,
     /// The open connection; `None` before its first use and after an error. The lock is tokio's,
     /// because it is held while the statement runs: that serializes the statements.
     open: Mutex<Option<Open>>,
@@ -69,7 +78,7 @@ impl Line {
     /// Creates a connection for a statement that writes, and checks the database's history. A role
     /// that only reads may lack the right to ask for the server's identity.
     pub(super) fn writer(address: Address, sql: &'static str) -> Self {
-        Self { address, sql, first: Some(&NOTE_SERVER), open: Mutex::new(None) }
+        Self { first: Some(&NOTE_SERVER), ..Self::reader(address, sql) }
     }
 
     /// Creates a connection for the statement of slugs.
@@ -81,16 +90,25 @@ impl Line {
     pub(super) fn slugs(address: Address, sql: &'static str) -> Self {
         let first =
             "SET lock_timeout = '1s'; SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off";
-        Self { address, sql, first: Some(first), open: Mutex::new(None) }
+        Self { first: Some(first), ..Self::reader(address, sql) }
     }
 
     /// Creates a connection for a read-only statement.
     pub(super) fn reader(address: Address, sql: &'static str) -> Self {
-        Self { address, sql, first: None, open: Mutex::new(None) }
+        Self { address, sql, first: None, server: None, open: Mutex::new(None) }
     }
 
-    pub(super) fn is_free(&self) -> bool {
-        self.open.try_lock().is_ok()
+    /// Creates a connection for batches of links to a node of a distributed database. If that is
+    /// not the server that it has to be, as after a restart, nothing is written.
+    pub(super) fn node_writer(address: Address, sql: &'static str, server: Arc<str>) -> Self {
+        Self { server: Some(server), ..Self::reader(address, sql) }
+    }
+
+    /// Returns a free connection of several, or else the next one in turn.
+    pub(super) fn free<'a>(lines: &'a [Self], turn: &AtomicUsize) -> &'a Self {
+        let turn = turn.fetch_add(1, Ordering::Relaxed) % lines.len();
+        let free = lines.iter().find(|line| line.open.try_lock().is_ok());
+        free.unwrap_or(&lines[turn])
     }
 
     pub(super) fn count(pool: &'static str, lines: &[Self]) -> PoolCount {
@@ -164,6 +182,22 @@ impl Line {
         }
     }
 
+    /// Runs a read-only statement for each of some lists of ids, one after the other in one flight.
+    pub(super) async fn read_each(
+        &self,
+        deadline: Duration,
+        ids: &[Vec<i64>],
+    ) -> Result<Vec<Row>, InsertError> {
+        self.call(deadline, async |open| {
+            let reads = ids.iter().map(async |ids| open.client.query(&open.statement, &[ids]).await);
+            match timeout(deadline, try_join_all(reads)).await {
+                Ok(answers) => Ok(answers.map_err(failed)?.into_iter().flatten().collect()),
+                Err(_) => Err(InsertError::Failed(StoreError::TimedOut)),
+            }
+        })
+        .await
+    }
+
     /// Runs a read-only statement on any server. Returns how far that had replayed the log before
     /// the read, and the rows.
     pub(super) async fn read_replica(
@@ -185,13 +219,13 @@ impl Line {
     }
 
     /// Copies rows in and commits them. Returns their creation time by the database's clock. If the
-    /// database's history is another one, no row is sent.
+    /// database's history is not the given one, no row is sent.
     ///
     /// BEGIN, the query for time and history, and the head of COPY are pipelined in one flight; the
     /// rows and COMMIT follow in a second.
     pub(super) async fn copy_in(
         &self,
-        history: &StoreEpoch,
+        history: Option<&StoreEpoch>,
         deadline: Duration,
         rows: impl FnOnce(Timestamp) -> Bytes,
     ) -> Result<Timestamp, InsertError> {
@@ -222,6 +256,12 @@ impl Line {
         };
         let prepared = async { Ok(try_join(first, client.prepare(self.sql)).await?) };
         let ((), ((), statement)) = try_join(end_with_client(&client), prepared).await?;
+        if let Some(server) = &self.server
+            && client.query_one(IDENTITY.as_str(), &[]).await?.try_get::<_, Option<&str>>(0)?
+                != Some(&**server)
+        {
+            return Err(StoreError::AnotherHistory);
+        }
         Ok(Open { client, statement, copy: None, replayed: None, _connection: connection })
     }
 }
@@ -231,12 +271,13 @@ impl Open {
     ///
     /// # Errors
     /// Returns [`StoreError::AnotherHistory`] or [`StoreError::NotCompared`] if the database's
-    /// history is not `history`.
-    async fn begin_copy(&mut self, history: &StoreEpoch) -> Result<(Timestamp, CopyInSink<Bytes>)> {
+    /// history is not the given one.
+    async fn begin_copy(&mut self, history: Option<&StoreEpoch>) -> Result<(Timestamp, CopyInSink<Bytes>)> {
         let Copying { now, copy } = match &self.copy {
             Some(copying) => copying.clone(),
             None => {
-                let now = self.client.prepare(&format!("SELECT now(), ({})", *COMPARED_EPOCH)).await?;
+                let compared = history.map_or("NULL", |_| &COMPARED_EPOCH);
+                let now = self.client.prepare(&format!("SELECT now(), ({compared})")).await?;
                 self.copy.insert(Copying { now, copy: self.client.prepare(COPY).await? }).clone()
             }
         };
@@ -247,7 +288,9 @@ impl Open {
         // On an error the sink is dropped, which makes the COPY fail, and the connection is dropped
         // with it.
         let row = transaction::row(&row)?;
-        if row.opt_text(1)?.ok_or(StoreError::NotCompared)? != history.as_str() {
+        if let Some(history) = history
+            && row.opt_text(1)?.ok_or(StoreError::NotCompared)? != history.as_str()
+        {
             return Err(StoreError::AnotherHistory);
         }
         Ok((row.time(0)?, sink))

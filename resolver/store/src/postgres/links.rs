@@ -27,7 +27,7 @@ use super::{
     transaction::{self, DEADLINE},
 };
 use crate::{
-    Change, Database as _, InsertError, Inserted, Links, Reading, Result, Source, StoreError,
+    Bucket, Change, Database as _, InsertError, Inserted, Links, Reading, Result, Source, StoreError, Under,
     operation::insert, sql::create,
 };
 
@@ -42,27 +42,57 @@ const SHUNNED: Duration = Duration::from_secs(1);
 #[async_trait]
 impl Links for PostgresStore {
     fn insert_lanes(&self) -> usize {
-        self.writers.len()
+        self.writers.len() * self.read_lanes()
+    }
+
+    fn read_lanes(&self) -> usize {
+        self.nodes.load().as_ref().map_or(1, |nodes| nodes.count())
+    }
+
+    fn read_lane(&self, link: LinkId) -> usize {
+        self.nodes.load().as_ref().map_or(0, |nodes| nodes.place(link))
+    }
+
+    fn bucket(&self, link: LinkId) -> Bucket {
+        self.nodes.load().as_ref().map_or(Bucket(0), |nodes| nodes.bucket(link))
+    }
+
+    fn open_bucket(&self) -> Option<Bucket> {
+        self.nodes.load().as_ref().map(|nodes| nodes.open_bucket())
+    }
+
+    fn is_up(&self, bucket: Bucket) -> bool {
+        self.nodes.load().as_ref().is_none_or(|nodes| nodes.is_up(bucket))
     }
 
     async fn insert(&self, history: &StoreEpoch, links: &[NewLink]) -> Result<Vec<Inserted>, InsertError> {
         if !self.announces_creates() {
             // Its statement records no events, so that it stays as fast as it is.
-            return self.insert_batch(history, links).await;
+            return match self.find_nodes().await.map_err(InsertError::Failed)? {
+                Some(nodes) => nodes.insert(history, links).await,
+                None => self.insert_batch(history, links).await,
+            };
         }
-        insert(self, Some(history), links.to_vec(), |sql, links| Box::pin(create::insert_links(sql, links)))
-            .await
+        let Some(first) = links.first() else { return Ok(Vec::new()) };
+        let under = Some(Under { history, link: first.id });
+        insert(self, under, links.to_vec(), |sql, links| Box::pin(create::insert_links(sql, links))).await
     }
 
     async fn insert_slugs(&self, links: &[NewLink]) -> Result<Vec<Option<Timestamp>>, InsertError> {
-        if self.announces_creates() {
-            // Only a transaction of its own records an event.
+        let is_distributed = self.find_nodes().await.map_err(InsertError::Failed)?.is_some();
+        if self.announces_creates() || is_distributed {
+            // Only a transaction of its own records an event, and writes on several nodes.
             return Ok(vec![None; links.len()]);
         }
         self.insert_slug_batch(links).await
     }
 
     async fn read(&self, ids: &[LinkId], source: Source) -> Result<Reading> {
+        if let Some(nodes) = self.find_nodes().await? {
+            // A replica of the coordinator proves nothing about the nodes.
+            let read = nodes.read(ids).await;
+            return Ok(Reading { links: links(&read?)?, copied: None, complete: true });
+        }
         let replica = match source {
             Source::Any { lag } => self.read_replica(ids, lag).await,
             Source::Primary => None,

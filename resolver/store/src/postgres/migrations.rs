@@ -15,7 +15,7 @@ use refinery_core::{Report, Target, error::Kind};
 use tokio::time::{Instant, sleep};
 use tokio_postgres::{Client, error::SqlState};
 
-use super::connect::Address;
+use super::{citus::distribute, connect::Address};
 use crate::{Result, Schema, StoreError, migrations::runner};
 
 #[derive(rust_embed::Embed)]
@@ -32,9 +32,9 @@ const TURN_PAUSE: Duration = Duration::from_millis(200);
 /// How long a statement waits for a table.
 const LOCK_TIMEOUT: &str = "SET lock_timeout = '500ms'";
 /// How long a migration is tried again.
-const LOCKED_WITHIN: Duration = Duration::from_secs(480);
+pub(super) const LOCKED_WITHIN: Duration = Duration::from_secs(480);
 /// Pause before a migration is tried again: others have the table for most of the time.
-const PAUSE: Duration = Duration::from_secs(2);
+pub(super) const PAUSE: Duration = Duration::from_secs(2);
 /// The migrations, in order, whose files create or drop indexes of large tables and do nothing
 /// else.
 const INDEXES: [i32; 4] = [3, 6, 29, 30];
@@ -61,6 +61,9 @@ pub(super) async fn run(address: &Address, last: Option<i32>) -> Result<()> {
         tracing::info!(version, "built indexes, while rows could be written");
     }
     apply(&mut client, last.map_or(Target::Latest, Target::Version)).await?;
+    if last.is_none() {
+        distribute(&client).await?;
+    }
     drop(client);
     // The lock ends with the connection; an error of the connection no longer matters.
     let _ = connection.await;

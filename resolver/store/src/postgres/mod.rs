@@ -8,11 +8,13 @@ mod admin;
 mod batch;
 mod budget;
 mod changes;
+mod citus;
 mod connect;
 mod copy;
 mod line;
 mod links;
 mod migrations;
+mod nodes;
 mod passfile;
 mod replica;
 mod roles;
@@ -20,19 +22,28 @@ mod statements;
 mod transaction;
 mod url;
 
-use std::sync::{
-    Arc, Mutex,
-    atomic::{AtomicBool, AtomicUsize},
+use std::{
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, AtomicUsize},
+    },
+    time::Duration,
 };
 
+use arc_swap::ArcSwapOption;
 use async_trait::async_trait;
 use jiff::Timestamp;
 use line::Line;
+use nodes::{Nodes, Watch};
 use numbers::StoreEpoch;
 use replica::{Position, Positions};
 use statements::{INSERT, POLL, READ, SLUGS};
-use tokio::{sync::watch, time::Instant};
+use tokio::{
+    sync::{OnceCell, watch},
+    time::{Instant, sleep},
+};
 use tokio_postgres::config::TargetSessionAttrs;
+use tokio_util::task::AbortOnDropHandle;
 use transaction::{DEADLINE, within};
 
 use super::{
@@ -46,6 +57,9 @@ pub use connect::{Address, Connection, Connections, check_out, hosts_in_plaintex
 pub use line::rolled_back;
 pub use roles::{ServingRoles, grant};
 pub use transaction::PostgresSql;
+
+/// Pause before it is asked again who the nodes are, which are being looked at.
+const LOOKED_AT: Duration = Duration::from_millis(20);
 
 /// A store in a Postgres database.
 pub struct PostgresStore {
@@ -81,6 +95,10 @@ pub struct PostgresStore {
     /// Back-off: until this instant the primary is not asked for links, because its last read
     /// failed.
     shunned: Mutex<Option<Instant>>,
+    /// The nodes of a distributed database; none of any other.
+    nodes: Arc<ArcSwapOption<Nodes>>,
+    /// The task that follows them, once they were looked for.
+    watch: OnceCell<AbortOnDropHandle<()>>,
     pool: Connections,
     /// A pool of its own for lists: they may take long, and no other call waits for one.
     lists: Connections,
@@ -125,6 +143,8 @@ impl PostgresStore {
             replica_shunned: Mutex::new(None),
             copy_shunned: Mutex::new(None),
             shunned: Mutex::new(None),
+            nodes: Arc::default(),
+            watch: OnceCell::new(),
             pool: pool("general", &address, budget.general),
             lists: pool("lists", &address, budget.lists),
             keys: pool("keys", &address, budget.keys),
@@ -135,6 +155,18 @@ impl PostgresStore {
     /// Applies the deadline of calls, and counts a failure.
     async fn within<T>(&self, call: impl Future<Output = Result<T>>) -> Result<T> {
         within(call).await.inspect_err(|error| self.address.note_error(error))
+    }
+
+    /// Returns the nodes of a distributed database. The first call looks for them, and they are
+    /// followed from then on.
+    async fn find_nodes(&self) -> Result<Option<Arc<Nodes>>> {
+        let find = async || -> Result<AbortOnDropHandle<()>> {
+            let mut watch = Watch::new(self.address.clone(), self.pool.clone(), self.writers.len());
+            self.nodes.store(watch.find().await?.map(Arc::new));
+            Ok(AbortOnDropHandle::new(tokio::spawn(watch.follow(Arc::clone(&self.nodes)))))
+        };
+        self.watch.get_or_try_init(find).await?;
+        Ok(self.nodes.load_full())
     }
 
     async fn connection(&self) -> Result<bb8::PooledConnection<'_, Address>> {
@@ -170,12 +202,29 @@ impl Store for PostgresStore {
     async fn schema(&self) -> Result<Schema> {
         self.within(async { migrations::schema(&*self.connection().await?).await }).await
     }
+
+    async fn check(&self) -> Result<()> {
+        self.schema().await?.check()?;
+        self.find_nodes().await.map(drop)
+    }
 }
 
 #[async_trait]
 impl Register for PostgresStore {
     async fn epoch(&self) -> Result<StoreEpoch> {
-        self.within(async { admin::epoch(&*self.connection().await?).await }).await
+        self.find_nodes().await?;
+        self.within(async {
+            let connection = self.connection().await?;
+            while let Some(nodes) = self.nodes.load_full() {
+                // What is written on a node is not compared with the coordinator's mark there.
+                if let Some(history) = nodes.history(&admin::compared_epoch(&*connection).await?)? {
+                    return Ok(history);
+                }
+                sleep(LOOKED_AT).await;
+            }
+            admin::epoch(&connection).await
+        })
+        .await
     }
 
     fn server_start(&self) -> Option<watch::Receiver<Option<Timestamp>>> {

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use super::admin::COMPARED_EPOCH;
+use super::admin::{COMPARED_EPOCH, SERVER};
 use crate::sql;
 
 /// Inserts a batch of any size in one round trip: ids, URLs and flags are sent as arrays. The ids
@@ -53,6 +53,36 @@ pub(super) static SLUGS: LazyLock<String> = LazyLock::new(|| {
     SELECT id, created_at, pg_notify('shortmint_links', '+' || id)::text FROM stored",
         sql::reservation_of(sql::Dialect::Postgres, "new.id", "new.id + 1"),
         sql::former_of("new.slug")
+    )
+});
+
+/// Inserts a batch as [`INSERT`] does, on a node of a distributed database. The connection belongs
+/// to a history.
+pub(super) const INSERT_ANY: &str = "
+    INSERT INTO link (id, long_url, title, crawlable, forward_query, created_by, details)
+    SELECT new.id, url, name, crawls, forwards, creator, rest::jsonb
+    FROM unnest($1::bigint[], $2::text[], $3::text[], $4::boolean[], $5::boolean[], $6::bigint[], $7::text[])
+        AS new (id, url, name, crawls, forwards, creator, rest)
+    ON CONFLICT (id) DO NOTHING
+    RETURNING id, created_at";
+
+/// Reads the buckets of the links of a database on Citus: the first hash of each, and the host and
+/// the port of its node; and the coordinator's history, if that has been compared.
+pub(super) static LAYOUT: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "
+    SELECT CAST(shardminvalue AS integer), nodename, CAST(nodeport AS integer), ({})
+    FROM pg_dist_shard JOIN pg_dist_placement USING (shardid) JOIN pg_dist_node USING (groupid)
+    WHERE logicalrelid = to_regclass('link') AND noderole = 'primary' AND isactive
+    ORDER BY 1",
+        *COMPARED_EPOCH
+    )
+});
+
+/// Asks a node who it is: its identity, and its start time. It is NULL on a standby.
+pub(super) static IDENTITY: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "SELECT CASE WHEN NOT pg_is_in_recovery() THEN ({SERVER}) || ':' || extract(epoch FROM pg_postmaster_start_time()) END"
     )
 });
 

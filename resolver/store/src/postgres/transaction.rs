@@ -9,7 +9,6 @@ use std::{
 use async_trait::async_trait;
 use bytes::BytesMut;
 use jiff::Timestamp;
-use numbers::StoreEpoch;
 use tokio::time::timeout;
 use tokio_postgres::{
     Client, GenericClient, Transaction,
@@ -22,9 +21,10 @@ use super::{
     admin::compared_epoch,
     connect::{Connections, check_out},
     line::rolled_back,
+    statements::IDENTITY,
 };
 use crate::{
-    Database, Done, InsertError, Lane, Operation, Result, StoreError, Witness,
+    Database, Done, InsertError, Lane, Operation, Result, StoreError, Under, Witness,
     sql::{Cell, Dialect, Notice, Row, Sql, Value},
 };
 
@@ -96,8 +96,8 @@ impl Database for PostgresStore {
         }
     }
 
-    async fn run_insert(&self, history: Option<&StoreEpoch>, insert: Operation) -> Result<Done, InsertError> {
-        self.transact(&self.pool, DEADLINE, history, &insert).await
+    async fn run_insert(&self, under: Option<Under<'_>>, insert: Operation) -> Result<Done, InsertError> {
+        self.transact(&self.pool, DEADLINE, under, &insert).await
     }
 
     fn announces_creates(&self) -> bool {
@@ -106,7 +106,7 @@ impl Database for PostgresStore {
 }
 
 impl PostgresStore {
-    /// Runs an operation in a transaction, under numbers of a history if that is given. `deadline`
+    /// Runs an operation in a transaction, under numbers of a history if these are given. `deadline`
     /// applies to what is before COMMIT, and to COMMIT.
     ///
     /// The outcome is known, unless COMMIT was sent and not answered. An operation that stored
@@ -115,7 +115,7 @@ impl PostgresStore {
         &self,
         pool: &Connections,
         deadline: Duration,
-        history: Option<&StoreEpoch>,
+        under: Option<Under<'_>>,
         operation: &Operation,
     ) -> Result<Done, InsertError> {
         let note = |error: &InsertError| {
@@ -127,7 +127,7 @@ impl PostgresStore {
         let mut tries = 0;
         loop {
             tries += 1;
-            match transact_once(&mut connection, deadline, history, operation).await {
+            match self.transact_once(&mut connection, deadline, under, operation).await {
                 Err(InsertError::Failed(error)) if tries < TRIES && is_contended(&error) => {
                     self.address.note_error(&error);
                 }
@@ -135,32 +135,56 @@ impl PostgresStore {
             }
         }
     }
-}
 
-async fn transact_once(
-    client: &mut Client,
-    deadline: Duration,
-    history: Option<&StoreEpoch>,
-    operation: &Operation,
-) -> Result<Done, InsertError> {
-    let prepare = async {
-        let transaction = begin(client).await?;
-        // In the transaction that writes: after a fail-over, a connection leads to another server.
-        if let Some(history) = history
-            && compared_epoch(&transaction).await? != *history
-        {
-            return Err(StoreError::AnotherHistory);
+    async fn transact_once(
+        &self,
+        client: &mut Client,
+        deadline: Duration,
+        under: Option<Under<'_>>,
+        operation: &Operation,
+    ) -> Result<Done, InsertError> {
+        let prepare = async {
+            let transaction = begin(client).await?;
+            // In the transaction that writes: after a fail-over, a connection leads to another server.
+            if let Some(under) = under {
+                self.compare(&transaction, under).await?;
+            }
+            let sql = PostgresSql(&transaction);
+            let done = match self.nodes.load().is_some() {
+                true => operation.run(&mut OnNodes(sql)).await?,
+                false => operation.run(&mut { sql }).await?,
+            };
+            Ok((transaction, done))
+        };
+        let prepared = timeout(deadline, prepare).await.unwrap_or(Err(StoreError::TimedOut));
+        let (transaction, done) = prepared.map_err(InsertError::Failed)?;
+        match timeout(deadline, transaction.commit()).await {
+            Ok(Ok(())) => Ok(done),
+            // A distributed database may have committed on a node, and then failed.
+            Ok(Err(error)) if rolled_back(&error) && self.nodes.load().is_none() => {
+                Err(InsertError::Failed(error.into()))
+            }
+            Ok(Err(error)) => Err(InsertError::Unknown(error.into())),
+            Err(_) => Err(InsertError::Unknown(StoreError::TimedOut)),
         }
-        let done = operation.run(&mut PostgresSql(&transaction)).await?;
-        Ok((transaction, done))
-    };
-    let prepared = timeout(deadline, prepare).await.unwrap_or(Err(StoreError::TimedOut));
-    let (transaction, done) = prepared.map_err(InsertError::Failed)?;
-    match timeout(deadline, transaction.commit()).await {
-        Ok(Ok(())) => Ok(done),
-        Ok(Err(error)) if rolled_back(&error) => Err(InsertError::Failed(error.into())),
-        Ok(Err(error)) => Err(InsertError::Unknown(error.into())),
-        Err(_) => Err(InsertError::Unknown(StoreError::TimedOut)),
+    }
+
+    /// Checks that the database's history is that of the numbers, and also that of the node which
+    /// has their bucket.
+    async fn compare(&self, transaction: &Transaction<'_>, Under { history, link }: Under<'_>) -> Result<()> {
+        let (nodes, compared) = (self.find_nodes().await?, compared_epoch(transaction).await?);
+        let Some(nodes) = nodes else {
+            return if compared == *history { Ok(()) } else { Err(StoreError::AnotherHistory) };
+        };
+        // The statement has one row and is run by the node of the link, as those are that follow.
+        let ask = format!("SELECT ({}) FROM (SELECT count(*) FROM link WHERE id = $1) AS node", *IDENTITY);
+        let row = transaction.query_typed(&ask, &[(&link.get(), Type::INT8)]).await?;
+        nodes.compare(link, row.first().map(|row| row.try_get(0)).transpose()?.flatten())?;
+        if compared.as_str() == nodes.of_coordinator(history)? {
+            Ok(())
+        } else {
+            Err(StoreError::AnotherHistory)
+        }
     }
 }
 
@@ -186,6 +210,32 @@ impl<C: GenericClient + Sync> Sql for PostgresSql<'_, C> {
         let notify = "SELECT pg_notify('shortmint_links', $1)";
         self.0.query_typed(notify, &[(&text, Type::TEXT)]).await?;
         Ok(())
+    }
+}
+
+/// The same, on a database whose links are on nodes.
+struct OnNodes<'a, C>(PostgresSql<'a, C>);
+
+#[async_trait]
+impl<C: GenericClient + Sync> Sql for OnNodes<'_, C> {
+    fn dialect(&self) -> Dialect {
+        self.0.dialect()
+    }
+
+    fn is_distributed(&self) -> bool {
+        true
+    }
+
+    async fn query(&mut self, sql: &str, values: &[Value]) -> Result<Vec<Row>> {
+        self.0.query(sql, values).await
+    }
+
+    async fn execute(&mut self, sql: &str, values: &[Value]) -> Result<u64> {
+        self.0.execute(sql, values).await
+    }
+
+    async fn notify(&mut self, notice: Notice<'_>) -> Result<()> {
+        self.0.notify(notice).await
     }
 }
 

@@ -59,8 +59,12 @@ impl Dialect {
     /// On Postgres it is the start of the oldest transaction under way, and at most now minus 2
     /// seconds, for transactions that have begun and are not visible yet. A transaction that has
     /// written nothing for two minutes counts as read-only. If another role's sessions are hidden,
-    /// the result is two minutes ago. SQLite has one writer, so there it is the current time.
-    pub(crate) fn settled(self) -> &'static str {
+    /// or nodes of Citus store links by clocks of their own, the result is two minutes ago. SQLite
+    /// has one writer, so there it is the current time.
+    pub(crate) fn settled(self, is_distributed: bool) -> &'static str {
+        if is_distributed {
+            return "SELECT now() - interval '2 minutes'";
+        }
         self.pick(
             "SELECT CASE WHEN bool_or(state IS NULL OR state = 'disabled') THEN now() - interval '2 minutes'
                          ELSE least(now() - interval '2 seconds', min(xact_start)) END

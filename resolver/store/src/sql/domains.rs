@@ -81,11 +81,7 @@ pub(crate) async fn remove_domain(sql: &mut dyn Sql, id: DomainId, by: ApiKeyId)
         format!("SELECT authority FROM domain WHERE id = $1 AND id <> 0 {}", sql.dialect().for_update());
     let Some(row) = sql.first(&lock, &own).await? else { return Ok(DomainRemoved::Absent) };
     let name = row.text(0)?.to_owned();
-    let used = format!(
-        "SELECT slug.link_id FROM slug JOIN link ON link.id = slug.link_id
-         WHERE slug.domain_id = $1 AND {DOMAIN_OR_DEFAULT} = slug.domain_id AND {IS_IN_USE} LIMIT 1"
-    );
-    if !sql.query(&used, &own).await?.is_empty() {
+    if has_links(sql, id).await? {
         return Ok(DomainRemoved::HasLinks);
     }
     let keys =
@@ -99,9 +95,27 @@ pub(crate) async fn remove_domain(sql: &mut dyn Sql, id: DomainId, by: ApiKeyId)
     Ok(DomainRemoved::Done)
 }
 
+/// Returns whether a domain has links in use. Its first few tell nearly always; nodes of Citus have
+/// to be sent all that they are compared with.
+async fn has_links(sql: &mut dyn Sql, id: DomainId) -> Result<bool> {
+    for limit in ["LIMIT 20", ""] {
+        let used = format!(
+            "SELECT slug.link_id FROM (SELECT link_id, domain_id FROM slug WHERE domain_id = $1 {limit}) AS slug
+             JOIN link ON link.id = slug.link_id WHERE {DOMAIN_OR_DEFAULT} = slug.domain_id AND {IS_IN_USE} LIMIT 1"
+        );
+        if !sql.query(&used, &[Value::Int(id.get())]).await?.is_empty() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 /// The default domain is not checked: it is always shown, and most of its codes have no row in
 /// `slug`.
 pub(crate) async fn domains_with_links(sql: &mut dyn Sql, of: Option<ApiKeyId>) -> Result<Vec<DomainId>> {
+    if sql.is_distributed() {
+        return domains_one_by_one(sql, of).await;
+    }
     let of_domain = format!(
         "FROM slug JOIN link ON link.id = slug.link_id
          WHERE slug.domain_id = domain.id AND {DOMAIN_OR_DEFAULT} = slug.domain_id AND {IS_IN_USE}"
@@ -115,7 +129,30 @@ pub(crate) async fn domains_with_links(sql: &mut dyn Sql, of: Option<ApiKeyId>) 
     };
     let select = format!("SELECT id FROM domain WHERE id <> 0 AND {is_used} ORDER BY id");
     let values: Vec<Value> = of.iter().map(|key| Value::Int(key.0)).collect();
-    let rows = sql.query(&select, &values).await?;
+    domain_ids(&sql.query(&select, &values).await?)
+}
+
+/// Returns the same by statements that do not correlate links with domains.
+async fn domains_one_by_one(sql: &mut dyn Sql, of: Option<ApiKeyId>) -> Result<Vec<DomainId>> {
+    if let Some(key) = of {
+        let select = format!(
+            "SELECT DISTINCT slug.domain_id FROM slug JOIN link ON link.id = slug.link_id
+             WHERE slug.domain_id <> 0 AND {DOMAIN_OR_DEFAULT} = slug.domain_id AND {IS_IN_USE}
+               AND link.created_by = $1 ORDER BY slug.domain_id"
+        );
+        return domain_ids(&sql.query(&select, &[Value::Int(key.0)]).await?);
+    }
+    let all = domain_ids(&sql.query("SELECT id FROM domain WHERE id <> 0 ORDER BY id", &[]).await?)?;
+    let mut used = Vec::new();
+    for id in all {
+        if has_links(sql, id).await? {
+            used.push(id);
+        }
+    }
+    Ok(used)
+}
+
+fn domain_ids(rows: &[super::Row]) -> Result<Vec<DomainId>> {
     rows.iter().map(|row| Ok(DomainId::from_stored(row.int(0)?))).collect()
 }
 

@@ -36,6 +36,10 @@ pub(crate) async fn edit(
         return Err(StoreError::LaterRelease);
     }
     if let Some(record) = unchanged(sql, &link, edit, now, by).await? {
+        if sql.is_distributed() {
+            // Perhaps a node has stored the edit, and nobody was told, and this is sent again.
+            sql.notify(Notice::Changed(&[id])).await?;
+        }
         return Ok(Ok(record));
     }
     let (before, mut link) = (link.clone(), edit.apply(link, now, by));
@@ -146,18 +150,25 @@ pub(crate) async fn delete(
 ) -> Result<Result<(), Refusal>> {
     let Some((link, now)) = lock(sql, id).await? else { return Ok(Err(Refusal::Absent)) };
     if let Err(refusal) = link.check_deletion(precondition) {
+        if sql.is_distributed() && link.is_deleted() && !link.is_blocked() && precondition.is_of(&link) {
+            // As with an edit that changes nothing.
+            tell_deleted(sql, &link).await?;
+        }
         return Ok(Err(refusal));
     }
     let tags = tags_of_link(sql, id).await?;
     let link = link.deleted(tags.clone(), now, by);
     write(sql, &link).await?;
     set_tags(sql, id, &[]).await?;
-    if let Some(slug) = link.slug() {
-        free_slug(sql, link.domain(), slug.as_str(), id).await?;
-    }
     note_link(sql, by, Action::DeleteLink, (&link, &tags, &[]), state(&link)).await?;
-    sql.notify(Notice::Changed(&[id])).await?;
-    Ok(Ok(()))
+    tell_deleted(sql, &link).await.map(Ok)
+}
+
+async fn tell_deleted(sql: &mut dyn Sql, link: &Link) -> Result<()> {
+    if let Some(slug) = link.slug() {
+        free_slug(sql, link.domain(), slug.as_str(), link.id).await?;
+    }
+    sql.notify(Notice::Changed(&[link.id])).await
 }
 
 /// Locks a link until the transaction ends, and returns it with the database's time.

@@ -51,15 +51,18 @@ pub(crate) async fn index_links(
     if index == LinkIndex::Texts && waits_for_older_releases(sql).await? {
         return Ok(Indexed::NotOurs);
     }
-    let settled = sql.first(dialect.settled(), &[]).await?.ok_or_else(|| corrupt("no time"))?.time(0)?;
+    let settled = sql
+        .first(dialect.settled(sql.is_distributed()), &[])
+        .await?
+        .ok_or_else(|| corrupt("no time"))?
+        .time(0)?;
     // Without new links nothing is written, not even the lease.
-    let look = format!(
-        "SELECT indexed_until > $1, EXISTS (SELECT 1 FROM link WHERE created_at < $1 AND (created_at, id) > (indexed_until, after_id))
-         FROM {table}"
-    );
-    let row = sql.first(&look, &[Value::Time(settled)]).await?.ok_or_else(|| corrupt("no state"))?;
-    let (went_back, is_more) = (row.flag(0)?, row.flag(1)?);
-    if !went_back && !is_more {
+    let look = format!("SELECT indexed_until, after_id FROM {table}");
+    let row = sql.first(&look, &[]).await?.ok_or_else(|| corrupt("no state"))?;
+    let (until, after) = (row.time(0)?, row.int(1)?);
+    let next = format!("SELECT id {NEXT} LIMIT 1");
+    let values = [Value::Time(until), Value::Int(after), Value::Time(settled)];
+    if until <= settled && sql.query(&next, &values).await?.is_empty() {
         return Ok(Indexed::Done);
     }
     let now = dialect.now();

@@ -6,7 +6,7 @@ use codes::LinkId;
 use links::{Link, Record, Tag, api_key::ApiKeyId, audit::Action, nfc, search_key, tag_spellings};
 use serde_json::json;
 
-use super::{Row, Sql, Value, audit::note, details::DOMAIN_OR_DEFAULT, insert_rows, places};
+use super::{ROWS_AT_ONCE, Row, Sql, Value, audit::note, details::DOMAIN_OR_DEFAULT, insert_rows, places};
 use crate::{Renamed, Result, TagCount, Visible};
 
 /// Notes that the tags of a link have changed. The counters of visits follow later.
@@ -35,18 +35,21 @@ pub(super) async fn add_tags(sql: &mut dyn Sql, id: LinkId, tags: &[Tag]) -> Res
     for name in names.iter().filter(|name| !name.is_ascii()) {
         respell(sql, name).await?;
     }
-    let texts = || names.iter().map(|name| Value::Text(name.clone()));
-    let rows: Vec<[Value; 1]> = texts().map(|name| [name]).collect();
-    // The update changes nothing, but locks the tag against renaming and deletion until the
-    // transaction ends.
-    let lock = "ON CONFLICT (name) DO UPDATE SET name = excluded.name";
-    insert_rows(sql, "INSERT INTO tag (name)", &rows, lock).await?;
-    let join = format!(
-        "INSERT INTO link_tag (tag_id, link_id) SELECT id, CAST($1 AS bigint) FROM tag WHERE name IN ({})",
-        places(2, names.len())
-    );
-    let values: Vec<Value> = std::iter::once(Value::Int(id.get())).chain(texts()).collect();
-    sql.query(&join, &values).await?;
+    let mut rows: Vec<[Value; 2]> = Vec::with_capacity(names.len());
+    for names in names.chunks(ROWS_AT_ONCE) {
+        let places: Vec<String> = (1..=names.len()).map(|place| format!("(${place})")).collect();
+        // The update changes nothing, but locks the tag against renaming and deletion until the
+        // transaction ends.
+        let add = format!(
+            "INSERT INTO tag (name) VALUES {} ON CONFLICT (name) DO UPDATE SET name = excluded.name RETURNING id",
+            places.join(", ")
+        );
+        let texts: Vec<Value> = names.iter().map(|name| Value::Text(name.clone())).collect();
+        for row in sql.query(&add, &texts).await? {
+            rows.push([Value::Int(row.int(0)?), Value::Int(id.get())]);
+        }
+    }
+    insert_rows(sql, "INSERT INTO link_tag (tag_id, link_id)", &rows, "").await?;
     sql.query(NOTE_CHANGE, &[Value::Int(id.get())]).await.map(drop)
 }
 
@@ -139,14 +142,15 @@ pub(crate) async fn tag_names(sql: &mut dyn Sql, most: usize, of: &Visible) -> R
     let (_, conditions) = visible_only(of, &mut values);
     // SQLite numbers parameters in the order in which they appear, so this one is the last.
     values.push(Value::count(most));
-    // EXISTS ends at the first visible link of a tag.
     let has_link = if conditions.is_empty() {
         String::new()
     } else {
-        format!(
-            "WHERE EXISTS (SELECT 1 FROM link_tag JOIN link ON link.id = link_tag.link_id
-             WHERE link_tag.tag_id = tag.id{conditions})"
-        )
+        let links = "FROM link_tag JOIN link ON link.id = link_tag.link_id";
+        // EXISTS ends at the first visible link of a tag.
+        match sql.is_distributed() {
+            false => format!("WHERE EXISTS (SELECT 1 {links} WHERE link_tag.tag_id = tag.id{conditions})"),
+            true => format!("WHERE tag.id IN (SELECT link_tag.tag_id {links} WHERE true{conditions})"),
+        }
     };
     let select = format!("SELECT tag.name FROM tag {has_link} ORDER BY tag.name LIMIT ${}", values.len());
     let rows = sql.query(&select, &values).await?;

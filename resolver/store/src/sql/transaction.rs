@@ -15,6 +15,11 @@ pub trait Sql: Send {
     /// Returns the dialect of its statements.
     fn dialect(&self) -> Dialect;
 
+    /// Returns whether links are on nodes of Citus, which takes fewer statements.
+    fn is_distributed(&self) -> bool {
+        false
+    }
+
     /// Runs a statement and returns its rows.
     async fn query(&mut self, sql: &str, values: &[Value]) -> Result<Vec<Row>>;
 

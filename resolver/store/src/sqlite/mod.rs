@@ -22,7 +22,7 @@ use rusqlite::{Connection, OptionalExtension as _};
 
 use super::{
     Database, Done, InsertError, Lane, Links, Operation, Register, Result, Schema, Settings, Store,
-    StoreError, Witness, sql::history::raise,
+    StoreError, Under, Witness, sql::history::raise,
 };
 
 pub use backup::Snapshot;
@@ -66,8 +66,8 @@ impl Database for SqliteStore {
     ///
     /// The history is not checked. One begins before a number of it is claimed, and no other
     /// process uses the file.
-    async fn run_insert(&self, history: Option<&StoreEpoch>, insert: Operation) -> Result<Done, InsertError> {
-        let witness = self.witness.clone().filter(|_| history.is_some());
+    async fn run_insert(&self, under: Option<Under<'_>>, insert: Operation) -> Result<Done, InsertError> {
+        let witness = self.witness.clone().filter(|_| under.is_some());
         self.writer
             .run(move |connection| {
                 let (done, mark) = write::<_, StoreError>(connection, async |sql| {

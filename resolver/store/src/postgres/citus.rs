@@ -1,0 +1,79 @@
+//! The layout of a database with Citus: the tables that grow with the links are divided among its
+//! nodes by link, so that what belongs to a link is on one node.
+//!
+//! The others stay on the coordinator. Those that a create writes must: a table that each node has
+//! a copy of cannot be written while a node is away.
+
+use tokio::time::{Instant, sleep};
+use tokio_postgres::{Client, error::SqlState};
+
+use super::migrations::{LOCKED_WITHIN, PAUSE};
+use crate::Result;
+
+/// The tables that are distributed, with the column that has the link's id.
+const TABLES: [(&str, &str); 6] = [
+    ("link", "id"),
+    ("link_tag", "link_id"),
+    ("link_use", "link_id"),
+    ("link_seen", "link_id"),
+    ("link_text", "link_id"),
+    ("long_url_index", "link_id"),
+];
+
+/// Functions that statements on these tables call.
+const FUNCTIONS: [&str; 3] = ["search_key(text)", "sort_key(text)", "link_search_text(text, text, jsonb)"];
+
+/// Removes the rows of a distributed table that were moved to nodes.
+const TRUNCATE: &str = "SELECT truncate_local_data_after_distributing_table($1::text::regclass)";
+
+/// Returns whether the database has nodes for its tables.
+async fn has_nodes(client: &Client) -> Result<bool> {
+    let is_there = "SELECT to_regclass('pg_catalog.pg_dist_node') IS NOT NULL";
+    if !client.query_one(is_there, &[]).await?.try_get::<_, bool>(0)? {
+        return Ok(false);
+    }
+    let nodes = "SELECT EXISTS (SELECT FROM pg_dist_node WHERE noderole = 'primary' AND shouldhaveshards)";
+    Ok(client.query_one(nodes, &[]).await?.try_get(0)?)
+}
+
+/// Distributes the tables that are not yet distributed, if the database has nodes. Their rows move;
+/// one table after the other, so a run that was broken off is continued by the next one.
+pub(super) async fn distribute(client: &Client) -> Result<()> {
+    if !has_nodes(client).await? {
+        return Ok(());
+    }
+    let schema: String = client.query_one("SELECT quote_ident(current_schema())", &[]).await?.try_get(0)?;
+    for function in FUNCTIONS {
+        // Where Citus puts the body of a function into a statement, it forgets collations. It puts
+        // in none that sets something.
+        client.batch_execute(&format!("ALTER FUNCTION {function} SET search_path TO {schema}")).await?;
+        client.query("SELECT create_distributed_function($1::text::regprocedure)", &[&function]).await?;
+    }
+    for (table, key) in TABLES {
+        let is_done = "SELECT EXISTS (SELECT FROM pg_dist_partition WHERE logicalrelid = to_regclass($1))";
+        if client.query_one(is_done, &[&table]).await?.try_get(0)? {
+            // A run that was broken off may have left the rows that were moved.
+            let has_rows = "SELECT pg_relation_size($1::text::regclass) > 0";
+            if client.query_one(has_rows, &[&table]).await?.try_get(0)? {
+                client.query(TRUNCATE, &[&table]).await?;
+            }
+            continue;
+        }
+        let beside = if table == TABLES[0].0 { "none" } else { TABLES[0].0 };
+        let distribute = "SELECT create_distributed_table($1::text::regclass, $2, colocate_with => $3)";
+        let until = Instant::now() + LOCKED_WITHIN;
+        while let Err(error) = client.query(distribute, &[&table, &key, &beside]).await {
+            if error.code() != Some(&SqlState::LOCK_NOT_AVAILABLE) || Instant::now() >= until {
+                return Err(error.into());
+            }
+            tracing::warn!(
+                table,
+                "another transaction uses the table that is to be distributed: trying again"
+            );
+            sleep(PAUSE).await;
+        }
+        client.query(TRUNCATE, &[&table]).await?;
+        tracing::info!(table, "distributed among the nodes");
+    }
+    Ok(())
+}
