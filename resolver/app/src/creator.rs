@@ -286,8 +286,8 @@ impl Creator {
         }
     }
 
-    /// Claims a number whose bucket new links should get now. In a small keyspace any bucket will do
-    /// whose node answers: a process must not keep the last numbers while others starve.
+    /// Claims a number whose bucket new links should get now. In a small keyspace any bucket whose
+    /// node answers will do: a process must not keep the last numbers while others starve.
     async fn claim_number(&self, minting: &Minting, deadline: Instant) -> Result<Claim, ClaimError> {
         let store = &self.config.store;
         let Some(open) = store.open_bucket() else { return minting.claim(None, deadline).await };

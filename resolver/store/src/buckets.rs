@@ -7,7 +7,10 @@
 //! resolvers would then write to the same one or two nodes, and a block of numbers could not be
 //! used at all while its node is away.
 
+use std::collections::BTreeMap;
+
 use codes::LinkId;
+use links::NewLink;
 
 /// A bucket, by its place in the order of hashes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -33,6 +36,15 @@ impl Buckets {
         let hash = hash(id.get());
         Bucket(self.first.partition_point(|first| *first <= hash) - 1)
     }
+}
+
+/// Returns the places of the links of each bucket.
+pub(crate) fn by_bucket(links: &[NewLink], of: impl Fn(LinkId) -> Bucket) -> Vec<Vec<usize>> {
+    let mut places: BTreeMap<Bucket, Vec<usize>> = BTreeMap::new();
+    for (place, link) in links.iter().enumerate() {
+        places.entry(of(link.id)).or_default().push(place);
+    }
+    places.into_values().collect()
 }
 
 /// Returns Postgres' hash of a `bigint`: `hashint8`, which is Bob Jenkins' `lookup3` of 32 bits.

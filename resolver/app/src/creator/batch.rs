@@ -244,8 +244,8 @@ pub(super) async fn insert(
     })
 }
 
-/// Inserts links of one history of the database, of each bucket together, and returns the outcome of
-/// each in the order of `links`.
+/// Inserts links of one history of the database, those of each bucket together, and returns the
+/// outcome of each in the order of `links`.
 pub(super) async fn insert_many(
     store: &dyn Links,
     metrics: &Metrics,

@@ -167,8 +167,8 @@ fn what_is_kept_and_what_is_unused_make_up_the_block() {
     assert_eq!(kept(&[span(14, 6)]), [span(10, 4)]);
 }
 
-/// Uses a number of a bucket. The bucket of a number is its remainder by four, and the first two are
-/// on a node that may be away.
+/// Uses a number of a bucket. The bucket of a number is its remainder by four, and the first two
+/// are on a node that may be away.
 fn of_bucket(buffer: &mut Buffer, wanted: usize, is_away: bool) -> Option<u64> {
     let choice = Choice {
         bucket: &|number| usize::try_from(number % 4).unwrap(),

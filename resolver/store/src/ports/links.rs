@@ -1,7 +1,5 @@
 //! Links one by one: creates, lookups by code or slug, changes, and visit limits.
 
-use std::collections::BTreeMap;
-
 use async_trait::async_trait;
 use codes::LinkId;
 use jiff::Timestamp;
@@ -15,6 +13,7 @@ use crate::{
     Bucket, Change, CustomSlugLink, Database, FullLink, InsertError, Inserted, InsertedLink,
     Lane::{List, Read, Write},
     Reading, Result, Source, Under,
+    buckets::by_bucket,
     operation::{insert, run},
     sql::{create, edits, list, restore, slugs, uses},
 };
@@ -50,11 +49,7 @@ pub trait Links: Database {
 
     /// Returns the places of the links of each bucket.
     fn by_bucket(&self, links: &[NewLink]) -> Vec<Vec<usize>> {
-        let mut places: BTreeMap<Bucket, Vec<usize>> = BTreeMap::new();
-        for (place, link) in links.iter().enumerate() {
-            places.entry(self.bucket(link.id)).or_default().push(place);
-        }
-        places.into_values().collect()
+        by_bucket(links, |link| self.bucket(link))
     }
 
     /// Returns the bucket whose numbers new links should get; `None` if there is only one.
@@ -67,9 +62,9 @@ pub trait Links: Database {
         true
     }
 
-    /// Inserts at most [`BATCH_MAX`](crate::BATCH_MAX) links, and returns the outcome of each in the
-    /// order of `links`. A taken id does not fail the other links. If they are of several buckets and
-    /// one fails, all are in doubt.
+    /// Inserts at most [`BATCH_MAX`](crate::BATCH_MAX) links, and returns the outcome of each in
+    /// the order of `links`. A taken id does not fail the other links. If they are of several
+    /// buckets and only some of these fail, all are in doubt.
     ///
     /// # Errors
     /// Returns `StoreError::AnotherHistory` within the error if the database's history is not

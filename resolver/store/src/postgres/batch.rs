@@ -84,9 +84,9 @@ impl PostgresStore {
     }
 }
 
-/// Inserts links of one bucket on the node that has it, and returns the outcome of each in the order
-/// of `links`. Small batches are copied too: an INSERT takes a node of Citus twice as long as any
-/// other server, and COPY does not (2026-11-30, batches of 50).
+/// Inserts links of one bucket on the node that has it, and returns the outcome of each in the
+/// order of `links`. Small batches are copied too: an INSERT takes a node of Citus twice as long as
+/// any other server, and COPY does not (2026-11-30, batches of 50).
 pub(super) async fn insert_on(node: &Line, links: &[NewLink]) -> Result<Vec<Inserted>, InsertError> {
     let mut order: Vec<&NewLink> = links.iter().collect();
     order.sort_unstable_by_key(|link| link.id);

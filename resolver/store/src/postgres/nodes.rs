@@ -13,7 +13,7 @@
 //!    belongs to one identity: a node with another one refuses the numbers of the former history.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::HashMap,
     sync::{
         Arc, Mutex,
         atomic::{AtomicBool, AtomicUsize, Ordering},
@@ -42,7 +42,7 @@ use super::{
 };
 use crate::{
     InsertError, Inserted, Result, StoreError,
-    buckets::{Bucket, Buckets},
+    buckets::{Bucket, Buckets, by_bucket},
 };
 
 /// How often the nodes are asked.
@@ -173,27 +173,24 @@ impl Nodes {
     }
 
     /// Inserts links, each on its node, and returns the outcome of each in the order of `links`. If
-    /// some of several nodes fail, all is in doubt.
+    /// only some of several buckets fail, all links are in doubt.
     pub(super) async fn insert(
         &self,
         history: &StoreEpoch,
         links: &[NewLink],
     ) -> Result<Vec<Inserted>, InsertError> {
-        let mut places: BTreeMap<Bucket, Vec<usize>> = BTreeMap::new();
-        for (place, link) in links.iter().enumerate() {
-            places.entry(self.bucket(link.id)).or_default().push(place);
-        }
+        let places = by_bucket(links, |link| self.bucket(link));
         if places.len() < 2 {
             return self.insert_bucket(history, links).await;
         }
-        let inserts = places.values().map(async |places| {
+        let inserts = places.iter().map(async |places| {
             let links: Vec<NewLink> = places.iter().map(|place| links[*place].clone()).collect();
             self.insert_bucket(history, &links).await
         });
         let ends = join_all(inserts).await;
         let is_stored = ends.iter().any(|end| !matches!(end, Err(InsertError::Failed(_))));
         let mut outcomes: Vec<(usize, Inserted)> = Vec::with_capacity(links.len());
-        for (places, end) in places.into_values().zip(ends) {
+        for (places, end) in places.into_iter().zip(ends) {
             match end {
                 Ok(inserted) => outcomes.extend(places.into_iter().zip(inserted)),
                 Err(InsertError::Failed(error)) if is_stored => return Err(InsertError::Unknown(error)),

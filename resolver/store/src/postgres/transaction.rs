@@ -106,8 +106,8 @@ impl Database for PostgresStore {
 }
 
 impl PostgresStore {
-    /// Runs an operation in a transaction, under numbers of a history if these are given. `deadline`
-    /// applies to what is before COMMIT, and to COMMIT.
+    /// Runs an operation in a transaction, under numbers of a history if these are given.
+    /// `deadline` applies to what is before COMMIT, and to COMMIT.
     ///
     /// The outcome is known, unless COMMIT was sent and not answered. An operation that stored
     /// nothing is committed as well, without effect.
@@ -145,14 +145,15 @@ impl PostgresStore {
     ) -> Result<Done, InsertError> {
         let prepare = async {
             let transaction = begin(client).await?;
-            // In the transaction that writes: after a fail-over, a connection leads to another server.
+            // In the transaction that writes: after a fail-over, a connection leads to another
+            // server.
             if let Some(under) = under {
                 self.compare(&transaction, under).await?;
             }
-            let sql = PostgresSql(&transaction);
+            let mut sql = PostgresSql(&transaction);
             let done = match self.nodes.load().is_some() {
                 true => operation.run(&mut OnNodes(sql)).await?,
-                false => operation.run(&mut { sql }).await?,
+                false => operation.run(&mut sql).await?,
             };
             Ok((transaction, done))
         };
