@@ -36,7 +36,8 @@ const TAG_BYTES: u64 = 32;
 ///
 /// A list by time with other conditions is read from its beginning, among many links: first from
 /// the newest or oldest ones, among which a full page of what is not rare is found. How many more
-/// there are is not counted then, if the caller need not know.
+/// there are is not counted then, if the caller need not know. Nodes would each send so many links;
+/// each finds its part of the page by itself.
 pub(crate) async fn outline(sql: &mut dyn Sql, filter: &Filter, code: Option<LinkId>) -> Result<Outline> {
     let page = Page::of(filter);
     let order = order(sql.dialect(), filter);
@@ -50,7 +51,7 @@ pub(crate) async fn outline(sql: &mut dyn Sql, filter: &Filter, code: Option<Lin
         && !filter.deleted
         && has_many(sql).await?;
     let mut wanted = Wanted::new(sql.dialect());
-    if is_uncounted && page.first.saturating_add(page.len) < FIRST {
+    if is_uncounted && !sql.is_distributed() && page.first.saturating_add(page.len) < FIRST {
         wanted.state_and_time(filter);
         let first = wanted.first_links(&order);
         wanted.others(filter, search.as_ref());

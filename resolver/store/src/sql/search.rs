@@ -116,8 +116,11 @@ impl Search {
         Ok(None)
     }
 
-    /// Returns whether many links contain the text.
+    /// Returns whether many links contain the text. Nodes would each send their newest links for it.
     async fn is_common(&self, sql: &mut dyn Sql) -> Result<bool> {
+        if sql.is_distributed() {
+            return Ok(false);
+        }
         let mut wanted = Wanted::new(sql.dialect());
         wanted.state_and_time(&Filter::default());
         let newest = wanted.first_links("link.created_at DESC, link.id DESC");
@@ -150,15 +153,14 @@ impl Search {
     /// SQL condition that a link has a tag whose name contains the text. `None` if there is no such
     /// tag.
     pub(super) fn is_tagged(&self, dialect: Dialect, key: &str) -> Option<String> {
-        let is_one = match &self.tags {
+        let (tagged, is_one) = match &self.tags {
             Tags::Few(tags) if tags.is_empty() => return None,
-            Tags::Few(tags) => format!("tag.id IN ({})", list(tags)),
-            Tags::Many => dialect.contains("tag.name", key),
+            Tags::Few(tags) => ("link_tag", format!("link_tag.tag_id IN ({})", list(tags))),
+            Tags::Many => {
+                ("link_tag JOIN tag ON tag.id = link_tag.tag_id", dialect.contains("tag.name", key))
+            }
         };
-        Some(format!(
-            "EXISTS (SELECT 1 FROM link_tag JOIN tag ON tag.id = link_tag.tag_id
-             WHERE link_tag.link_id = link.id AND {is_one})"
-        ))
+        Some(format!("EXISTS (SELECT 1 FROM {tagged} WHERE link_tag.link_id = link.id AND {is_one})"))
     }
 }
 
