@@ -13,7 +13,7 @@ use super::new_link;
 
 /// The `held_for` of an index step, longer than any step takes here.
 const HELD_FOR: Duration = Duration::from_secs(3);
-const SOON: Duration = Duration::from_secs(30);
+const SOON: Duration = Duration::from_secs(90);
 
 pub(super) async fn links_are_found_by_where_they_lead(store: &dyn Store) {
     let history = store.epoch().await.unwrap();

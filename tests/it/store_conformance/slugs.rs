@@ -48,10 +48,16 @@ pub(super) async fn slugs_are_stored_where_nothing_is_in_the_way(store: &dyn Sto
         with_slug("SLUGB1", id(8_305), "https://x.y/again"),
     ];
     let outcomes = store.insert_slugs(&links).await.unwrap();
-    let is_stored: Vec<_> = outcomes.iter().map(Option::is_some).collect();
-    assert_eq!(is_stored, [true, false, true, false, false, true, false]);
     let ids: Vec<_> = links.iter().map(|link| link.id).collect();
     let read = store.read(&ids, Source::Primary).await.unwrap().links;
+    if store.open_bucket().is_some() {
+        // Nodes take them one by one.
+        assert_eq!(outcomes, [None; 7]);
+        assert_eq!(read.len(), 1, "that which was minted: {read:?}");
+        return;
+    }
+    let is_stored: Vec<_> = outcomes.iter().map(Option::is_some).collect();
+    assert_eq!(is_stored, [true, false, true, false, false, true, false]);
     let found = |id: LinkId| read.iter().find(|found| found.id == id);
     for (link, outcome) in links.iter().zip(&outcomes) {
         if let Some(at) = outcome {
@@ -68,6 +74,9 @@ pub(super) async fn slugs_are_stored_where_nothing_is_in_the_way(store: &dyn Sto
 }
 
 pub(super) async fn behind_a_lock_a_batch_stores_nothing_and_says_so(postgres: &Postgres) {
+    if !postgres.nodes().is_empty() {
+        return; // Nodes take no batches.
+    }
     let store = PostgresStore::new(&postgres.url(), None).await.unwrap();
     let id = |number| LinkId::new(keyspace(1), number);
     let links = [

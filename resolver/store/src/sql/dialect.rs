@@ -59,11 +59,12 @@ impl Dialect {
     /// On Postgres it is the start of the oldest transaction under way, and at most now minus 2
     /// seconds, for transactions that have begun and are not visible yet. A transaction that has
     /// written nothing for two minutes counts as read-only. If another role's sessions are hidden,
-    /// or nodes of Citus store links by clocks of their own, the result is two minutes ago. SQLite
-    /// has one writer, so there it is the current time.
+    /// the result is two minutes ago. Nodes of Citus store links by clocks of their own, within
+    /// seconds: there it is 40 seconds ago, less than what lookups read beside the index
+    /// ([`TAIL`](super::long_urls::TAIL)). SQLite has one writer, so there it is the current time.
     pub(crate) fn settled(self, is_distributed: bool) -> &'static str {
         if is_distributed {
-            return "SELECT now() - interval '2 minutes'";
+            return "SELECT now() - interval '40 seconds'";
         }
         self.pick(
             "SELECT CASE WHEN bool_or(state IS NULL OR state = 'disabled') THEN now() - interval '2 minutes'
