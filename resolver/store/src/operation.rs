@@ -25,6 +25,12 @@ pub trait Database: Send + Sync + 'static {
     /// Returns whether other processes use the same database.
     fn is_shared(&self) -> bool;
 
+    /// Returns whether links are on nodes of their own, which store them also while the rest of the
+    /// database is away.
+    fn is_distributed(&self) -> bool {
+        false
+    }
+
     /// Returns the witness file, if the operator keeps one.
     fn witness(&self) -> Option<&Arc<Witness>> {
         None

@@ -139,7 +139,8 @@ impl Minting {
         };
         let given_up = state.keyspace.buffer.away - away;
         if given_up > 0 {
-            tracing::warn!(namespace = %self.namespace, numbers = given_up, "numbers of nodes that are away are given up");
+            // One in each create, while the alert on the node tells why.
+            tracing::debug!(namespace = %self.namespace, numbers = given_up, "numbers of nodes that are away are given up");
         }
         if state.keyspace.wants_block(|| self.clock.now()) {
             self.wanted.notify_one();

@@ -17,7 +17,13 @@ impl LinkService {
     pub async fn delete_link(&self, target: &Target, by: &Grant) -> Result<(), AppError> {
         require(by, Scope::Delete)?;
         for _ in 0..LOOKUPS {
-            let link = self.find_link(&target.name, by).await?;
+            let link = match self.find_link(&target.name, by).await {
+                Err(error @ AppError::NoLink(_)) if self.store.is_distributed() => {
+                    self.tell_deletion(&target.name, by).await;
+                    return Err(error);
+                }
+                found => found?,
+            };
             let versions = target.versions.clone();
             let precondition = Precondition { versions, ..Precondition::of(&link) };
             let turn = self.turns.writes.take(by.id).await?;
@@ -33,6 +39,16 @@ impl LinkService {
             }
         }
         Err(self.no_link(&target.name))
+    }
+
+    /// Tells of a deletion again: perhaps a node has stored it, and nobody was told, and this is the
+    /// call that is sent again.
+    async fn tell_deletion(&self, name: &LinkName, by: &Grant) {
+        if let Ok(link) = self.find_deleted(name, by).await {
+            // It is refused, because the link is deleted.
+            let _ = self.store.delete(link.id, &Precondition::of(&link), by.id).await;
+            self.lookup.changed(link.id);
+        }
     }
 
     /// Restores the most recently deleted link with a code or slug, with its tags and limits, at a

@@ -153,6 +153,12 @@ pub trait Links: Database {
     /// Edits a link. Returns it as it is then.
     async fn edit(&self, id: LinkId, edit: &Edit, by: ApiKeyId) -> Result<Result<Record, Refusal>> {
         let args = (id, edit.clone(), by);
+        if self.is_distributed() && edit.relocation.is_some() {
+            let prepared = run(self, Write, args.clone(), |sql, (id, edit, by)| {
+                Box::pin(edits::prepare_move(sql, *id, edit, *by))
+            });
+            prepared.await?;
+        }
         run(self, Write, args, |sql, (id, edit, by)| Box::pin(edits::edit(sql, *id, edit, *by))).await
     }
 
@@ -179,14 +185,16 @@ pub trait Links: Database {
         keyspaces: usize,
         by: ApiKeyId,
     ) -> Result<Result<Record, Refusal>> {
-        run(
-            self,
-            Write,
-            (id, precondition.clone(), keyspaces, by),
-            |sql, (id, precondition, keyspaces, by)| {
-                Box::pin(restore::restore(sql, *id, precondition, *keyspaces, *by))
-            },
-        )
+        let args = (id, precondition.clone(), keyspaces, by);
+        if self.is_distributed() {
+            let prepared = run(self, Write, args.clone(), |sql, (id, precondition, keyspaces, by)| {
+                Box::pin(restore::prepare_restoration(sql, *id, precondition, *keyspaces, *by))
+            });
+            prepared.await?;
+        }
+        run(self, Write, args, |sql, (id, precondition, keyspaces, by)| {
+            Box::pin(restore::restore(sql, *id, precondition, *keyspaces, *by))
+        })
         .await
     }
 

@@ -26,6 +26,8 @@ pub use self::{
     settings::Settings,
     webhooks::{AfterAttempt, AttemptEnd, Backlog, ClaimedDelivery, Disable, FanOut, FannedOut, Webhooks},
 };
+pub(crate) use register::taken_ids;
+
 use crate::{Result, Schema, postgres::PoolCount};
 
 /// A database with all its ports.

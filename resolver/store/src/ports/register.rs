@@ -83,21 +83,27 @@ pub trait Register: Database {
             let offset = u64::try_from(from - first).unwrap_or(0);
             Span::new(span.start() + offset, u64::try_from(to - from).unwrap_or(0)).ok()
         };
-        let (mut next, mut unused) = (first, Vec::new());
-        loop {
-            let page = (next, end);
-            let ids =
-                run(self, Read, page, |sql, (next, end)| Box::pin(blocks::page_of_links(sql, *next, *end)))
-                    .await?;
-            for id in &ids {
-                unused.extend(numbers(next, *id));
+        let (mut next, mut unused) = (first, Vec::<Span>::new());
+        while next < end {
+            let (ids, until) = self.taken_ids(next, end).await?;
+            for id in ids.into_iter().chain([until]) {
+                if let Some(span) = numbers(next, id) {
+                    // The gap may go on from one page to the next.
+                    let before = unused.pop_if(|last| last.end() == span.start());
+                    let start = before.map_or(span.start(), |before| before.start());
+                    unused.extend(Span::new(start, span.end() - start).ok());
+                }
                 next = id + 1;
             }
-            if ids.len() < blocks::LINKS_PAGE {
-                unused.extend(numbers(next, end));
-                return Ok(unused);
-            }
+            next = until;
         }
+        Ok(unused)
+    }
+
+    /// Returns the first ids of a range that must not be given to a link, ascending, and the end of
+    /// the part of the range that these are all of.
+    async fn taken_ids(&self, next: i64, end: i64) -> Result<(Vec<i64>, i64)> {
+        taken_ids(self, next, end).await
     }
 
     /// Returns the database's current history. It changes when a copy takes over that may lack the
@@ -181,4 +187,18 @@ pub trait Register: Database {
     async fn close_reservation(&self, id: &ReservationId) -> Result<()> {
         run(self, Write, id.clone(), |sql, id| Box::pin(reservations::close_reservation(sql, id))).await
     }
+}
+
+/// Reads the ids of links for [`Register::taken_ids`].
+pub(crate) async fn taken_ids(
+    database: &(impl Database + ?Sized),
+    next: i64,
+    end: i64,
+) -> Result<(Vec<i64>, i64)> {
+    let ids =
+        run(database, Read, (next, end), |sql, range| Box::pin(blocks::page_of_links(sql, range.0, range.1)));
+    let ids = ids.await?;
+    let last = ids.last().filter(|_| ids.len() == blocks::LINKS_PAGE);
+    let until = last.map_or(end, |last| last + 1);
+    Ok((ids, until))
 }

@@ -89,6 +89,8 @@ pub trait DatabaseObserver: Send + Sync + 'static {
     fn answered(&self, _server: Server) {}
     /// A call failed: a SQLSTATE, `lost` for a connection that broke or was refused, or `timeout`.
     fn failed(&self, _server: Server, _reason: &str) {}
+    /// So many nodes of a distributed database did not answer when they were last asked.
+    fn nodes_away(&self, _nodes: usize) {}
     /// A read was one for the replica.
     fn replica_read(&self, _outcome: ReplicaRead) {}
 }

@@ -12,7 +12,10 @@
 use std::time::Duration;
 
 use refinery_core::{Report, Target, error::Kind};
-use tokio::time::{Instant, sleep};
+use tokio::{
+    task::JoinHandle,
+    time::{Instant, sleep},
+};
 use tokio_postgres::{Client, error::SqlState};
 
 use super::{citus::distribute, connect::Address};
@@ -44,9 +47,7 @@ const INDEXES: [i32; 4] = [3, 6, 29, 30];
 ///
 /// Each migration is a transaction of its own, so what was applied stays.
 pub(super) async fn run(address: &Address, last: Option<i32>) -> Result<()> {
-    let (mut client, connection) = address.connect().await?;
-    let connection = tokio::spawn(connection);
-    take_turn(&client).await?;
+    let (mut client, connection) = in_turn(address).await?;
     let Schema { found, needed } = schema(&client).await?;
     if found > needed {
         // A release that was rolled back: it serves on the newer schema, which stays.
@@ -62,12 +63,30 @@ pub(super) async fn run(address: &Address, last: Option<i32>) -> Result<()> {
     }
     apply(&mut client, last.map_or(Target::Latest, Target::Version)).await?;
     if last.is_none() {
-        distribute(&client).await?;
+        distribute(&client, false).await?;
     }
     drop(client);
     // The lock ends with the connection; an error of the connection no longer matters.
     let _ = connection.await;
     Ok(())
+}
+
+/// Divides the tables of links among the database's nodes. Returns false if it has none.
+pub(super) async fn run_distribute(address: &Address) -> Result<bool> {
+    let (client, connection) = in_turn(address).await?;
+    client.batch_execute(LOCK_TIMEOUT).await?;
+    let is_distributed = distribute(&client, true).await?;
+    drop(client);
+    let _ = connection.await;
+    Ok(is_distributed)
+}
+
+/// Connects, and waits until no other process migrates.
+async fn in_turn(address: &Address) -> Result<(Client, JoinHandle<Result<(), tokio_postgres::Error>>)> {
+    let (client, connection) = address.connect().await?;
+    let connection = tokio::spawn(connection);
+    take_turn(&client).await?;
+    Ok((client, connection))
 }
 
 /// Waits until no other process migrates.

@@ -179,6 +179,12 @@ pub async fn migrate_to(url: &str, version: i32) -> Result<()> {
     migrations::run(&Address::parse(url)?, Some(version)).await
 }
 
+/// Divides the tables of links among the nodes of Citus that the database has. Returns false if it
+/// has none. Nothing is written to a table while its rows move.
+pub async fn distribute(url: &str) -> Result<bool> {
+    migrations::run_distribute(&Address::parse(url)?).await
+}
+
 #[async_trait]
 impl Store for PostgresStore {
     async fn migrate(&self) -> Result<()> {
@@ -225,6 +231,13 @@ impl Register for PostgresStore {
             admin::epoch(&connection).await
         })
         .await
+    }
+
+    async fn taken_ids(&self, next: i64, end: i64) -> Result<(Vec<i64>, i64)> {
+        match self.find_nodes().await? {
+            Some(nodes) => nodes.taken_ids(next, end).await,
+            None => crate::ports::taken_ids(self, next, end).await,
+        }
     }
 
     fn server_start(&self) -> Option<watch::Receiver<Option<Timestamp>>> {

@@ -51,6 +51,8 @@ const EVERY: Duration = Duration::from_secs(1);
 const SHUNNED_MAX: Duration = Duration::from_secs(30);
 /// How often a database without nodes is asked whether it has some.
 const NONE_EVERY: Duration = Duration::from_secs(30);
+/// How many ids are looked at together.
+const LOOKED_AT: i64 = 2_000;
 /// How long a node may take to say who it is, and to answer a read.
 const ANSWER_WITHIN: Duration = Duration::from_secs(1);
 
@@ -104,6 +106,11 @@ impl Nodes {
     /// Returns the number of nodes.
     pub(super) fn count(&self) -> usize {
         self.nodes.len()
+    }
+
+    /// Returns how many nodes did not answer when they were last asked.
+    fn away(&self) -> usize {
+        self.nodes.iter().filter(|node| !node.answers.load(Ordering::Relaxed)).count()
     }
 
     /// Returns the place of the node that has a link.
@@ -228,6 +235,19 @@ impl Nodes {
         done
     }
 
+    /// Returns the first ids of a range that are those of links, or of buckets whose node cannot say,
+    /// ascending, and the end of the part of the range that these are all of.
+    pub(super) async fn taken_ids(&self, next: i64, end: i64) -> Result<(Vec<i64>, i64)> {
+        let until = end.min(next.saturating_add(LOOKED_AT));
+        let ids = (next..until).map(LinkId::from_stored);
+        let (known, mut taken): (Vec<LinkId>, Vec<LinkId>) = ids.partition(|id| self.is_up(self.bucket(*id)));
+        for row in self.read(&known).await? {
+            taken.push(LinkId::from_stored(row.try_get(0)?));
+        }
+        taken.sort_unstable();
+        Ok((taken.into_iter().map(LinkId::get).collect(), until))
+    }
+
     /// Reads links from their nodes: of each node, the links of each bucket by a statement.
     pub(super) async fn read(&self, ids: &[LinkId]) -> Result<Vec<Row>> {
         let mut of_nodes: Vec<Vec<Vec<i64>>> = vec![Vec::new(); self.nodes.len()];
@@ -283,6 +303,8 @@ impl Node {
         *shunned = match error {
             None => (None, EVERY),
             Some(InsertError::Failed(StoreError::Postgres(error))) if is_of_content(error) => return,
+            // Several writes may fail together: only one after the back-off makes the next one longer.
+            Some(_) if shunned.0.is_some_and(|until| until > Instant::now()) => return,
             Some(_) => (Some(Instant::now() + shunned.1), (shunned.1 * 2).min(SHUNNED_MAX)),
         };
     }
@@ -333,6 +355,7 @@ impl Watch {
                 nodes.store(self.find().await.ok().flatten().map(Arc::new));
                 continue;
             };
+            self.address.observer.nodes_away(known.away());
             let _ = timeout(EVERY, self.wake.notified()).await;
             // Without the coordinator, the nodes have the buckets that they had.
             let layout = timeout(ANSWER_WITHIN, self.layout()).await.ok().and_then(Result::ok);

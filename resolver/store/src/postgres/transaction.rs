@@ -76,6 +76,10 @@ impl Database for PostgresStore {
         true
     }
 
+    fn is_distributed(&self) -> bool {
+        self.nodes.load().is_some()
+    }
+
     fn witness(&self) -> Option<&Arc<Witness>> {
         self.witness.as_ref()
     }

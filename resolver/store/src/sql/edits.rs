@@ -101,29 +101,42 @@ async fn unchanged(
 /// Claims the name of a link on the domain that it moves to, and releases a custom slug where it
 /// was; a code stays with its number. Returns false, with nothing written, if another link has the
 /// name there or the domain was removed.
-async fn relocate(
-    sql: &mut dyn Sql,
-    before: &Link,
-    after: &Link,
-    Relocation { domain, name, keyspaces }: &Relocation,
-) -> Result<bool> {
-    if before.domain() == *domain {
+async fn relocate(sql: &mut dyn Sql, before: &Link, after: &Link, relocation: &Relocation) -> Result<bool> {
+    if before.domain() == relocation.domain {
         return Ok(true);
     }
-    if !after.is_named_by_id() {
-        if name.code_on(*domain).is_some() {
-            same_keyspaces(sql, *keyspaces).await?;
-        }
-        let has_name = take_slug(sql, *domain, name.as_str(), after.id).await?
-            || find_slug(sql, *domain, name.as_str()).await? == Some(after.id);
-        if !has_name {
-            return Ok(false);
-        }
+    if !after.is_named_by_id() && !take_name(sql, after, relocation).await? {
+        return Ok(false);
     }
     if let Some(slug) = before.claimed_slug() {
         free_slug(sql, before.domain(), slug.as_str(), before.id).await?;
     }
     Ok(true)
+}
+
+async fn take_name(
+    sql: &mut dyn Sql,
+    link: &Link,
+    Relocation { domain, name, keyspaces }: &Relocation,
+) -> Result<bool> {
+    if name.code_on(*domain).is_some() {
+        same_keyspaces(sql, *keyspaces).await?;
+    }
+    Ok(take_slug(sql, *domain, name.as_str(), link.id).await?
+        || find_slug(sql, *domain, name.as_str()).await? == Some(link.id))
+}
+
+/// Claims the name of a link that is about to move, ahead of the move itself. A node may store the
+/// move although the coordinator fails: without its name the link would be found nowhere.
+pub(crate) async fn prepare_move(sql: &mut dyn Sql, id: LinkId, edit: &Edit, by: ApiKeyId) -> Result<()> {
+    let Some(relocation) = &edit.relocation else { return Ok(()) };
+    let Some((before, now)) = lock(sql, id).await? else { return Ok(()) };
+    let after = edit.apply(before.clone(), now, by);
+    let moves = edit.check(&before).is_ok() && before.domain() != relocation.domain;
+    if moves && !after.is_named_by_id() {
+        take_name(sql, &after, relocation).await?;
+    }
+    Ok(())
 }
 
 /// Claims the slug of a deleted link that was blocked, and releases it if the block was lifted. If

@@ -78,6 +78,22 @@ pub(crate) async fn restore(
     Ok(Ok(Record { link, tags }))
 }
 
+/// Claims the name of a link that is about to be restored, as
+/// [`prepare_move`](super::edits::prepare_move) does.
+pub(crate) async fn prepare_restoration(
+    sql: &mut dyn Sql,
+    id: LinkId,
+    precondition: &Precondition,
+    keyspaces: usize,
+    by: ApiKeyId,
+) -> Result<()> {
+    let Some((link, now)) = lock(sql, id).await? else { return Ok(()) };
+    if link.check_restoration(precondition).is_ok() && keep_domain(sql, link.domain()).await? {
+        claim_name(sql, &link.restored(now, by).0, keyspaces).await?;
+    }
+    Ok(())
+}
+
 /// Claims the name of a link that is restored. Returns false if it is another link's by now.
 async fn claim_name(sql: &mut dyn Sql, link: &Link, keyspaces: usize) -> Result<bool> {
     let (domain, Some(slug)) = (link.domain(), link.slug()) else { return Ok(true) };
@@ -88,8 +104,8 @@ async fn claim_name(sql: &mut dyn Sql, link: &Link, keyspaces: usize) -> Result<
     if slug.code_on(domain).is_some() {
         same_keyspaces(sql, keyspaces).await?;
     }
-    // A blocked link holds its slug already.
-    if link.is_blocked() && find_slug(sql, domain, slug.as_str()).await? == Some(link.id) {
+    // A blocked link holds its slug already, and one whose restoration was prepared.
+    if find_slug(sql, domain, slug.as_str()).await? == Some(link.id) {
         return Ok(true);
     }
     Ok(may_have_entry(sql, domain, slug).await? && take_slug(sql, domain, slug.as_str(), link.id).await?)
