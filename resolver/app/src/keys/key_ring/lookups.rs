@@ -27,9 +27,9 @@ pub struct Lookups<H> {
     /// Permits of lookups of hashes that were not valid recently.
     strangers: Arc<Semaphore>,
     answers: Answers<H>,
-    /// Hashes that were valid recently. A caller with one of them is not taken for a guesser, even
-    /// if others at the same address guess.
-    good: Cache<H, ()>,
+    /// Hashes that were valid recently, with their grants and the instants of the questions. A
+    /// caller with one of them is not taken for a guesser, even if others at the same address guess.
+    good: Cache<H, (Instant, Grant)>,
 }
 
 impl<H: Hash + Eq + Clone + Send + Sync + 'static> Lookups<H> {
@@ -60,10 +60,14 @@ impl<H: Hash + Eq + Clone + Send + Sync + 'static> Lookups<H> {
 
     /// Returns the grant of a hash. Without a cached answer, runs the query when no other call
     /// queries the same hash and there are few queries of unfamiliar hashes.
+    ///
+    /// With `outlasts`, the grant of a hash that was valid recently stands in for an answer that
+    /// does not come.
     pub(super) async fn find(
         &self,
         hash: &H,
         ask: impl Future<Output = Result<Option<Grant>, StoreError>>,
+        outlasts: bool,
     ) -> Result<Option<Grant>, StoreError> {
         let arrived = Instant::now();
         if let Some(answer) = self.answers.get(hash, arrived) {
@@ -87,11 +91,23 @@ impl<H: Hash + Eq + Clone + Send + Sync + 'static> Lookups<H> {
         let told = |error: &StoreError| {
             tracing::warn!(error = error as &dyn std::error::Error, "look up an API key or a session");
         };
-        let answer = ask.await.inspect_err(told)?;
-        self.answers.insert(hash.clone(), asked, answer.clone());
-        if answer.is_some() {
-            self.good.insert(hash.clone(), ());
+        let lately = outlasts.then(|| self.good.get(hash)).flatten();
+        let stand_in = lately.filter(|(since, _)| since.elapsed() < GOOD_LATELY).map(|(_, grant)| grant);
+        let answer = match &stand_in {
+            None => ask.await,
+            Some(_) => timeout(BELIEVED, ask).await.unwrap_or(Err(StoreError::TimedOut)),
+        };
+        let answer = answer.inspect_err(told);
+        match &answer {
+            Ok(Some(grant)) => self.good.insert(hash.clone(), (asked, grant.clone())),
+            Ok(None) => self.good.invalidate(hash),
+            Err(_) => {}
         }
+        let answer = match stand_in {
+            Some(grant) => answer.unwrap_or(Some(grant)),
+            None => answer?,
+        };
+        self.answers.insert(hash.clone(), asked, answer.clone());
         Ok(answer)
     }
 }
@@ -138,7 +154,10 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use futures_util::future::join_all;
-    use links::api_key::KeyHash;
+    use links::{
+        api_key::{ApiKeyId, KeyHash, KeyLimits, SecretNumber},
+        scope::Scopes,
+    };
     use tokio::time::{advance, sleep};
 
     use super::{super::STRANGERS, *};
@@ -160,26 +179,60 @@ mod tests {
             Ok(None)
         };
         let one = hash("one");
-        join_all((0..100).map(|_| keys.find(&one, ask()))).await;
+        join_all((0..100).map(|_| keys.find(&one, ask(), false))).await;
         assert_eq!(asked.load(Ordering::Relaxed), 1);
 
         let strangers: Vec<KeyHash> = (0..6).map(|number| hash(&format!("stranger{number}"))).collect();
-        join_all(strangers.iter().map(|stranger| keys.find(stranger, ask()))).await;
+        join_all(strangers.iter().map(|stranger| keys.find(stranger, ask(), false))).await;
         assert_eq!(most.load(Ordering::Relaxed), STRANGERS);
 
         let waiting = join_all((0..100).map(|number| {
             let keys = &keys;
-            async move { keys.find(&hash(&format!("other{number}")), std::future::pending()).await }
+            async move { keys.find(&hash(&format!("other{number}")), std::future::pending(), false).await }
         }));
         let good = async {
             sleep(Duration::from_millis(10)).await;
-            keys.good.insert(hash("good"), ());
+            keys.good.insert(hash("good"), (Instant::now(), grant()));
             let begun = tokio::time::Instant::now();
-            keys.find(&hash("good"), async { Ok(None) }).await.unwrap();
+            keys.find(&hash("good"), async { Ok(None) }, false).await.unwrap();
             assert!(begun.elapsed().is_zero(), "a key that was good lately waits for no stranger");
         };
         let (waited, ()) = tokio::join!(timeout(2 * LOOKUP_WITHIN, waiting), good);
         assert!(waited.is_err(), "those that ask are bounded by the store");
+    }
+
+    fn grant() -> Grant {
+        Grant {
+            id: ApiKeyId(1),
+            secret: SecretNumber(1),
+            name: "a key".into(),
+            scopes: Scopes::admin(),
+            limits: KeyLimits::default(),
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_recent_grant_stands_in_for_a_while_and_not_once_it_was_revoked() {
+        let keys = Lookups::new(Arc::new(Semaphore::new(STRANGERS)));
+        let key = hash("key");
+        let find = async |answer: Result<Option<Grant>, StoreError>, outlasts| {
+            advance(BELIEVED).await;
+            keys.find(&key, async { answer }, outlasts).await.is_ok_and(|found| found.is_some())
+        };
+        let away = || Err(StoreError::TimedOut);
+        assert!(!find(away(), true).await, "it is not known yet");
+        assert!(find(Ok(Some(grant())), true).await);
+        assert!(find(away(), true).await);
+        assert!(!find(away(), false).await, "only where creates go on");
+        advance(BELIEVED).await;
+        let silent = Instant::now();
+        assert!(keys.find(&key, std::future::pending(), true).await.unwrap().is_some());
+        assert_eq!(silent.elapsed(), BELIEVED, "nobody waits longer for a database that is silent");
+        advance(GOOD_LATELY).await;
+        assert!(!find(away(), true).await, "a grant that stands in is not valid for longer by that");
+        assert!(find(Ok(Some(grant())), true).await);
+        assert!(!find(Ok(None), true).await);
+        assert!(!find(away(), true).await, "it was revoked");
     }
 
     #[tokio::test(start_paused = true)]
