@@ -2,7 +2,7 @@
 
 use clap::Args;
 use daemon::Exit;
-use store::postgres::{ServingRoles, grant};
+use store::postgres::{ServingRoles, distribute, grant};
 use visit_store::{ClickhouseAddress, ClickhouseVisits, PostgresVisits, VisitStore as _, VisitStoreError};
 
 use crate::{
@@ -26,6 +26,11 @@ pub struct MigrateArgs {
     /// write visits.
     #[arg(long, env = "RESOLVER_REDIRECT_ROLE", value_name = "NAME")]
     pub redirect_role: Option<String>,
+    /// Divide the links among the nodes of Citus that the database was given after its first links.
+    /// Stop creates first: nothing is written to a table while it moves. The links of a new
+    /// database are divided without it.
+    #[arg(long)]
+    pub distribute: bool,
     /// Adopt the ledger of the issuer that the next resolver registers with. Use it if the former
     /// ledger is lost for good, or to change to another issuer on purpose, and only while no
     /// resolver of the former issuer runs.
@@ -42,7 +47,7 @@ pub struct MigrateArgs {
 
 pub(super) async fn run(args: &MigrateArgs) -> Result<String, Error> {
     let roles = serving_roles(args)?;
-    let MigrateArgs { database: args, visits_store, forget_ledger, put_back, .. } = args;
+    let MigrateArgs { database: args, visits_store, distribute: divides, forget_ledger, put_back, .. } = args;
     let visits = visits_store.of(&args.database)?;
     let store = match put_back {
         // A mistyped path must not create an empty database.
@@ -54,6 +59,15 @@ pub(super) async fn run(args: &MigrateArgs) -> Result<String, Error> {
     wait_for(args, async || store.migrate().await).await?;
     if let (Some(address), Database::Postgres(url)) = (visits, &args.database) {
         migrate_visits(&address, url).await?;
+    }
+    if *divides {
+        let is_distributed = match &args.database {
+            Database::Postgres(url) => wait_for(args, async || distribute(url).await).await?,
+            _ => false,
+        };
+        if !is_distributed {
+            return Err(wrong_value("--distribute", true, "the database has no nodes of Citus"));
+        }
     }
     if let Some((url, roles)) = roles {
         wait_for(args, async || grant(url, &roles).await).await?;
