@@ -1,7 +1,7 @@
 //! Alerts on the database, as the resolvers see it.
 
 use futures_util::FutureExt as _;
-use harness::Proxy;
+use harness::{Proxy, nodes};
 
 use crate::{
     case::Case,
@@ -36,7 +36,11 @@ pub(crate) fn parts() -> Vec<Part> {
             replica_behind(s).boxed_local()
         }),
     ];
-    vec![Part { name: "database", faster: 1, setup: Setup::default(), cases }]
+    let of_nodes = Case::page("ShortmintDatabaseNodeAway", "a node of Citus at a closed port", |s| {
+        node_away(s).boxed_local()
+    });
+    let part = |name, cases| Part { name, faster: 1, setup: Setup::default(), cases };
+    vec![part("database", cases), part("nodes", vec![of_nodes.beside(CONSEQUENCES)])]
 }
 
 async fn silent(stage: &mut Stage) -> anyhow::Result<()> {
@@ -68,6 +72,14 @@ async fn schema(stage: &mut Stage) -> anyhow::Result<()> {
     stage.fires().await;
     stage.sql("INSERT INTO refinery_schema_history SELECT * FROM kept; DROP TABLE kept").await?;
     Ok(())
+}
+
+async fn node_away(stage: &mut Stage) -> anyhow::Result<()> {
+    let (sql, addr) = (stage.cluster.postgres.client().await?, stage.cluster.postgres.addr());
+    nodes::pretend(&sql, [addr; 2], 8).await?;
+    stage.sql("UPDATE pg_dist_node SET nodeport = 1 WHERE groupid = 1").await?;
+    stage.fires().await;
+    stage.sql(&format!("UPDATE pg_dist_node SET nodeport = {}", addr.port())).await
 }
 
 async fn replica_away(stage: &mut Stage) -> anyhow::Result<()> {

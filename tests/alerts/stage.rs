@@ -93,6 +93,8 @@ impl Stage {
     /// Returns an error if a server does not start; the message contains the end of its log.
     pub(crate) async fn start(setup: Setup, factor: u32) -> anyhow::Result<Self> {
         let builder = Cluster::builder().etcd(setup.etcd_members).issuers(0).resolvers(0).behind_proxies();
+        // It has a standby.
+        let builder = builder.on_one_postgres();
         let builder = setup.etcd_args.iter().fold(builder, |builder, arg| builder.etcd_arg(arg));
         let builder = builder.keyspaces(setup.keyspaces).drain_delay("200ms");
         let mut cluster = builder.resolver_args(setup.resolver_args.iter().copied()).start().await?;

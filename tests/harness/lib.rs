@@ -32,6 +32,7 @@ pub mod launch;
 pub mod load;
 pub mod metrics;
 pub mod net;
+pub mod nodes;
 pub mod orphans;
 pub mod patroni;
 pub mod pgbouncer;

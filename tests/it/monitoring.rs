@@ -19,10 +19,11 @@ const SOON: Duration = Duration::from_secs(30);
 /// noun: certificates (`tls`, `public_tls`), calls over gRPC (`grpc`), failed webhooks
 /// (`webhooks`), errors of the database, whose labels are those of the error, and servers that an
 /// installation may lack.
-const ELSEWHERE: [&str; 6] = [
+const ELSEWHERE: [&str; 7] = [
     "_certificate_expiry_timestamp_seconds",
     "resolver_grpc_request_duration_seconds",
     "resolver_database_errors_total",
+    "resolver_database_nodes_away",
     "resolver_webhook",
     "server=\"replica\"",
     "server=\"clickhouse\"",

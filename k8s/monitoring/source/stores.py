@@ -67,6 +67,16 @@ ALERTS = [
         "10m",
     ),
     Alert(
+        "ShortmintDatabaseNodeAway",
+        CRITICAL,
+        "max by (job, namespace) (resolver_database_nodes_away) > 0",
+        "A node of Citus does not answer.",
+        """{{ $value }} nodes have not answered a resolver of {{ $labels.job }} for two minutes. Their links
+        redirect from caches only; creates get numbers of the others.""",
+        "2m",
+        outage="postgres",
+    ),
+    Alert(
         "ShortmintReplicaUnreachable",
         WARNING,
         silent("replica", 60),

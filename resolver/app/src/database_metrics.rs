@@ -18,6 +18,7 @@ pub struct DatabaseMetrics {
     /// When each server last answered.
     pub contacts: Vec<Contact>,
     replica_reads: [Counter; 3],
+    nodes_away: Gauge,
     schema: Gauge,
     schema_expected: Gauge,
     slots: Gauge,
@@ -43,6 +44,10 @@ impl DatabaseMetrics {
                 recorder: recorder.clone(),
                 contacts: servers.iter().map(|server| Contact::polled(server.name())).collect(),
                 replica_reads: [reads("answered"), reads("behind"), reads("failed")],
+                nodes_away: unknown(recorder.gauge(
+                    "resolver_database_nodes_away",
+                    "Nodes of Citus that did not answer this process when it last asked them.",
+                )),
                 schema: recorder.gauge("resolver_schema_version", "Newest migration that the database has."),
                 schema_expected: recorder
                     .gauge("resolver_schema_version_expected", "Newest migration that this process knows."),
@@ -108,6 +113,11 @@ impl DatabaseObserver for DatabaseMetrics {
         self.recorder.with(|| {
             counter!("resolver_database_errors_total", "server" => server, "sqlstate" => reason).increment(1);
         });
+    }
+
+    fn nodes_away(&self, nodes: usize) {
+        // There are some dozens at most.
+        self.nodes_away.set(nodes as f64);
     }
 
     fn replica_read(&self, outcome: ReplicaRead) {
