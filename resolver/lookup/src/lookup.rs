@@ -149,7 +149,8 @@ impl Lookup {
         let at_once = config.warm_links.min(config.room());
         let cache = cache(config.cache_bytes, at_once, Arc::clone(&generations));
 
-        let invalidation = Arc::new(InvalidationState::new(config));
+        let lanes = links.read_lanes();
+        let invalidation = Arc::new(InvalidationState::new(config, lanes));
         let (changes, heard) = mpsc::channel(CHANGES_MAX);
         let (telling, is_shared) = (Arc::clone(&links), links.is_shared());
         supervisor.spawn("listener for changed links", async move { telling.send_changes(changes).await });
@@ -169,13 +170,13 @@ impl Lookup {
             metrics: Arc::clone(&metrics),
             kept: Mutex::default(),
         });
-        let lane = |_| {
+        let lane = |lane| {
             let (misses, queue) = mpsc::channel(WAITING_MAX);
             let reading = Arc::clone(&reader);
-            supervisor.spawn("reader of links", async move { reading.run(queue).await });
+            supervisor.spawn("reader of links", async move { reading.run(lane, queue).await });
             misses
         };
-        let misses = (0..reader.links.read_lanes()).map(lane).collect();
+        let misses = (0..lanes).map(lane).collect();
         Self {
             mint,
             cache,
@@ -310,17 +311,18 @@ impl Lookup {
         };
         // While the database is away, an outdated link is better than none, or than one that comes
         // late.
-        if self.invalidation.is_not_read_again(&stale) {
+        let lane = self.lane(id);
+        if self.invalidation.is_not_read_again(&stale, lane) {
             self.count_hits(1);
             return Ok(Some(Arc::clone(&stale.link)));
         }
         let found = self.ask(id, Some(name), STALE_DEADLINE).await;
         let is_away = match found {
             Err(LookupError::NoStore) => {
-                self.invalidation.note_store_away();
+                self.invalidation.note_store_away(lane);
                 true
             }
-            Err(LookupError::Overloaded) => self.invalidation.read_failed.load(Ordering::Relaxed),
+            Err(LookupError::Overloaded) => self.invalidation.lane(lane).read_failed.load(Ordering::Relaxed),
             Ok(_) => false,
         };
         let still = is_away.then(|| self.cache.get(&name)).flatten();
@@ -370,11 +372,16 @@ impl Lookup {
         self.ask(id, None, DEADLINE).await
     }
 
+    /// Returns the queue of a link's misses. Its node may be one that was not there at the start.
+    fn lane(&self, id: LinkId) -> usize {
+        self.reader.links.read_lane(id) % self.misses.len()
+    }
+
     async fn ask(&self, id: LinkId, name: Option<Name>, deadline: Duration) -> Found {
         let (found, answered) = oneshot::channel();
-        // Its node may be another one since the start.
-        let lane = self.reader.links.read_lane(id) % self.misses.len();
-        self.misses[lane].try_send((id, Waiter { name, found })).map_err(|_| LookupError::Overloaded)?;
+        self.misses[self.lane(id)]
+            .try_send((id, Waiter { name, found }))
+            .map_err(|_| LookupError::Overloaded)?;
         match timeout(deadline, answered).await {
             Ok(Ok(found)) => found,
             Ok(Err(_)) | Err(_) => Err(LookupError::NoStore),

@@ -30,25 +30,36 @@ pub(super) struct InvalidationState {
     pub(super) freshness: Freshness,
     config: LookupConfig,
     pub(super) changes: KnownChanges,
+    /// Whether the store answers, for each queue of misses.
+    lanes: Box<[Lane]>,
+    /// The same as [`Lane::store_away`], while a copy answers in place of the primary.
+    primary_away: AtomicU64,
+}
+
+/// Whether the store, or a node of a distributed one, answers reads: another node's takedowns must
+/// show while it does not.
+#[derive(Default)]
+pub(super) struct Lane {
     /// While the store is down, cached entries are served without a read until this time, as in
     /// [`ReadAt`].
     store_away: AtomicU64,
-    /// The same while a copy answers in place of the primary.
-    primary_away: AtomicU64,
     /// Whether the read that ended last has failed.
     pub(super) read_failed: AtomicBool,
 }
 
 impl InvalidationState {
-    pub(super) fn new(config: LookupConfig) -> Self {
+    pub(super) fn new(config: LookupConfig, lanes: usize) -> Self {
         Self {
             freshness: Freshness::new(config.rules),
             config,
             changes: KnownChanges::default(),
-            store_away: AtomicU64::new(0),
+            lanes: (0..lanes).map(|_| Lane::default()).collect(),
             primary_away: AtomicU64::new(0),
-            read_failed: AtomicBool::new(false),
         }
+    }
+
+    pub(super) fn lane(&self, lane: usize) -> &Lane {
+        &self.lanes[lane]
     }
 
     /// Returns whether a safety rule is in force.
@@ -85,14 +96,14 @@ impl InvalidationState {
     }
 
     /// Records that a link could not be read, unless a copy answers for others.
-    pub(super) fn note_store_away(&self) {
+    pub(super) fn note_store_away(&self, lane: usize) {
         if !self.copy_answers() {
-            self.store_away.store(self.freshness.now().0 + AWAY_MICROS, Ordering::Relaxed);
+            self.lanes[lane].store_away.store(self.freshness.now().0 + AWAY_MICROS, Ordering::Relaxed);
         }
     }
 
-    pub(super) fn store_is_away(&self) -> bool {
-        self.freshness.now().0 < self.store_away.load(Ordering::Relaxed)
+    pub(super) fn store_is_away(&self, lane: usize) -> bool {
+        self.freshness.now().0 < self.lanes[lane].store_away.load(Ordering::Relaxed)
     }
 
     pub(super) fn note_primary_away(&self) {
@@ -107,8 +118,8 @@ impl InvalidationState {
     /// Returns whether an entry is served without a read. While no server answers that is any;
     /// while a copy does, which may know of later changes, an entry of which no change can have
     /// been missed.
-    pub(super) fn is_not_read_again(&self, cached: &Cached) -> bool {
-        self.store_is_away() || (self.copy_answers() && self.freshness.was_told_of(cached.read_at))
+    pub(super) fn is_not_read_again(&self, cached: &Cached, lane: usize) -> bool {
+        self.store_is_away(lane) || (self.copy_answers() && self.freshness.was_told_of(cached.read_at))
     }
 
     pub(super) fn note_changed(&self, id: LinkId) {

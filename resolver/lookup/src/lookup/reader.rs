@@ -71,7 +71,7 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    pub(super) async fn run(&self, mut queue: Misses) {
+    pub(super) async fn run(&self, lane: usize, mut queue: Misses) {
         let mut next = Waiting::new();
         loop {
             if next.is_empty() {
@@ -86,7 +86,7 @@ impl Reader {
                 self.admit(miss, &mut next);
             }
             if !next.is_empty() {
-                next = self.read(next, &mut queue).await;
+                next = self.read(lane, next, &mut queue).await;
             }
         }
     }
@@ -108,7 +108,7 @@ impl Reader {
 
     /// Reads a batch and answers it. Returns the misses that arrived meanwhile and were not
     /// answered along with it.
-    async fn read(&self, batch: Waiting, queue: &mut Misses) -> Waiting {
+    async fn read(&self, lane: usize, batch: Waiting, queue: &mut Misses) -> Waiting {
         self.metrics.link_reads.increment(1);
         let ids: Vec<LinkId> = batch.keys().copied().collect();
         self.metrics.links_asked.increment(u64::try_from(ids.len()).unwrap_or(0));
@@ -118,7 +118,7 @@ impl Reader {
         let is_decisive = batch.values().flatten().any(|waiter| waiter.name.is_none());
         let source = if is_decisive { Source::Primary } else { self.invalidation.source(&ids) };
         let read = self.links.read(&ids, source).await;
-        self.invalidation.read_failed.store(read.is_err(), Ordering::Relaxed);
+        self.invalidation.lane(lane).read_failed.store(read.is_err(), Ordering::Relaxed);
         // Collected only now: waking up for each arrival would cost more than a redirect's share of
         // the read.
         let (mut late, mut next) = (Waiting::new(), Waiting::new());
@@ -337,7 +337,7 @@ mod tests {
         Reader {
             links: tests::broken(),
             cache: cache(config.cache_bytes, 0, Arc::new(Generations::new())),
-            invalidation: Arc::new(InvalidationState::new(config)),
+            invalidation: Arc::new(InvalidationState::new(config, 1)),
             metrics: Metrics::new(&Recorder::new()),
             kept: Mutex::default(),
         }

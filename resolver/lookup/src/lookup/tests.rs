@@ -59,15 +59,15 @@ async fn a_full_queue_hides_a_link_that_is_known_only_if_the_store_answers() {
     let read = async || lookup.read(link.id, name, Some(Arc::clone(&stale))).await;
     let all = lookup.misses[0].try_reserve_many(WAITING_MAX).unwrap();
     assert_eq!(read().await, Err(LookupError::Overloaded));
-    assert!(!lookup.invalidation.store_is_away(), "the store was not asked");
+    assert!(!lookup.invalidation.store_is_away(0), "the store was not asked");
 
     drop(all);
     assert_eq!(read().await, Ok(Some(Arc::clone(&link))), "the store has failed");
-    assert!(lookup.invalidation.store_is_away());
+    assert!(lookup.invalidation.store_is_away(0));
 
     tokio::time::advance(Duration::from_secs(2)).await;
     let _all = lookup.misses[0].try_reserve_many(WAITING_MAX).unwrap();
-    assert!(!lookup.invalidation.store_is_away());
+    assert!(!lookup.invalidation.store_is_away(0));
     assert_eq!(read().await, Ok(Some(Arc::clone(&link))), "the last read has failed");
 }
 
