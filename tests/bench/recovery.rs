@@ -16,7 +16,7 @@ use anyhow::Context as _;
 use clap::ValueEnum as _;
 use harness::{Cluster, checks};
 use serde_json::json;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use crate::{Report, links, progress, table::Table};
 use fault::{Fault, Platform};
@@ -73,8 +73,11 @@ async fn measure(args: &Args) -> anyhow::Result<Vec<Outcome>> {
     let probes = Arc::new(Probes::new(api, uncached).await?);
     let sending = tokio::spawn(Arc::clone(&probes).send(Duration::from_millis(args.every)));
     let faults = if args.fault.is_empty() { Fault::value_variants() } else { &args.fault };
+    let (faults, without): (Vec<Fault>, Vec<Fault>) =
+        faults.iter().partition(|fault| fault.applies_to(&platform.cluster));
+    anyhow::ensure!(args.fault.is_empty() || without.is_empty(), "{without:?}: Postgres has no nodes");
     let mut outcomes = Vec::new();
-    for &fault in faults {
+    for fault in faults {
         progress::show(&format!("fault {}: {}", fault.number(), fault.told()));
         let outcome = outcome(&mut platform, &probes, fault, Duration::from_secs(args.seconds)).await;
         outcomes.push(outcome.with_context(|| format!("fault {}: {}", fault.number(), fault.told()))?);
@@ -95,6 +98,7 @@ async fn outcome(
 ) -> anyhow::Result<Outcome> {
     probes.forget();
     sleep(BEFORE).await;
+    let struck = Instant::now();
     platform.strike(fault).await.context("cause it")?;
     sleep(lasts).await;
     let end = platform.mend(fault).await.context("end it")?;
@@ -102,12 +106,12 @@ async fn outcome(
         anyhow::ensure!(end.elapsed() < RECOVERY_WITHIN, "it did not recover");
         sleep(LOOK).await;
     }
-    let seen = Kind::ALL.map(|kind| (kind, probes.seen(kind, end)));
+    let seen = Kind::ALL.map(|kind| (kind, probes.seen(kind, struck..end)));
     Ok(Outcome { fault, seen: seen.into() })
 }
 
 fn report(args: &Args, outcomes: &[Outcome]) -> Report {
-    let mut table = Table::new(&["fault", "kind", "failed", "slowest", "again after"]);
+    let mut table = Table::new(&["fault", "kind", "failed", "after 1 s", "slowest", "again after"]);
     for Outcome { fault, seen } in outcomes {
         for (index, (kind, seen)) in seen.iter().enumerate() {
             let name = format!("{} {}", fault.number(), fault.told());
@@ -115,13 +119,15 @@ fn report(args: &Args, outcomes: &[Outcome]) -> Report {
                 if index == 0 { name } else { String::new() },
                 kind.name().to_owned(),
                 format!("{} of {}", seen.failed, seen.sent),
+                format!("{} of {}", seen.later.0, seen.later.1),
                 format!("{} ms", seen.slowest.as_millis()),
                 again(seen),
             ]);
         }
     }
     let text = format!(
-        "Each fault lasts {} s; a request of each kind every {} ms. Times count from the fault's end.\n\n{table}",
+        "Each fault lasts {} s; a request of each kind every {} ms. Times count from the fault's end.\n\
+         After 1 s: the failures of what was sent later in the fault.\n\n{table}",
         args.seconds, args.every
     );
     let told = outcomes.iter().map(|Outcome { fault, seen }| {
@@ -129,7 +135,7 @@ fn report(args: &Args, outcomes: &[Outcome]) -> Report {
             let again_ms = seen.recovered.map(|time| time.as_millis());
             let slowest_ms = seen.slowest.as_millis();
             let told = json!({
-                "sent": seen.sent, "failed": seen.failed, "slowest_ms": slowest_ms, "recovery_ms": again_ms,
+                "sent": seen.sent, "failed": seen.failed, "later": seen.later, "slowest_ms": slowest_ms, "recovery_ms": again_ms,
             });
             (kind.name().to_owned(), told)
         });

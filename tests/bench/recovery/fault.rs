@@ -29,6 +29,7 @@ pub(super) enum Fault {
     ResolverKilled,
     ClientsGone,
     PostgresStopped,
+    NodeKilled,
 }
 
 impl Fault {
@@ -49,6 +50,7 @@ impl Fault {
             Self::ResolverKilled => 14,
             Self::ClientsGone => 26,
             Self::PostgresStopped => 27,
+            Self::NodeKilled => 41,
         }
     }
 
@@ -69,7 +71,13 @@ impl Fault {
             Self::ResolverKilled => "resolver killed",
             Self::ClientsGone => "clients go away",
             Self::PostgresStopped => "Postgres stopped at once",
+            Self::NodeKilled => "a node of Citus killed",
         }
+    }
+
+    /// Returns whether a platform can have it.
+    pub(super) fn applies_to(self, cluster: &Cluster) -> bool {
+        self != Self::NodeKilled || !cluster.postgres.nodes().is_empty()
     }
 }
 
@@ -105,6 +113,7 @@ impl Platform {
             }
             Fault::PostgresKilled => cluster.postgres.kill_now().await?,
             Fault::PostgresStopped => cluster.postgres.stop_immediately().await?,
+            Fault::NodeKilled => cluster.postgres.nodes_mut()[0].kill_now().await?,
             Fault::PostgresReadOnly => cluster.postgres.set_read_only(true).await?,
             Fault::ConnectionsExhausted => {
                 self.busy = Some(tokio::spawn(cluster.postgres.use_up_connections()));
@@ -132,6 +141,7 @@ impl Platform {
             Fault::EtcdLost => cluster.etcd.start_all().await?,
             Fault::LeaseRevoked => {}
             Fault::PostgresKilled | Fault::PostgresStopped => cluster.postgres.restart().await?,
+            Fault::NodeKilled => cluster.postgres.nodes_mut()[0].restart().await?,
             Fault::PostgresReadOnly => cluster.postgres.set_read_only(false).await?,
             Fault::IssuersCutOff => {
                 cluster.issuer_proxies.iter().for_each(|proxy| proxy.set_both(Flow::Pass));

@@ -1,6 +1,7 @@
 //! The requests that notice an interruption: one of each kind at fixed times.
 
 use std::{
+    ops::Range,
     sync::{
         Arc, Mutex, MutexGuard,
         atomic::{AtomicUsize, Ordering::Relaxed},
@@ -49,6 +50,9 @@ struct Sample {
 pub(super) struct Seen {
     pub(super) sent: usize,
     pub(super) failed: usize,
+    /// The failures among the requests that were sent after the fault's first second and before
+    /// its end, and the number of these.
+    pub(super) later: (usize, usize),
     /// The slowest answer, of failures too.
     pub(super) slowest: Duration,
     /// The time from the fault's end to the first answer after the last failure; zero if that came
@@ -163,7 +167,8 @@ impl Probes {
     }
 
     /// Returns what the requests of a kind met, before and after the fault's end.
-    pub(super) fn seen(&self, kind: Kind, end: Instant) -> Seen {
+    pub(super) fn seen(&self, kind: Kind, fault: Range<Instant>) -> Seen {
+        let (end, first) = (fault.end, Duration::from_secs(1));
         let log = self.log();
         let samples: Vec<_> = log.samples.iter().filter(|sample| sample.kind == kind).collect();
         let failed = samples.iter().filter(|sample| !sample.succeeded);
@@ -173,7 +178,14 @@ impl Probes {
             later.min().map(|first| first.saturating_duration_since(end))
         });
         let slowest = samples.iter().map(|sample| sample.done - sample.sent).max();
-        Seen { sent: samples.len(), failed: failed.count(), slowest: slowest.unwrap_or_default(), recovered }
+        let later = samples.iter().filter(|sample| (fault.start + first..end).contains(&sample.sent));
+        Seen {
+            sent: samples.len(),
+            later: (later.clone().filter(|sample| !sample.succeeded).count(), later.count()),
+            failed: failed.count(),
+            slowest: slowest.unwrap_or_default(),
+            recovered,
+        }
     }
 
     /// Returns the links created so far.
