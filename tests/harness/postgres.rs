@@ -95,15 +95,12 @@ impl PostgresBuilder {
     pub async fn start_with_nodes(self, count: usize) -> anyhow::Result<Postgres> {
         let with_citus = |builder: Self| {
             let builder = builder.setting("shared_preload_libraries", "citus");
-            let builder = builder.setting("citus.node_conninfo", "sslmode=disable");
+            let ssl = if builder.tls.is_some() { "require" } else { "disable" };
+            let builder = builder.setting("citus.node_conninfo", &format!("sslmode={ssl}"));
             // Tests raise errors at COMMIT by a trigger.
             builder.setting("citus.shard_count", "4").setting("citus.enable_unsafe_triggers", "on")
         };
-        let of_node = || {
-            let plain = Self { scratch: self.scratch.clone(), ..Self::default() };
-            self.tls.iter().fold(plain, |builder, (ca, pair)| builder.tls(ca, pair))
-        };
-        let nodes = (0..count).map(|_| with_citus(of_node()).start_one());
+        let nodes = (0..count).map(|_| with_citus(self.clone()).start_one());
         let nodes = futures_util::future::try_join_all(nodes).await?;
         let mut postgres = with_citus(self).start_one().await?;
         for server in nodes.iter().chain([&postgres]) {
@@ -140,7 +137,8 @@ impl PostgresBuilder {
 
         let addr = net::free_addr()?;
         let server = Launch::new(&scratch, "postgres", Program::Postgres.path()?).account(account);
-        let server = server.arg("-D").arg(&data).args(self.parameters(addr));
+        // As a client of its nodes it reads files of its home, which is that of the tests' account.
+        let server = server.arg("-D").arg(&data).args(self.parameters(addr)).env("HOME", &data);
         let mut postgres = Postgres { process: server.spawn()?, addr, data, nodes: Vec::new() };
         postgres.wait_answering().await?;
         Ok(postgres)
@@ -226,6 +224,11 @@ impl Postgres {
         &self.nodes
     }
 
+    /// Returns the server and its nodes.
+    pub fn servers(&self) -> impl Iterator<Item = &Self> {
+        [self].into_iter().chain(&self.nodes)
+    }
+
     /// Returns the server that has links: one of the nodes, or else this one.
     pub fn with_links(&mut self) -> &mut Self {
         if self.nodes.is_empty() { self } else { &mut self.nodes[0] }
@@ -246,31 +249,78 @@ impl Postgres {
         self.addr
     }
 
-    /// Replaces the certificates of a server with TLS.
+    /// Replaces the certificates of a server with TLS and of its nodes.
     ///
     /// # Errors
-    /// Returns an error if the files cannot be written or the server does not read them.
+    /// Returns an error if the files cannot be written or a server does not read them.
     pub async fn renew(&self, ca: &str, pair: &Pair) -> anyhow::Result<()> {
-        write_certificates(&self.data, Account::unprivileged()?, ca, pair)?;
+        for server in self.servers() {
+            write_certificates(&server.data, Account::unprivileged()?, ca, pair)?;
+            server.reload().await?;
+        }
+        Ok(())
+    }
+
+    /// Puts rules before those for host-based authentication, of the nodes too.
+    ///
+    /// # Errors
+    /// Returns an error if a file cannot be written or a server does not read it.
+    pub async fn authenticate(&self, rules: &str) -> anyhow::Result<()> {
+        for server in self.servers() {
+            let path = server.data.join("pg_hba.conf");
+            let before = std::fs::read_to_string(&path).context("read pg_hba.conf")?;
+            std::fs::write(&path, format!("{rules}\n{before}")).context("write pg_hba.conf")?;
+            server.reload().await?;
+        }
+        Ok(())
+    }
+
+    async fn reload(&self) -> anyhow::Result<()> {
         let reload = self.client().await?.batch_execute("SELECT pg_reload_conf()").await;
         reload.context("reload the configuration")
     }
 
-    /// Puts rules before those for host-based authentication.
+    /// Sets the password of a role, which the server presents to its nodes as well.
     ///
     /// # Errors
-    /// Returns an error if the file cannot be written or the server does not read it.
-    pub async fn authenticate(&self, rules: &str) -> anyhow::Result<()> {
-        let path = self.data.join("pg_hba.conf");
-        let before = std::fs::read_to_string(&path).context("read pg_hba.conf")?;
-        std::fs::write(&path, format!("{rules}\n{before}")).context("write pg_hba.conf")?;
-        let reload = self.client().await?.batch_execute("SELECT pg_reload_conf()").await;
-        reload.context("reload the configuration")
+    /// Returns an error if there is no such role.
+    pub async fn set_password(&self, role: &str, password: &str) -> anyhow::Result<()> {
+        let client = self.client().await?;
+        if !self.nodes.is_empty() {
+            let present = format!(
+                "INSERT INTO pg_dist_authinfo (nodeid, rolename, authinfo)
+                 VALUES (0, '{role}', 'password={password}')
+                 ON CONFLICT (nodeid, rolename) DO UPDATE SET authinfo = excluded.authinfo"
+            );
+            client.batch_execute(&present).await.context("present the password to the nodes")?;
+        }
+        let set = format!("ALTER ROLE {role} PASSWORD '{password}'");
+        client.batch_execute(&set).await.context("set a role's password")
     }
 
     /// Returns the database's URL.
     pub fn url(&self) -> String {
         url_of(self.addr)
+    }
+
+    /// Starts a proxy in front of the server and of its nodes, which it reaches only through the
+    /// proxy from then on, as resolvers do.
+    ///
+    /// # Errors
+    /// Returns an error if a port cannot be bound, or if the server does not take the addresses.
+    pub async fn proxy(&self) -> anyhow::Result<Proxy> {
+        let proxy = Proxy::start_before(self.servers().map(|server| server.addr)).await?;
+        let move_node = "SELECT citus_update_node(nodeid, $1, $2) FROM pg_dist_node WHERE nodeport = $3";
+        for (node, via) in self.nodes.iter().zip(proxy.addrs().skip(1)) {
+            let [from, to] = [node.addr, via].map(|addr| i32::from(addr.port()));
+            let moved = self.client().await?.execute(move_node, &[&via.ip().to_string(), &to, &from]).await;
+            moved.context("move a node behind the proxy")?;
+        }
+        if !self.nodes.is_empty() {
+            let tell = "SELECT start_metadata_sync_to_all_nodes()";
+            self.client().await?.execute(tell, &[]).await.context("tell the nodes where they are")?;
+        }
+        Ok(proxy)
     }
 
     /// Returns the database's URL through a proxy, which must forward to this server.
@@ -368,7 +418,7 @@ impl Postgres {
         let client = self.client().await?;
         let setting = format!("ALTER SYSTEM SET default_transaction_read_only = {is_read_only}");
         client.batch_execute(&setting).await.context("change the setting")?;
-        client.batch_execute("SELECT pg_reload_conf()").await.context("read the setting again")
+        self.reload().await
     }
 
     /// Takes every connection that the server has, and ends those of others, until it is dropped.

@@ -69,18 +69,18 @@ enum End {
     Stranded,
 }
 
-/// A proxy in front of one server.
+/// A proxy in front of a server, or of several that share their faults.
 #[derive(Debug)]
 pub struct Proxy {
-    addr: SocketAddr,
-    upstream: SocketAddr,
+    /// The addresses that it listens on, each with that of the server behind it.
+    doors: Vec<(SocketAddr, SocketAddr)>,
     to_server: watch::Sender<Flow>,
     to_client: watch::Sender<Flow>,
     reset: watch::Sender<()>,
     strand: watch::Sender<()>,
-    /// The accepting task, which owns the listener; `None` while connections are refused. The lock
-    /// is tokio's because it is held across an await while the task ends.
-    accepting: Mutex<Option<JoinHandle<()>>>,
+    /// The accepting tasks, which own the listeners; none while connections are refused. The lock
+    /// is tokio's because it is held across an await while the tasks end.
+    accepting: Mutex<Vec<JoinHandle<()>>>,
 }
 
 impl Proxy {
@@ -89,27 +89,40 @@ impl Proxy {
     /// # Errors
     /// Returns an error if the port cannot be bound.
     pub async fn start(upstream: SocketAddr) -> anyhow::Result<Self> {
+        Self::start_before([upstream]).await
+    }
+
+    /// Starts a proxy in front of several servers, on a port for each of them.
+    ///
+    /// # Errors
+    /// Returns an error if a port cannot be bound.
+    pub async fn start_before(upstreams: impl IntoIterator<Item = SocketAddr>) -> anyhow::Result<Self> {
+        let doors = upstreams.into_iter().map(|upstream| Ok((net::free_addr()?, upstream)));
         let proxy = Self {
-            addr: net::free_addr()?,
-            upstream,
+            doors: doors.collect::<anyhow::Result<_>>()?,
             to_server: watch::Sender::new(Flow::Pass),
             to_client: watch::Sender::new(Flow::Pass),
             reset: watch::Sender::new(()),
             strand: watch::Sender::new(()),
-            accepting: Mutex::new(None),
+            accepting: Mutex::default(),
         };
         proxy.accept().await?;
         Ok(proxy)
     }
 
-    /// Returns the address that the proxy listens on.
+    /// Returns the address that the proxy listens on for its first server.
     pub fn addr(&self) -> SocketAddr {
-        self.addr
+        self.doors[0].0
+    }
+
+    /// Returns the addresses that the proxy listens on, in the order of its servers.
+    pub fn addrs(&self) -> impl Iterator<Item = SocketAddr> + '_ {
+        self.doors.iter().map(|(addr, _)| *addr)
     }
 
     /// Returns [`Self::addr`] as an HTTP URL, without a trailing slash.
     pub fn url(&self) -> String {
-        format!("http://{}", self.addr)
+        format!("http://{}", self.addr())
     }
 
     /// Sets the flow of one direction, for open and for future connections.
@@ -140,7 +153,7 @@ impl Proxy {
     /// Refuses new connections from now on, like a machine without a listener. Open connections
     /// continue.
     pub async fn refuse(&self) {
-        if let Some(accepting) = self.accepting.lock().await.take() {
+        for accepting in self.accepting.lock().await.drain(..) {
             accepting.abort();
             // The result is always "cancelled". The listener is closed after this await.
             drop(accepting.await);
@@ -153,16 +166,18 @@ impl Proxy {
     /// Returns an error if another process has taken the port meanwhile.
     pub async fn accept(&self) -> anyhow::Result<()> {
         let mut accepting = self.accepting.lock().await;
-        if accepting.is_none() {
-            let bound = TcpListener::bind(self.addr).await;
-            let listener = bound.with_context(|| format!("listen on {}", self.addr))?;
+        if !accepting.is_empty() {
+            return Ok(());
+        }
+        for (addr, upstream) in &self.doors {
+            let listener = TcpListener::bind(addr).await.with_context(|| format!("listen on {addr}"))?;
             let switches = Switches {
                 to_server: self.to_server.subscribe(),
                 to_client: self.to_client.subscribe(),
                 reset: self.reset.subscribe(),
                 strand: self.strand.subscribe(),
             };
-            *accepting = Some(tokio::spawn(accept_all(listener, self.upstream, switches)));
+            accepting.push(tokio::spawn(accept_all(listener, *upstream, switches)));
         }
         Ok(())
     }
@@ -170,9 +185,7 @@ impl Proxy {
 
 impl Drop for Proxy {
     fn drop(&mut self) {
-        if let Some(accepting) = self.accepting.get_mut() {
-            accepting.abort();
-        }
+        self.accepting.get_mut().iter().for_each(JoinHandle::abort);
     }
 }
 

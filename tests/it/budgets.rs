@@ -238,6 +238,8 @@ async fn lists_that_take_long_keep_neither_other_keys_nor_their_lists_waiting() 
     let resolver = cluster.resolver("lists").unwrap().start().await.unwrap();
     let api = &resolver.api;
     let mut sql = cluster.postgres.client().await.unwrap();
+    // Each domain's slugs are looked for on nodes of Citus.
+    sql.execute("INSERT INTO domain (id, authority) VALUES (1, 'one.example')", &[]).await.unwrap();
     let lock = sql.transaction().await.unwrap();
     lock.execute("LOCK TABLE slug, tag IN ACCESS EXCLUSIVE MODE", &[]).await.unwrap();
     let other = cluster.postgres.client().await.unwrap();

@@ -58,7 +58,8 @@ impl Servers {
             Postgres::builder().scratch(&scratch).tls(authority.pem(), &of_server(&authority)).start();
         let postgres = postgres.await.unwrap();
         let sql = postgres.client().await.unwrap();
-        sql.batch_execute("CREATE ROLE app LOGIN SUPERUSER PASSWORD 'first'").await.unwrap();
+        sql.batch_execute("CREATE ROLE app LOGIN SUPERUSER").await.unwrap();
+        postgres.set_password("app", "first").await.unwrap();
         postgres.authenticate("hostssl all app all scram-sha-256\nhost all app all reject").await.unwrap();
         Self { scratch, authority, etcd, issuers, postgres, of_etcd, of_issuers, of_resolver }
     }
@@ -70,8 +71,7 @@ impl Servers {
     }
 
     fn set_password(&self, password: &str) {
-        let line = format!("*:{}:*:app:{password}\n", self.postgres.addr().port());
-        std::fs::write(self.scratch.path().join("pgpass"), line).unwrap();
+        std::fs::write(self.scratch.path().join("pgpass"), format!("*:*:*:app:{password}\n")).unwrap();
     }
 
     async fn resolver(&self) -> Resolver {
@@ -128,13 +128,29 @@ impl Servers {
     async fn cut_idle_database(&self) {
         let cut = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
              WHERE usename = 'app' AND state = 'idle' AND state_change < now() - interval '1 s'";
-        self.postgres.client().await.unwrap().batch_execute(cut).await.unwrap();
+        self.on_database(cut).await;
     }
 
     /// Ends the resolver's connections to Postgres.
     async fn cut_database(&self) {
-        let cut = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'app'";
-        self.postgres.client().await.unwrap().batch_execute(cut).await.unwrap();
+        self.on_database("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'app'")
+            .await;
+    }
+
+    /// Returns whether no connection of the role is in plaintext.
+    async fn database_is_secure(&self) -> bool {
+        let in_plaintext = "SELECT pid FROM pg_stat_activity JOIN pg_stat_ssl USING (pid)
+             WHERE usename = 'app' AND NOT ssl";
+        self.on_database(in_plaintext).await == 0
+    }
+
+    /// Runs a statement on Postgres, and on its nodes. Returns how many rows it has in all.
+    async fn on_database(&self, sql: &str) -> usize {
+        let mut rows = 0;
+        for server in self.postgres.servers() {
+            rows += server.client().await.unwrap().query(sql, &[]).await.unwrap().len();
+        }
+        rows
     }
 }
 
@@ -146,11 +162,7 @@ async fn certificates_and_authorities_change_under_load_and_no_create_fails() {
     let mut load = Load::on([&resolver]).clients(8).creates(1_000_000).per_second(200).start();
     load.reaches(200, SOON).await.unwrap();
 
-    let sql = servers.postgres.client().await.unwrap();
-    let in_plaintext = "SELECT count(*) FROM pg_stat_activity JOIN pg_stat_ssl USING (pid)
-         WHERE usename = 'app' AND NOT ssl";
-    let is_secure = async || sql.query_one(in_plaintext, &[]).await.unwrap().get::<_, i64>(0) == 0;
-    assert!(is_secure().await);
+    assert!(servers.database_is_secure().await);
 
     // A renewal by the same authority, then another authority in three steps: trusted, used, alone.
     let (first, second) = (Arc::clone(&servers.authority), Authority::new("second authority").unwrap());
@@ -179,7 +191,7 @@ async fn certificates_and_authorities_change_under_load_and_no_create_fails() {
     let links = load.finish().await.unwrap();
 
     // Without load: a connection that is opened between the two has the old password.
-    sql.batch_execute("ALTER ROLE app PASSWORD 'second'").await.unwrap();
+    servers.postgres.set_password("app", "second").await.unwrap();
     servers.set_password("second");
     // Connections that are cut may take calls with them, and new ones have the new password.
     servers.cut_database().await;
@@ -188,7 +200,7 @@ async fn certificates_and_authorities_change_under_load_and_no_create_fails() {
     })
     .await
     .unwrap();
-    assert!(is_secure().await);
+    assert!(servers.database_is_secure().await);
     for link in &links {
         assert_eq!(resolver.api.follow(&link.code).await.unwrap().1.as_ref(), Some(&link.long_url));
     }

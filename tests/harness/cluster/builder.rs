@@ -5,7 +5,6 @@ use anyhow::Context;
 use super::Cluster;
 use crate::etcd::EtcdCluster;
 use crate::postgres::Postgres;
-use crate::proxy::Proxy;
 use crate::scratch::Scratch;
 use crate::secret;
 use crate::slots::{self, Share};
@@ -171,7 +170,7 @@ impl ClusterBuilder {
             async { if self.on_one_postgres { postgres.start_one().await } else { postgres.start().await } };
         let (postgres, etcd) = tokio::try_join!(postgres, etcd.scratch(&scratch).start())?;
         let postgres_proxy = match self.proxies {
-            Proxies::All => Some(Proxy::start(postgres.addr()).await?),
+            Proxies::All => Some(postgres.proxy().await?),
             Proxies::None => None,
         };
         let mut cluster = Cluster {

@@ -24,6 +24,8 @@ const COMMIT_DELAY: Duration = Duration::from_millis(100);
 struct Slow {
     postgres: Postgres,
     proxy: Proxy,
+    /// The number of the fault.
+    round: usize,
 }
 
 impl Slow {
@@ -32,8 +34,8 @@ impl Slow {
         let postgres =
             Postgres::builder().setting("commit_delay", &delay).setting("commit_siblings", "0").start();
         let postgres = postgres.await.unwrap();
-        let proxy = Proxy::start(postgres.addr()).await.unwrap();
-        let slow = Self { postgres, proxy };
+        let proxy = postgres.proxy().await.unwrap();
+        let slow = Self { postgres, proxy, round: 0 };
         let store = slow.store().await;
         store.migrate().await.unwrap();
         let keyspace = Keyspace::parse("default=6:0-9A-Za-z").unwrap();
@@ -55,6 +57,14 @@ impl Slow {
     async fn store(&self) -> Arc<PostgresStore> {
         Arc::new(PostgresStore::new(&self.postgres.url_via(&self.proxy), None).await.unwrap())
     }
+
+    /// Returns the server that the fault hits. With nodes, each of them has its turn.
+    fn struck(&mut self) -> &mut Postgres {
+        match self.round % (self.postgres.nodes().len() + 1) {
+            0 => &mut self.postgres,
+            node => &mut self.postgres.nodes_mut()[node - 1],
+        }
+    }
 }
 
 /// Makes every kind of write during a fault, and compares the reported outcomes with the database.
@@ -68,8 +78,9 @@ async fn every_write_is_told_the_truth(
     fault: impl AsyncFn(&mut Slow, Duration),
 ) {
     let (mut number, mut done, mut failed, mut doubt) = (0, 0, 0, 0);
-    for group in GROUPS {
-        for tenths in tenths {
+    for (first, group) in GROUPS.into_iter().enumerate() {
+        for (round, tenths) in tenths.iter().enumerate() {
+            slow.round = first + round;
             let store = slow.compared_store().await;
             let mut writes = Vec::new();
             for kind in group {
@@ -110,8 +121,8 @@ async fn an_immediate_stop_in_a_commit_loses_nothing_that_was_acknowledged() {
     let mut slow = Slow::start().await;
     every_write_is_told_the_truth(&mut slow, &[2, 5, 9], async |slow, after| {
         sleep(after).await;
-        slow.postgres.stop_immediately().await.unwrap();
-        slow.postgres.restart().await.unwrap();
+        slow.struck().stop_immediately().await.unwrap();
+        slow.struck().restart().await.unwrap();
     })
     .await;
 }
@@ -121,7 +132,7 @@ async fn a_backend_killed_beside_a_commit_loses_nothing_that_was_acknowledged() 
     let mut slow = Slow::start().await;
     every_write_is_told_the_truth(&mut slow, &[2, 5, 9], async |slow, after| {
         sleep(after).await;
-        slow.postgres.kill_a_backend().await.unwrap();
+        slow.struck().kill_a_backend().await.unwrap();
     })
     .await;
 }
@@ -131,7 +142,7 @@ async fn a_fast_stop_in_a_commit_loses_nothing_that_was_acknowledged() {
     let mut slow = Slow::start().await;
     every_write_is_told_the_truth(&mut slow, &[2, 5, 9], async |slow, after| {
         sleep(after).await;
-        slow.postgres.restart().await.unwrap();
+        slow.struck().restart().await.unwrap();
     })
     .await;
 }
@@ -177,19 +188,26 @@ async fn an_error_at_commit_is_told_as_a_failure() {
     let create = |table: &String| {
         format!(
             "CREATE CONSTRAINT TRIGGER refuse AFTER INSERT OR UPDATE OR DELETE ON {table}
-             DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION refuse();"
+             DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION refuse()"
         )
     };
-    let create: String = tables.iter().map(create).collect();
-    let remove: String = tables.iter().map(|table| format!("DROP TRIGGER refuse ON {table};")).collect();
+    let remove = |table: &String| format!("DROP TRIGGER refuse ON {table}");
+    // One commit for all tables, because commits are slow, and one by one, as distributed tables need it.
+    let change = async |each: &dyn Fn(&String) -> String| {
+        client.batch_execute("BEGIN").await.unwrap();
+        for table in &tables {
+            client.batch_execute(&each(table)).await.unwrap();
+        }
+        client.batch_execute("COMMIT").await.unwrap();
+    };
     let mut number = 1_000;
     for kind in GROUPS.concat() {
         number += 1;
         let store = slow.compared_store().await;
         let write = Write::prepare(kind, number, &store).await;
-        client.batch_execute(&create).await.unwrap();
+        change(&create).await;
         let told = write.run().await;
-        client.batch_execute(&remove).await.unwrap();
+        change(&remove).await;
         let (rows, _) = write.rows(&slow.postgres).await;
         assert_eq!((told != Told::Done, rows), (true, 0), "{kind:?} was told {told:?}");
     }
