@@ -53,6 +53,14 @@ const SETTLE: [&str; 3] = [
     "VACUUM ANALYZE",
 ];
 
+/// What a link takes of disk: tables with their indexes.
+const TABLES: [(&str, &str); 4] = [
+    ("the link", "link"),
+    ("its index of long URLs", "long_url_index"),
+    ("its index of texts", "link_text"),
+    ("its counts of visits", "link_seen"),
+];
+
 /// The flags of `bench list`.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Args {
@@ -77,11 +85,12 @@ struct Row {
 /// # Errors
 /// Returns an error if a server does not start, or does not answer with a page.
 pub(crate) fn run(args: &Args) -> anyhow::Result<Report> {
-    let rows = crate::on_runtime(measure(args))?;
-    Ok(report(args, &rows))
+    let (rows, sizes) = crate::on_runtime(measure(args))?;
+    Ok(report(args, &rows, sizes))
 }
 
-async fn measure(args: &Args) -> anyhow::Result<Vec<Row>> {
+/// Returns the figures of the pages, and the bytes of [`TABLES`].
+async fn measure(args: &Args) -> anyhow::Result<(Vec<Row>, [i64; TABLES.len()])> {
     progress::show("building the resolver and starting the servers …");
     let scratch = Scratch::new()?;
     let postgres = create::database(&scratch, 0).await?;
@@ -120,7 +129,12 @@ async fn measure(args: &Args) -> anyhow::Result<Vec<Row>> {
         rows.push(ask(&http, (&url, &cookie), args.requests, name).await?);
     }
     progress::clear();
-    Ok(rows)
+    let mut sizes = [0; TABLES.len()];
+    for ((_, table), bytes) in TABLES.into_iter().zip(&mut sizes) {
+        let size = format!("SELECT pg_total_relation_size('{table}')");
+        *bytes = sql.query_one(&size, &[]).await.context("measure a table")?.get(0);
+    }
+    Ok((rows, sizes))
 }
 
 /// Signs in, and returns the session's cookie.
@@ -153,7 +167,7 @@ async fn ask(
     Ok(Row { name, cold, latencies: Latencies::new(times), bytes })
 }
 
-fn report(args: &Args, rows: &[Row]) -> Report {
+fn report(args: &Args, rows: &[Row], sizes: [i64; TABLES.len()]) -> Report {
     let mut table = Table::new(&["page", "p50 ms", "p99 ms", "first ms", "kB", ""]);
     let mut told = Vec::new();
     for Row { name, cold, latencies, bytes } in rows {
@@ -169,10 +183,16 @@ fn report(args: &Args, rows: &[Row]) -> Report {
         ]);
         told.push(json!({ "page": name, "p50_ms": p50, "p99_ms": p99, "bytes": bytes }));
     }
+    let each = sizes.map(|bytes| bytes / i64::from(args.links));
+    let taken: Vec<String> =
+        TABLES.iter().zip(each).map(|((what, _), bytes)| format!("{what} {bytes} B")).collect();
     let text = format!(
-        "The first byte of pages of 100 links among {}, each asked for {} times.\n\n{table}",
+        "The first byte of pages of 100 links among {}, each asked for {} times.\n\n{table}\nOn disk: {}.\n",
         grouped(args.links.into()),
         args.requests,
+        taken.join(", "),
     );
-    Report { text, json: json!({ "bench": "list", "links": args.links, "pages": told }) }
+    let bytes: serde_json::Map<_, _> =
+        TABLES.iter().zip(each).map(|((_, table), bytes)| ((*table).to_owned(), json!(bytes))).collect();
+    Report { text, json: json!({ "bench": "list", "links": args.links, "pages": told, "bytes": bytes }) }
 }

@@ -71,6 +71,16 @@ async fn a_full_queue_hides_a_link_that_is_known_only_if_the_store_answers() {
     assert_eq!(read().await, Ok(Some(Arc::clone(&link))), "the last read has failed");
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_node_that_is_away_hides_no_change_on_another() {
+    let lookup = lookup(&Recorder::new());
+    let stale = outdated(&lookup, &link(1, 0)).await;
+    let nodes = InvalidationState::new(config(Duration::ZERO, Duration::ZERO), 2);
+    nodes.note_store_away(0);
+    assert!(nodes.is_not_read_again(&stale, 0));
+    assert!(!nodes.is_not_read_again(&stale, 1));
+}
+
 /// Caches a link that has to be read again.
 async fn outdated(lookup: &Lookup, link: &Arc<Link>) -> Arc<Cached> {
     let cached = Cached::new(link, lookup.invalidation.freshness.now());
