@@ -13,6 +13,10 @@ use anyhow::Context as _;
 use harness::{Acknowledged, Api, Created};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
+/// From one uncached link to the next: links that were created together are on the same node of a
+/// distributed database. It has no divisor in common with their number.
+const STRIDE: usize = 61_803;
+
 /// The kinds of requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
@@ -106,13 +110,12 @@ impl Probes {
         let asked = match kind {
             Kind::Create => self.create(number).await,
             Kind::Cached => self.follow(&self.cached.code, &self.cached.long_url).await,
-            Kind::Uncached => match self.uncached.get(number) {
-                Some(path) => {
-                    let long_url = format!("https://example.org/some/where/{number}");
-                    self.follow(path.trim_start_matches('/'), &long_url).await
-                }
-                None => Err("all uncached links have been followed".to_owned()),
-            },
+            Kind::Uncached if number < self.uncached.len() => {
+                let place = number * STRIDE % self.uncached.len();
+                let long_url = format!("https://example.org/some/where/{place}");
+                self.follow(self.uncached[place].trim_start_matches('/'), &long_url).await
+            }
+            Kind::Uncached => Err("all uncached links have been followed".to_owned()),
         };
         let mut log = self.log();
         let succeeded = *asked.as_ref().unwrap_or(&false);
