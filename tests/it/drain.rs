@@ -49,9 +49,9 @@ async fn sigterm_under_load_cuts_no_request_and_gives_the_unused_numbers_back() 
     checks::account_balances(&status).unwrap();
     let numbers = status.only_namespace().unwrap();
     let (gone, other) = (status.holder("resolver-0").unwrap(), status.holder("resolver-1").unwrap());
-    if !cluster.postgres.nodes().is_empty() {
-        // Numbers that it kept for buckets of other nodes are too many gaps for a return.
-        return assert_eq!((gone.blocks, numbers.burned), (1, 0), "{status:?}");
+    if gone.blocks == 1 && !cluster.postgres.nodes().is_empty() {
+        // Numbers that it kept for other buckets were too many gaps for a return.
+        return assert_eq!(numbers.burned, 0, "{status:?}");
     }
     assert_eq!(gone.blocks, 0, "{status:?}");
     assert!(numbers.free > 0, "nothing came back: {status:?}");
