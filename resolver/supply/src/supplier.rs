@@ -231,7 +231,7 @@ impl Supplier {
             StoreCall::TakeOver(entry, leaked) => {
                 entered(register.take_over_block(&owner.entry(&entry), leaked.0).await?)
             }
-            StoreCall::Unused(index, span) => StoreAnswer::Unused(register.unused(index, span).await?),
+            StoreCall::Unused(index, span) => StoreAnswer::Unused(register.known_unused(index, span).await?),
             StoreCall::RegisteredEnd(index) => StoreAnswer::End(register.registered_end(index).await?),
             StoreCall::Release(entry, kept) => {
                 match register.release_block(&owner.entry(&entry), &kept).await {

@@ -22,7 +22,7 @@ use lookups::Answers;
 pub use lookups::Lookups;
 
 /// How long an answer of the database counts after its question was sent. A revoked key and its
-/// sessions stop working within it, everywhere, however slow the database is.
+/// sessions stop working within it, everywhere that the database answers, however slowly.
 const BELIEVED: Duration = Duration::from_secs(1);
 /// Interval at which the used keys are recorded in the store.
 const USE_NOTED_EVERY: Duration = Duration::from_secs(10);

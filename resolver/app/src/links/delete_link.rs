@@ -44,11 +44,12 @@ impl LinkService {
     /// Tells of a deletion again: perhaps a node has stored it, and nobody was told, and this is the
     /// call that is sent again.
     async fn tell_deletion(&self, name: &LinkName, by: &Grant) {
-        if let Ok(link) = self.find_deleted(name, by).await {
-            // It is refused, because the link is deleted.
-            let _ = self.store.delete(link.id, &Precondition::of(&link), by.id).await;
-            self.lookup.changed(link.id);
-        }
+        let Ok(link) = self.find_deleted(name, by).await else { return };
+        let Ok(_turn) = self.turns.writes.take(by.id).await else { return };
+        // It is refused, because the link is deleted at this version.
+        let precondition = Precondition { versions: Some(vec![link.version()]), ..Precondition::of(&link) };
+        let _ = self.store.delete(link.id, &precondition, by.id).await;
+        self.lookup.changed(link.id);
     }
 
     /// Restores the most recently deleted link with a code or slug, with its tags and limits, at a

@@ -153,13 +153,21 @@ pub trait Links: Database {
     /// Edits a link. Returns it as it is then.
     async fn edit(&self, id: LinkId, edit: &Edit, by: ApiKeyId) -> Result<Result<Record, Refusal>> {
         let args = (id, edit.clone(), by);
+        let mut is_prepared = false;
         if self.is_distributed() && edit.relocation.is_some() {
-            let prepared = run(self, Write, args.clone(), |sql, (id, edit, by)| {
+            let prepare = run(self, Write, args.clone(), |sql, (id, edit, by)| {
                 Box::pin(edits::prepare_move(sql, *id, edit, *by))
             });
-            prepared.await?;
+            is_prepared = prepare.await?;
         }
-        run(self, Write, args, |sql, (id, edit, by)| Box::pin(edits::edit(sql, *id, edit, *by))).await
+        let edited = run(self, Write, args, |sql, (id, edit, by)| Box::pin(edits::edit(sql, *id, edit, *by)));
+        let edited = edited.await?;
+        if is_prepared && edited.is_err() {
+            let args = (id, edit.clone());
+            run(self, Write, args, |sql, (id, edit)| Box::pin(edits::undo_preparation(sql, *id, edit)))
+                .await?;
+        }
+        Ok(edited)
     }
 
     /// Deletes a link. Its row stays (I7).
@@ -192,10 +200,14 @@ pub trait Links: Database {
             });
             prepared.await?;
         }
-        run(self, Write, args, |sql, (id, precondition, keyspaces, by)| {
+        let restored = run(self, Write, args, |sql, (id, precondition, keyspaces, by)| {
             Box::pin(restore::restore(sql, *id, precondition, *keyspaces, *by))
-        })
-        .await
+        });
+        let restored = restored.await?;
+        if self.is_distributed() && restored.is_err() {
+            run(self, Write, id, |sql, id| Box::pin(restore::undo_preparation(sql, *id))).await?;
+        }
+        Ok(restored)
     }
 
     /// Takes visits from the budgets of visit-limited links, at most as many as wanted of each.

@@ -26,7 +26,7 @@ pub use self::{
     settings::Settings,
     webhooks::{AfterAttempt, AttemptEnd, Backlog, ClaimedDelivery, Disable, FanOut, FannedOut, Webhooks},
 };
-pub(crate) use register::taken_ids;
+pub(crate) use register::Gaps;
 
 use crate::{Result, Schema, postgres::PoolCount};
 

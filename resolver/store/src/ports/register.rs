@@ -78,32 +78,23 @@ pub trait Register: Database {
     /// Returns the numbers of a span under which no link is stored, as ascending, disjoint and
     /// non-adjacent spans.
     async fn unused(&self, keyspace: KeyspaceIndex, span: Span) -> Result<Vec<Span>> {
-        let (first, end) = LinkId::range(keyspace, span);
-        let numbers = |from: i64, to: i64| {
-            let offset = u64::try_from(from - first).unwrap_or(0);
-            Span::new(span.start() + offset, u64::try_from(to - from).unwrap_or(0)).ok()
-        };
-        let (mut next, mut unused) = (first, Vec::<Span>::new());
-        while next < end {
-            let (ids, until) = self.taken_ids(next, end).await?;
-            for id in ids.into_iter().chain([until]) {
-                if let Some(span) = numbers(next, id) {
-                    // The gap may go on from one page to the next.
-                    let before = unused.pop_if(|last| last.end() == span.start());
-                    let start = before.map_or(span.start(), |before| before.start());
-                    unused.extend(Span::new(start, span.end() - start).ok());
-                }
-                next = id + 1;
-            }
-            next = until;
+        let mut gaps = Gaps::of(keyspace, span);
+        while let Some((next, end)) = gaps.left() {
+            let ids = run(self, Read, (next, end), |sql, (next, end)| {
+                Box::pin(blocks::page_of_links(sql, *next, *end))
+            });
+            let ids = ids.await?;
+            let last = ids.last().filter(|_| ids.len() == blocks::LINKS_PAGE);
+            let until = last.map_or(end, |last| last + 1);
+            gaps.note(ids, until);
         }
-        Ok(unused)
+        Ok(gaps.unused)
     }
 
-    /// Returns the first ids of a range that must not be given to a link, ascending, and the end of
-    /// the part of the range that these are all of.
-    async fn taken_ids(&self, next: i64, end: i64) -> Result<(Vec<i64>, i64)> {
-        taken_ids(self, next, end).await
+    /// Returns the same for a block that is taken over. Numbers of which a node that is away could
+    /// tell count as used: the others must not wait for it.
+    async fn known_unused(&self, keyspace: KeyspaceIndex, span: Span) -> Result<Vec<Span>> {
+        self.unused(keyspace, span).await
     }
 
     /// Returns the database's current history. It changes when a copy takes over that may lack the
@@ -189,16 +180,39 @@ pub trait Register: Database {
     }
 }
 
-/// Reads the ids of links for [`Register::taken_ids`].
-pub(crate) async fn taken_ids(
-    database: &(impl Database + ?Sized),
+/// The numbers of a span without a link, as far as they are known.
+pub(crate) struct Gaps {
+    /// The number of the first id.
+    start: u64,
+    first: i64,
     next: i64,
     end: i64,
-) -> Result<(Vec<i64>, i64)> {
-    let ids =
-        run(database, Read, (next, end), |sql, range| Box::pin(blocks::page_of_links(sql, range.0, range.1)));
-    let ids = ids.await?;
-    let last = ids.last().filter(|_| ids.len() == blocks::LINKS_PAGE);
-    let until = last.map_or(end, |last| last + 1);
-    Ok((ids, until))
+    pub(crate) unused: Vec<Span>,
+}
+
+impl Gaps {
+    pub(crate) fn of(keyspace: KeyspaceIndex, span: Span) -> Self {
+        let (first, end) = LinkId::range(keyspace, span);
+        Self { start: span.start(), first, next: first, end, unused: Vec::new() }
+    }
+
+    /// Returns the range of ids that is left.
+    pub(crate) fn left(&self) -> Option<(i64, i64)> {
+        (self.next < self.end).then_some((self.next, self.end))
+    }
+
+    /// Notes the ids that are taken among those before `until`, in ascending order.
+    pub(crate) fn note(&mut self, taken: Vec<i64>, until: i64) {
+        for id in taken.into_iter().chain([until]) {
+            let [offset, len] =
+                [self.next - self.first, id - self.next].map(|ids| u64::try_from(ids).unwrap_or(0));
+            let start = self.start + offset;
+            // A gap may go on from one page to the next.
+            let before = if len > 0 { self.unused.pop_if(|last| last.end() == start) } else { None };
+            let first = before.map_or(start, |before| before.start());
+            self.unused.extend(Span::new(first, start + len - first).ok());
+            self.next = id + 1;
+        }
+        self.next = until;
+    }
 }

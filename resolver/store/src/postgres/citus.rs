@@ -20,7 +20,8 @@ const TABLES: [(&str, &str); 6] = [
     ("long_url_index", "link_id"),
 ];
 
-/// Functions that statements on these tables call.
+/// Functions that statements on these tables call. A migration that replaces one has to have it
+/// prepared again.
 const FUNCTIONS: [&str; 3] = ["search_key(text)", "sort_key(text)", "link_search_text(text, text, jsonb)"];
 
 /// Removes the rows of a distributed table that were moved to nodes.

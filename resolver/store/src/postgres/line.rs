@@ -100,12 +100,8 @@ impl Line {
 
     /// Creates a connection for batches of links to a node of a distributed database. If that is
     /// not the server that it has to be, as after a restart, nothing is written.
-    ///
-    /// A batch of a process that stands still ends: a bucket that is to move waits for it, and the
-    /// batches of all others wait for that.
     pub(super) fn node_writer(address: Address, sql: &'static str, server: Arc<str>) -> Self {
-        let first = Some("SET statement_timeout = '10s'");
-        Self { first, server: Some(server), ..Self::reader(address, sql) }
+        Self { server: Some(server), ..Self::reader(address, sql) }
     }
 
     /// Returns a free connection of several, or else the next one in turn.

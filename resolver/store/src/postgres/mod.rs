@@ -32,10 +32,11 @@ use std::{
 
 use arc_swap::ArcSwapOption;
 use async_trait::async_trait;
+use codes::KeyspaceIndex;
 use jiff::Timestamp;
 use line::Line;
 use nodes::{Nodes, Watch};
-use numbers::StoreEpoch;
+use numbers::{Span, StoreEpoch};
 use replica::{Position, Positions};
 use statements::{INSERT, POLL, READ, SLUGS};
 use tokio::{
@@ -49,6 +50,7 @@ use transaction::{DEADLINE, within};
 use super::{
     Lane, Register, Result, Schema, Settings, SettingsPoll, SettingsVersion, Store, StoreError, Witness,
     operation::run,
+    ports::Gaps,
     sql::{domains, slugs},
 };
 
@@ -233,11 +235,16 @@ impl Register for PostgresStore {
         .await
     }
 
-    async fn taken_ids(&self, next: i64, end: i64) -> Result<(Vec<i64>, i64)> {
-        match self.find_nodes().await? {
-            Some(nodes) => nodes.taken_ids(next, end).await,
-            None => crate::ports::taken_ids(self, next, end).await,
+    async fn known_unused(&self, keyspace: KeyspaceIndex, span: Span) -> Result<Vec<Span>> {
+        let Some(nodes) = self.find_nodes().await?.filter(|nodes| nodes.away() > 0) else {
+            return self.unused(keyspace, span).await;
+        };
+        let mut gaps = Gaps::of(keyspace, span);
+        while let Some((next, end)) = gaps.left() {
+            let (taken, until) = nodes.taken_ids(next, end).await?;
+            gaps.note(taken, until);
         }
+        Ok(gaps.unused)
     }
 
     fn server_start(&self) -> Option<watch::Receiver<Option<Timestamp>>> {

@@ -51,8 +51,8 @@ const EVERY: Duration = Duration::from_secs(1);
 const SHUNNED_MAX: Duration = Duration::from_secs(30);
 /// How often a database without nodes is asked whether it has some.
 const NONE_EVERY: Duration = Duration::from_secs(30);
-/// How many ids are looked at together.
-const LOOKED_AT: i64 = 2_000;
+/// How many ids are looked at together, by the connection that redirects read with.
+const LOOKED_AT: i64 = 500;
 /// How long a node may take to say who it is, and to answer a read.
 const ANSWER_WITHIN: Duration = Duration::from_secs(1);
 
@@ -109,7 +109,7 @@ impl Nodes {
     }
 
     /// Returns how many nodes did not answer when they were last asked.
-    fn away(&self) -> usize {
+    pub(super) fn away(&self) -> usize {
         self.nodes.iter().filter(|node| !node.answers.load(Ordering::Relaxed)).count()
     }
 
@@ -235,12 +235,13 @@ impl Nodes {
         done
     }
 
-    /// Returns the first ids of a range that are those of links, or of buckets whose node cannot say,
+    /// Returns the first ids of a range that are those of links, or of buckets whose node is away,
     /// ascending, and the end of the part of the range that these are all of.
     pub(super) async fn taken_ids(&self, next: i64, end: i64) -> Result<(Vec<i64>, i64)> {
         let until = end.min(next.saturating_add(LOOKED_AT));
         let ids = (next..until).map(LinkId::from_stored);
-        let (known, mut taken): (Vec<LinkId>, Vec<LinkId>) = ids.partition(|id| self.is_up(self.bucket(*id)));
+        let answers = |id: &LinkId| self.nodes[self.place(*id)].answers.load(Ordering::Relaxed);
+        let (known, mut taken): (Vec<LinkId>, Vec<LinkId>) = ids.partition(answers);
         for row in self.read(&known).await? {
             taken.push(LinkId::from_stored(row.try_get(0)?));
         }

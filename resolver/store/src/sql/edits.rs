@@ -105,7 +105,11 @@ async fn relocate(sql: &mut dyn Sql, before: &Link, after: &Link, relocation: &R
     if before.domain() == relocation.domain {
         return Ok(true);
     }
-    if !after.is_named_by_id() && !take_name(sql, after, relocation).await? {
+    let Relocation { domain, name, .. } = relocation;
+    if !after.is_named_by_id()
+        && !take_name(sql, after.id, relocation).await?
+        && find_slug(sql, *domain, name.as_str()).await? != Some(after.id)
+    {
         return Ok(false);
     }
     if let Some(slug) = before.claimed_slug() {
@@ -114,29 +118,37 @@ async fn relocate(sql: &mut dyn Sql, before: &Link, after: &Link, relocation: &R
     Ok(true)
 }
 
+/// Claims the name of a link that moves. Returns false if it is claimed already, by this link
+/// perhaps.
 async fn take_name(
     sql: &mut dyn Sql,
-    link: &Link,
+    id: LinkId,
     Relocation { domain, name, keyspaces }: &Relocation,
 ) -> Result<bool> {
     if name.code_on(*domain).is_some() {
         same_keyspaces(sql, *keyspaces).await?;
     }
-    Ok(take_slug(sql, *domain, name.as_str(), link.id).await?
-        || find_slug(sql, *domain, name.as_str()).await? == Some(link.id))
+    take_slug(sql, *domain, name.as_str(), id).await
 }
 
 /// Claims the name of a link that is about to move, ahead of the move itself. A node may store the
-/// move although the coordinator fails: without its name the link would be found nowhere.
-pub(crate) async fn prepare_move(sql: &mut dyn Sql, id: LinkId, edit: &Edit, by: ApiKeyId) -> Result<()> {
-    let Some(relocation) = &edit.relocation else { return Ok(()) };
-    let Some((before, now)) = lock(sql, id).await? else { return Ok(()) };
+/// move although the coordinator fails: without its name the link would be found nowhere. Returns
+/// whether it was free.
+pub(crate) async fn prepare_move(sql: &mut dyn Sql, id: LinkId, edit: &Edit, by: ApiKeyId) -> Result<bool> {
+    let Some(relocation) = &edit.relocation else { return Ok(false) };
+    let Some((before, now)) = lock(sql, id).await? else { return Ok(false) };
     let after = edit.apply(before.clone(), now, by);
     let moves = edit.check(&before).is_ok() && before.domain() != relocation.domain;
-    if moves && !after.is_named_by_id() {
-        take_name(sql, &after, relocation).await?;
+    Ok(moves && !after.is_named_by_id() && take_name(sql, id, relocation).await?)
+}
+
+/// Releases the name that was claimed for a move, unless the link has moved.
+pub(crate) async fn undo_preparation(sql: &mut dyn Sql, id: LinkId, edit: &Edit) -> Result<()> {
+    let Some(Relocation { domain, name, .. }) = &edit.relocation else { return Ok(()) };
+    match lock(sql, id).await? {
+        Some((link, _)) if link.domain() != *domain => free_slug(sql, *domain, name.as_str(), id).await,
+        _ => Ok(()),
     }
-    Ok(())
 }
 
 /// Claims the slug of a deleted link that was blocked, and releases it if the block was lifted. If

@@ -13,7 +13,7 @@ use super::{
     create::{continue_versions, same_keyspaces},
     details::{DELETED_AT, DELETED_AT_MS, DOMAIN_OR_DEFAULT, SLUG},
     edits::{lock, write},
-    slugs::{find_slug, keep_domain, may_have_entry, take_slug},
+    slugs::{find_slug, free_slug, keep_domain, may_have_entry, take_slug},
     sweep::note_arrived,
     tags::set_tags,
 };
@@ -92,6 +92,17 @@ pub(crate) async fn prepare_restoration(
         claim_name(sql, &link.restored(now, by).0, keyspaces).await?;
     }
     Ok(())
+}
+
+/// Releases the name that was claimed for a restoration, unless the link is there.
+pub(crate) async fn undo_preparation(sql: &mut dyn Sql, id: LinkId) -> Result<()> {
+    match lock(sql, id).await? {
+        Some((link, _)) if link.is_deleted() && !link.is_blocked() => match link.claimed_slug() {
+            Some(slug) => free_slug(sql, link.domain(), slug.as_str(), id).await,
+            None => Ok(()),
+        },
+        _ => Ok(()),
+    }
 }
 
 /// Claims the name of a link that is restored. Returns false if it is another link's by now.
