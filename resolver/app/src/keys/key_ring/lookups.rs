@@ -230,6 +230,7 @@ mod tests {
         let (began, silent) = (Instant::now(), keys.find(&key, std::future::pending(), true));
         let other = async { keys.find(&key, async { Ok(None) }, true).await.unwrap().is_some() };
         tokio::select! {
+            biased;
             _ = silent => panic!("the database is silent"),
             stands_in = other => assert!(stands_in),
         }
