@@ -415,33 +415,23 @@ impl Postgres {
     /// # Errors
     /// Returns an error if the server does not take the setting.
     pub async fn set_read_only(&self, is_read_only: bool) -> anyhow::Result<()> {
-        let client = self.client().await?;
-        let setting = format!("ALTER SYSTEM SET default_transaction_read_only = {is_read_only}");
-        client.batch_execute(&setting).await.context("change the setting")?;
-        self.reload().await
+        for server in self.servers() {
+            let client = server.client().await?;
+            let setting = format!("ALTER SYSTEM SET default_transaction_read_only = {is_read_only}");
+            client.batch_execute(&setting).await.context("change the setting")?;
+            server.reload().await?;
+        }
+        Ok(())
     }
 
-    /// Takes every connection that the server has, and ends those of others, until it is dropped.
+    /// Takes every connection that the server and its nodes have, and ends those of others, until it
+    /// is dropped.
     ///
     /// # Errors
-    /// The future returns an error if the server has no connection at all.
+    /// The future returns an error if a server has no connection at all.
     pub fn use_up_connections(&self) -> impl Future<Output = anyhow::Result<()>> + Send + 'static {
-        let url = self.url();
-        async move {
-            let mut config: tokio_postgres::Config = url.parse().context("read the database's URL")?;
-            config.application_name("taken");
-            let mut taken: Vec<Client> = Vec::new();
-            loop {
-                while let Ok((client, connection)) = config.connect(NoTls).await {
-                    tokio::spawn(connection);
-                    taken.push(client);
-                }
-                let others = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
-                              WHERE backend_type = 'client backend' AND application_name <> 'taken'";
-                let client = taken.last().context("Postgres has a connection")?;
-                client.execute(others, &[]).await.context("end other connections")?;
-            }
-        }
+        let each: Vec<_> = self.servers().map(|server| use_up_connections(server.url())).collect();
+        async move { futures_util::future::try_join_all(each).await.map(drop) }
     }
 
     /// Restarts the server on the same data and port, after a fast shutdown if it runs.
@@ -462,6 +452,22 @@ impl Postgres {
     async fn wait_answering(&mut self) -> anyhow::Result<()> {
         let url = self.url();
         self.process.wait_ready(READY_WITHIN, async || answers(&url).await).await
+    }
+}
+
+async fn use_up_connections(url: String) -> anyhow::Result<()> {
+    let mut config: tokio_postgres::Config = url.parse().context("read the database's URL")?;
+    config.application_name("taken");
+    let mut taken: Vec<Client> = Vec::new();
+    loop {
+        while let Ok((client, connection)) = config.connect(NoTls).await {
+            tokio::spawn(connection);
+            taken.push(client);
+        }
+        let others = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
+                      WHERE backend_type = 'client backend' AND application_name <> 'taken'";
+        let client = taken.last().context("Postgres has a connection")?;
+        client.execute(others, &[]).await.context("end other connections")?;
     }
 }
 
