@@ -108,7 +108,11 @@ async fn a_node_that_is_away_holds_up_only_its_own_links() {
         }
     }
     assert!((60..140).contains(&away.len()), "{} of {} links", away.len(), codes.len());
-    assert_eq!(resolver.metric("resolver_database_nodes_away").await, Some(1.0));
+    wait::until(SOON, "the node is known to be away", async || {
+        resolver.metric("resolver_database_nodes_away").await == Some(1.0)
+    })
+    .await
+    .unwrap();
     let made = Load::on([&resolver]).clients(8).creates(500).run().await.unwrap();
     assert_eq!(made.len(), 500, "creates go to the other node");
 
