@@ -415,17 +415,14 @@ impl Postgres {
     /// # Errors
     /// Returns an error if the server does not take the setting.
     pub async fn set_read_only(&self, is_read_only: bool) -> anyhow::Result<()> {
-        for server in self.servers() {
-            let client = server.client().await?;
-            let setting = format!("ALTER SYSTEM SET default_transaction_read_only = {is_read_only}");
-            client.batch_execute(&setting).await.context("change the setting")?;
-            server.reload().await?;
-        }
-        Ok(())
+        let client = self.client().await?;
+        let setting = format!("ALTER SYSTEM SET default_transaction_read_only = {is_read_only}");
+        client.batch_execute(&setting).await.context("change the setting")?;
+        self.reload().await
     }
 
-    /// Takes every connection that the server and its nodes have, and ends those of others, until it
-    /// is dropped.
+    /// Takes every connection that the server and its nodes have, and ends those of others, until
+    /// it is dropped.
     ///
     /// # Errors
     /// The future returns an error if a server has no connection at all.

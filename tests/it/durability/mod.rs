@@ -192,7 +192,8 @@ async fn an_error_at_commit_is_told_as_a_failure() {
         )
     };
     let remove = |table: &String| format!("DROP TRIGGER refuse ON {table}");
-    // One commit for all tables, because commits are slow, and one by one, as distributed tables need it.
+    // One commit for all tables, because commits are slow. A statement for each, because
+    // distributed tables need it.
     let change = async |each: &dyn Fn(&String) -> String| {
         client.batch_execute("BEGIN").await.unwrap();
         for table in &tables {

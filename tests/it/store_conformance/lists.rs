@@ -153,7 +153,8 @@ pub(super) async fn links_are_found_by_what_they_contain(store: &dyn Store) {
     assert_eq!(page(store, &nowhere).await.0, [known[4].0], "the text itself");
 }
 
-/// Waits until the index may have all links: some seconds, and longer if nodes have clocks of their own.
+/// Waits until the index may have all links: some seconds, and longer if nodes have clocks of
+/// their own.
 async fn settle(store: &dyn Store) {
     sleep(Duration::from_secs(if store.open_bucket().is_some() { 42 } else { 3 })).await;
 }

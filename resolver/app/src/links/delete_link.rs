@@ -41,8 +41,8 @@ impl LinkService {
         Err(self.no_link(&target.name))
     }
 
-    /// Tells of a deletion again: perhaps a node has stored it, and nobody was told, and this is the
-    /// call that is sent again.
+    /// Tells of a deletion again. Perhaps a node has stored it and nobody was told, and this call
+    /// repeats the one that did it.
     async fn tell_deletion(&self, name: &LinkName, by: &Grant) {
         let Ok(link) = self.find_deleted(name, by).await else { return };
         let Ok(_turn) = self.turns.writes.take(by.id).await else { return };

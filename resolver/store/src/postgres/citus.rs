@@ -40,9 +40,9 @@ async fn has_nodes(client: &Client) -> Result<bool> {
 /// Distributes the tables that are not yet distributed, if the database has nodes. Returns whether
 /// they are distributed now.
 ///
-/// Rows move, and nothing is written to a table meanwhile. So links that are there already are moved
-/// with `moves` only, or if a run that moved them was broken off: one table after the other, so the
-/// next run continues it.
+/// Rows move, and nothing is written to a table meanwhile. So links that are there already are
+/// moved with `moves` only, or if a run that moved them was broken off: one table after the other,
+/// so the next run continues it.
 pub(super) async fn distribute(client: &Client, moves: bool) -> Result<bool> {
     if !has_nodes(client).await? {
         return Ok(false);

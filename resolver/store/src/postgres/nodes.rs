@@ -304,7 +304,7 @@ impl Node {
         *shunned = match error {
             None => (None, EVERY),
             Some(InsertError::Failed(StoreError::Postgres(error))) if is_of_content(error) => return,
-            // Several writes may fail together: only one after the back-off makes the next one longer.
+            // Several writes may fail together: only one after the back-off makes the next longer.
             Some(_) if shunned.0.is_some_and(|until| until > Instant::now()) => return,
             Some(_) => (Some(Instant::now() + shunned.1), (shunned.1 * 2).min(SHUNNED_MAX)),
         };

@@ -116,7 +116,8 @@ impl Search {
         Ok(None)
     }
 
-    /// Returns whether many links contain the text. Nodes would each send their newest links for it.
+    /// Returns whether many links contain the text. Nodes would each send their newest links for
+    /// it, so there it is not known.
     async fn is_common(&self, sql: &mut dyn Sql) -> Result<bool> {
         if sql.is_distributed() {
             return Ok(false);

@@ -28,7 +28,8 @@ pub struct Lookups<H> {
     strangers: Arc<Semaphore>,
     answers: Answers<H>,
     /// Hashes that were valid recently, with their grants and the instants of the questions. A
-    /// caller with one of them is not taken for a guesser, even if others at the same address guess.
+    /// caller with one of them is not taken for a guesser, even if others at the same address
+    /// guess.
     good: Cache<H, (Instant, Grant)>,
 }
 
@@ -61,8 +62,8 @@ impl<H: Hash + Eq + Clone + Send + Sync + 'static> Lookups<H> {
     /// Returns the grant of a hash. Without a cached answer, runs the query when no other call
     /// queries the same hash and there are few queries of unfamiliar hashes.
     ///
-    /// With `outlasts`, the grant of a hash that was valid recently stands in for an answer that
-    /// does not come.
+    /// With `outlasts`, the grant of a hash that was valid recently stands in if the query fails. A
+    /// late answer is waited for: the key may have been revoked.
     pub(super) async fn find(
         &self,
         hash: &H,
@@ -79,16 +80,9 @@ impl<H: Hash + Eq + Clone + Send + Sync + 'static> Lookups<H> {
                 true => None,
                 false => Some(self.strangers.acquire().await.map_err(|_| StoreError::TimedOut)?),
             };
-            Ok::<_, StoreError>((first, place))
+            Ok((first, place))
         };
-        let lately = outlasts.then(|| self.good.get(hash)).flatten();
-        let stand_in = lately.filter(|(since, _)| since.elapsed() < GOOD_LATELY).map(|(_, grant)| grant);
-        let within = if stand_in.is_some() { BELIEVED } else { LOOKUP_WITHIN };
-        let _turn = match timeout(within, turn).await {
-            Ok(turn) => turn?,
-            // The call that asks is told sooner or later.
-            Err(_) => return stand_in.map(Some).ok_or(StoreError::TimedOut),
-        };
+        let _turn = timeout(LOOKUP_WITHIN, turn).await.unwrap_or(Err(StoreError::TimedOut))?;
         // Another call's answer may have been cached in the meantime.
         if let Some(answer) = self.answers.get(hash, arrived) {
             return Ok(answer);
@@ -98,17 +92,22 @@ impl<H: Hash + Eq + Clone + Send + Sync + 'static> Lookups<H> {
         let told = |error: &StoreError| {
             tracing::warn!(error = error as &dyn std::error::Error, "look up an API key or a session");
         };
-        // However late it comes, an answer counts: a revoked key must not be stood in for.
-        let answer = ask.await.inspect_err(told);
-        match &answer {
-            Ok(Some(grant)) => self.good.insert(hash.clone(), (asked, grant.clone())),
-            Ok(None) if outlasts => self.good.invalidate(hash),
-            Ok(None) | Err(_) => {}
-        }
-        let answer = match stand_in {
-            Some(grant) => answer.unwrap_or(Some(grant)),
-            None => answer?,
+        let answer = match ask.await.inspect_err(told) {
+            Ok(answer) => answer,
+            Err(error) => {
+                let lately = outlasts.then(|| self.good.get(hash)).flatten();
+                let lately = lately.filter(|(since, _)| since.elapsed() < GOOD_LATELY).ok_or(error)?;
+                let stand_in = Some(lately.1);
+                // Counted from the failure, for those that have waited for it.
+                self.answers.insert(hash.clone(), Instant::now(), stand_in.clone());
+                return Ok(stand_in);
+            }
         };
+        match &answer {
+            Some(grant) => self.good.insert(hash.clone(), (asked, grant.clone())),
+            None if outlasts => self.good.invalidate(hash),
+            None => {}
+        }
         self.answers.insert(hash.clone(), asked, answer.clone());
         Ok(answer)
     }
@@ -227,14 +226,13 @@ mod tests {
         assert!(find(away(), true).await);
         assert!(!find(away(), false).await, "only where creates go on");
         advance(BELIEVED).await;
-        let (began, silent) = (Instant::now(), keys.find(&key, std::future::pending(), true));
-        let other = async { keys.find(&key, async { Ok(None) }, true).await.unwrap().is_some() };
-        tokio::select! {
-            biased;
-            _ = silent => panic!("the database is silent"),
-            stands_in = other => assert!(stands_in),
-        }
-        assert_eq!(began.elapsed(), BELIEVED, "others do not wait for the call that asks");
+        let late = async {
+            sleep(2 * BELIEVED).await;
+            away()
+        };
+        let waits = async { keys.find(&key, async { Ok(None) }, true).await.unwrap().is_some() };
+        let (late, waits) = tokio::join!(keys.find(&key, late, true), waits);
+        assert!(late.unwrap().is_some() && waits, "those that have waited do not ask again");
         advance(GOOD_LATELY).await;
         assert!(!find(away(), true).await, "a grant that stands in is not valid for longer by that");
         assert!(find(Ok(Some(grant())), true).await);
