@@ -1,9 +1,10 @@
-//! Rows of visits in ClickHouse, counters in Postgres: the conformance suite of the port, and what
-//! only two databases have. Servers are 18.16, alone or as two replicas, and the engine of 26.9.
+//! Visits in ClickHouse and Postgres: the conformance suite of the port, and what only two
+//! databases have. Servers are 18.16, alone or as two replicas, and the engine of 26.9.
 
 mod erasures;
 mod replicas;
 mod resolver;
+mod transfers;
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -21,6 +22,8 @@ use crate::visit_conformance::{
 };
 
 const SOON: Duration = Duration::from_secs(60);
+/// Transfers of counters begin an hour after the first start.
+const BEGUN: &str = "UPDATE visit_state SET transfers_from = now()";
 
 /// Databases for many stores, each without visits.
 struct Databases {
@@ -51,7 +54,9 @@ impl Databases {
         // A template must have no connections, and those of its migration may still be closing.
         let create = async || admin.batch_execute(&create).await.is_ok();
         wait::until(SOON, "the database is copied", create).await.unwrap();
-        client(&self.postgres_url(&name)).await.batch_execute(statements).await.unwrap();
+        let client = client(&self.postgres_url(&name)).await;
+        client.batch_execute(BEGUN).await.unwrap();
+        client.batch_execute(statements).await.unwrap();
         let store = self.open(&name);
         for _ in 0..2 {
             store.migrate().await.unwrap();
@@ -122,7 +127,7 @@ async fn conform(databases: &mut Databases) {
             a_batch_from_another_position_is_refused, a_batch_is_refused_until_it_respects_all_deletions,
         a_batch_is_stored_beside_deletions_of_other_visits, a_batch_is_refused_if_its_links_have_other_tags,
             texts_come_back_byte_for_byte;
-        counters: counters_of_two_slots_add_up, orphans_count_by_kind_and_domain, a_merged_month_equals_its_days_until_a_visit_comes_late,
+        counters: counters_of_two_slots_add_up, orphans_count_by_kind_and_domain,
             days_are_closed_beside_late_visits_and_deletions;
         deletion: a_deletion_takes_the_visits_of_a_link_from_everything, orphans_are_deleted_and_links_stay;
         erasure: erased_visits_lose_their_rows_and_stay_counted, whole_addresses_are_erased_with_their_texts,
@@ -233,14 +238,14 @@ async fn insertions_wait_for_the_disk(databases: &mut Databases) {
         let of = |setting: &str| tables.matches(setting).count();
         (of("fsync_after_insert = 1"), of("fsync_part_directory = 1"))
     };
-    assert_eq!(is_durable().await, (2, 2));
-    for table in ["visit", "visit_by_time"] {
+    assert_eq!(is_durable().await, (3, 3));
+    for table in ["visit", "visit_by_time", "visit_day"] {
         let reset = format!("ALTER TABLE {name}.{table} RESET SETTING fsync_after_insert");
         databases.sql(&reset).await;
     }
-    assert_eq!(is_durable().await, (0, 2));
+    assert_eq!(is_durable().await, (0, 3));
     store.migrate().await.unwrap();
-    assert_eq!(is_durable().await, (2, 2));
+    assert_eq!(is_durable().await, (3, 3));
 }
 
 async fn rows_are_there_once(databases: &mut Databases) {
@@ -275,6 +280,7 @@ mod long {
         let mut databases = Databases::new(server.url("DATABASE"), server.addr()).await;
         rows_are_there_once(&mut databases).await;
         rows_are_erased(&mut databases).await;
+        transfers::counters_are_transferred(&mut databases).await;
         conform(&mut databases).await;
     }
 }
@@ -290,6 +296,12 @@ async fn rows_in_a_recent_clickhouse_are_there_once() {
 async fn rows_in_a_recent_clickhouse_are_erased() {
     let (_server, mut databases, _scratch) = recent().await;
     rows_are_erased(&mut databases).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn counters_are_transferred_to_a_recent_clickhouse() {
+    let (_server, mut databases, _scratch) = recent().await;
+    transfers::counters_are_transferred(&mut databases).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -113,11 +113,11 @@ pub enum OrderField {
     Id,
 }
 
-/// A page of a list before its links are read: their ids and sizes, and the total.
+/// A page of a list before its links are read: their ids, and the total.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outline {
     /// Links of the page, in order.
-    pub entries: Vec<Outlined>,
+    pub ids: Vec<LinkId>,
     /// Links on all pages.
     pub total: u64,
     /// Whether all of them were counted. Otherwise there are at least `total`.

@@ -167,7 +167,7 @@ async fn rules(redirector: &Redirector, domain: DomainId) -> Result<String, Stor
     };
     let outline = redirector.catalog.outline(&filter, None).await?;
     let mut rules = String::new();
-    for piece in pieces(&outline.entries) {
+    for piece in pieces(&redirector.catalog.outlines_of(&outline.ids).await?) {
         let ids: Vec<LinkId> = piece.iter().map(|entry| entry.id).collect();
         let records = redirector.catalog.records(&ids).await?;
         let live = records.iter().map(|record| &record.link).filter(|link| link.is_live(now));

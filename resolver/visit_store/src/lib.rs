@@ -13,7 +13,7 @@ mod values;
 
 pub use clickhouse::{ClickhouseAddress, ClickhouseVisits};
 pub use error::{Result, VisitStoreError, WriteError};
-pub(crate) use port::MERGED;
+pub(crate) use port::{LEAVING, MERGED};
 pub use port::{TokenSecret, VisitReader, VisitStore};
 pub use postgres::PostgresVisits;
 pub use rows_record::RowsRecord;

@@ -15,7 +15,7 @@ use visits::{AddressSecret, Day, DaySecret, Subject, TextKey, VisitId, VisitRow}
 use crate::{
     Batch, Changes, Columns, DayCounters, Days, Erased, Erasure, ErasureId, Producer, Remaining, Result,
     RowQuery, RowsRecord, SpoolId, Standing, StoredText, TextRef, VisitStoreError, WriteError,
-    sql::{changes, closing, counters, deletion, erasures, producers, rows, secrets},
+    sql::{changes, closing, counters, deletion, elsewhere::Nowhere, erasures, producers, rows, secrets},
 };
 
 async fn run<A: Send + Sync + 'static, T: Send + 'static>(
@@ -192,8 +192,10 @@ pub trait VisitStore: VisitReader {
     /// were.
     async fn delete(&self, subject: Subject, before: VisitId) -> Result<u64> {
         let args = (subject, before);
-        run(self, Write, args, |sql, (subject, before)| Box::pin(deletion::delete(sql, *subject, *before)))
-            .await
+        run(self, Write, args, |sql, (subject, before)| {
+            Box::pin(deletion::delete(sql, *subject, *before, &Nowhere))
+        })
+        .await
     }
 
     /// Begins to erase visits by their addresses. Their rows are deleted later, in steps
@@ -257,3 +259,5 @@ impl std::fmt::Debug for TokenSecret {
 
 /// A slot that has no producer belongs to merged counters.
 pub(crate) const MERGED: i16 = -1;
+/// The slot of merged counters that are transferred to another database.
+pub(crate) const LEAVING: i16 = -2;

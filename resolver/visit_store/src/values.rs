@@ -152,6 +152,10 @@ pub struct Columns {
     pub addresses: bool,
 }
 
+impl Columns {
+    pub(crate) const ALL: Self = Self { quarters: true, dimensions: true, visitors: true, addresses: true };
+}
+
 /// Counters of a subject on one day, or on several.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DayCounters {

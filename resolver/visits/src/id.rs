@@ -176,6 +176,11 @@ pub struct Days {
     pub end: Day,
 }
 
+impl Days {
+    /// All days.
+    pub const ALWAYS: Self = Self { first: Day(i32::MIN), end: Day(i32::MAX) };
+}
+
 impl TimeRange {
     /// Returns the range of the quarter hour that begins at a time.
     pub fn of_quarter(start: i64) -> Self {

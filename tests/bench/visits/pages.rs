@@ -14,11 +14,12 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::ValueEnum;
-use harness::{Postgres, Resolver};
+use harness::{NewClickhouse, Postgres, Resolver};
 use serde_json::json;
 use tokio_postgres::Client;
 
 use crate::{Report, progress, stats::Latencies, table::Table};
+use load::Loaded;
 use question::{Kind, Question};
 
 /// The flags of `bench visits pages`.
@@ -33,6 +34,9 @@ pub(crate) struct Args {
     /// Ask each question this many times.
     #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..))]
     requests: u32,
+    /// Keep the visits in ClickHouse. Their rows are in Postgres too, to compare answers with.
+    #[arg(long)]
+    clickhouse: bool,
     /// Measure these sets.
     #[arg(long, value_delimiter = ',', default_value = "year,burst,links", value_name = "SET[,SET…]")]
     sets: Vec<Set>,
@@ -62,6 +66,7 @@ impl Set {
 /// The servers, and what they hold.
 struct Platform {
     postgres: Postgres,
+    clickhouse: Option<NewClickhouse>,
     resolver: Resolver,
     key: String,
     sql: Client,
@@ -108,7 +113,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Report> {
             if *set == Set::Year {
                 unpaged = Some(memory::list_all(&platform, &stored).await?);
             }
-            loaded.push((*set, stored.seconds));
+            loaded.push((*set, stored));
             Ok(())
         })?;
     }
@@ -144,7 +149,7 @@ async fn ask(platform: &Platform, args: &Args, set: Set, question: Question) -> 
     })
 }
 
-fn report(args: &Args, rows: &[Row], unpaged: Option<&Unpaged>, loaded: &[(Set, f64)]) -> Report {
+fn report(args: &Args, rows: &[Row], unpaged: Option<&Unpaged>, loaded: &[(Set, Loaded)]) -> Report {
     let mut table = Table::new(&["set", "question", "p50 ms", "p99 ms", "first ms", "rows ms", "× rows", ""]);
     for row in rows {
         let (p50, p99) = (row.latencies.percentile_ms(50), row.latencies.percentile_ms(99));
@@ -174,6 +179,14 @@ fn report(args: &Args, rows: &[Row], unpaged: Option<&Unpaged>, loaded: &[(Set, 
         let worst = worst.fold(0.0, f64::max);
         text.push_str(&format!("{}: worst p99 {worst:.1} ms, bound {} ms\n", kind.name(), kind.most_ms()));
     }
+    for (set, Loaded { bytes, .. }) in loaded {
+        let each = |bytes: i64| bytes as f64 / args.visits as f64;
+        let [counters, links, texts] = bytes.map(each);
+        text.push_str(&format!(
+            "{}: in Postgres, counters take {counters:.2} B a visit, totals of links {links:.2}, texts {texts:.2}\n",
+            set.name()
+        ));
+    }
     let wrong = rows.iter().filter(|row| row.wrong.is_some()).count();
     text.push_str(&format!("answers that differ from the rows: {wrong} of {}\n", rows.len()));
     if let Some(unpaged) = unpaged {
@@ -189,7 +202,7 @@ fn report(args: &Args, rows: &[Row], unpaged: Option<&Unpaged>, loaded: &[(Set, 
     let json = json!({
         "bench": "visits pages",
         "visits": args.visits,
-        "loaded_seconds": loaded.iter().map(|(set, seconds)| json!({ "set": set.name(), "seconds": seconds })).collect::<Vec<_>>(),
+        "loaded_seconds": loaded.iter().map(|(set, loaded)| json!({ "set": set.name(), "seconds": loaded.seconds, "bytes": loaded.bytes })).collect::<Vec<_>>(),
         "questions": rows.iter().map(|row| json!({
             "set": row.set.name(), "question": row.question.name, "p50_ms": row.latencies.percentile_ms(50),
             "p99_ms": row.latencies.percentile_ms(99), "rows_ms": row.raw.as_secs_f64() * 1e3, "wrong": row.wrong,

@@ -89,8 +89,7 @@ pub(super) async fn imported_visits_are_part_of_a_link_s_total_until_they_are_de
         let order = OrderBy { field: OrderField::Visits, descending: true };
         let tags = vec![Tag::from_stored("visited")];
         let filter = Filter { order, tags, ..Filter::default() };
-        let outline = store.outline(&filter, None).await.unwrap();
-        outline.entries.iter().map(|entry| entry.id).collect::<Vec<_>>()
+        store.outline(&filter, None).await.unwrap().ids
     };
     assert_eq!((totals().await, of_tag().await, exported().await), (vec![(45, 1), (0, 0), (2, 0)], 47, 2));
     assert_eq!(most_visited().await, [first, third, second]);

@@ -32,7 +32,7 @@ fn searched(text: &str) -> Filter {
 /// Returns the ids of a page, and the total.
 async fn page(store: &dyn Store, filter: &Filter) -> (Vec<LinkId>, u64) {
     let outline = store.outline(filter, None).await.unwrap();
-    (outline.entries.iter().map(|entry| entry.id).collect(), outline.total)
+    (outline.ids, outline.total)
 }
 
 /// What is searched for.

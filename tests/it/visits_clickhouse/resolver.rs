@@ -126,7 +126,7 @@ async fn migrate_creates_the_tables_and_says_what_is_wrong() {
         run(&postgres, &store).await.success().unwrap();
     }
     let tables = "SELECT count() FROM system.tables WHERE database = 'made'";
-    assert_eq!(platform.clickhouse.query(tables).await.unwrap(), "2");
+    assert_eq!(platform.clickhouse.query(tables).await.unwrap(), "3");
     let sqlite = run("sqlite:x.db", &store).await;
     assert_eq!(sqlite.code(), Some(64));
     assert!(sqlite.stderr.contains("--visits-store"), "{}", sqlite.stderr);

@@ -93,7 +93,7 @@ impl LinkService {
             let visits_in = request.visits_in;
             let mut filter = filter(request, wrong)?;
             let (page, per_page) = (filter.page, filter.per_page.unwrap_or(PER_PAGE_MAX));
-            let listed = |filter, Outline { entries, total, is_counted }| ListedLinks {
+            let listed = |filter, entries, total, is_counted| ListedLinks {
                 filter,
                 entries,
                 total,
@@ -102,7 +102,7 @@ impl LinkService {
                 per_page,
             };
             if !self.narrow(names, by, &mut filter).await? {
-                return Ok(listed(filter, Outline { is_counted: true, ..Outline::default() }));
+                return Ok(listed(filter, Vec::new(), 0, true));
             }
             let _turn = self.turns.queries.take(by.id).await?;
             let code = filter.search.as_deref().and_then(|text| self.lookup.id_of(text));
@@ -111,51 +111,55 @@ impl LinkService {
             }
             let order = filter.order;
             if !is_sorted_here(order.field, visits_in) {
-                let outline = self.store.outline(&filter, code).await?;
-                return Ok(listed(filter, outline));
+                let Outline { ids, total, is_counted } = self.store.outline(&filter, code).await?;
+                let entries = self.store.outlines_of(&ids).await?;
+                return Ok(listed(filter, entries, total, is_counted));
             }
             (filter.page, filter.per_page, filter.count_max) =
                 (1, Some(PER_PAGE_MAX), Some(PER_PAGE_MAX + 1));
             // The sort below is stable, so links with the same value stay in the order of creation.
             filter.order = OrderBy { field: OrderField::DateCreated, descending: false };
-            let mut outline = self.store.outline(&filter, code).await?;
-            if outline.total > PER_PAGE_MAX {
+            let Outline { ids, total, is_counted } = self.store.outline(&filter, code).await?;
+            if total > PER_PAGE_MAX {
                 let expected =
                     format!("sorts at most {PER_PAGE_MAX} links: choose another order, or filter the list");
                 return Err(AppError::invalid("orderBy", expected));
             }
-            self.sort_here(&mut outline.entries, order, visits_in).await?;
+            let ids = self.sorted_here(ids, order, visits_in).await?;
             let count = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
             let first = count((page - 1).saturating_mul(per_page));
-            outline.entries = outline.entries.into_iter().skip(first).take(count(per_page)).collect();
-            Ok(listed(filter, outline))
+            let ids: Vec<LinkId> = ids.into_iter().skip(first).take(count(per_page)).collect();
+            Ok(listed(filter, self.store.outlines_of(&ids).await?, total, is_counted))
         })
     }
 
-    async fn sort_here(
+    async fn sorted_here(
         &self,
-        entries: &mut [Outlined],
+        mut ids: Vec<LinkId>,
         order: OrderBy,
         visits_in: Option<VisitDays>,
-    ) -> Result<(), AppError> {
+    ) -> Result<Vec<LinkId>, AppError> {
         // Reversed twice, so that links with the same value stay in their order.
         if order.descending {
-            entries.reverse();
+            ids.reverse();
         }
         match visits_in.filter(|_| order.field != OrderField::Id) {
-            None => entries.sort_by_cached_key(|entry| self.lookup.name(entry.id, entry.slug.as_ref())),
+            None => {
+                let mut entries = self.store.outlines_of(&ids).await?;
+                entries.sort_by_cached_key(|entry| self.lookup.name(entry.id, entry.slug.as_ref()));
+                ids = entries.into_iter().map(|entry| entry.id).collect();
+            }
             Some(days) => {
-                let ids: Vec<LinkId> = entries.iter().map(|entry| entry.id).collect();
                 let totals = self.visits.link_totals(&ids, days.days()).await?;
                 let people_only = order.field == OrderField::NonBotVisits;
                 let count = |totals: &VisitTotals| if people_only { totals.non_bots() } else { totals.total };
-                entries.sort_by_key(|entry| totals.get(&entry.id).map_or(0, count));
+                ids.sort_by_key(|id| totals.get(id).map_or(0, count));
             }
         }
         if order.descending {
-            entries.reverse();
+            ids.reverse();
         }
-        Ok(())
+        Ok(ids)
     }
 
     /// Returns the current sizes of a piece's links. Call it just before the piece is read: while a

@@ -118,7 +118,7 @@ impl LinkService {
         if outline.total > OWN_LINKS_MAX {
             return Err(AppError::TooManyOwnLinks(OWN_LINKS_MAX));
         }
-        Ok(outline.entries.into_iter().map(|entry| entry.id).collect())
+        Ok(outline.ids)
     }
 }
 

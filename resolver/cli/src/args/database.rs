@@ -36,13 +36,14 @@ pub struct DatabaseArgs {
     pub insecure: bool,
 }
 
-/// Where the rows of visits are kept.
+/// Where visits are kept.
 #[derive(Clone, Debug, Args)]
 pub struct VisitsStoreArgs {
-    /// Keep the rows of visits in ClickHouse:
+    /// Keep visits in ClickHouse:
     /// clickhouse+http://[USER[:PASSWORD]@]HOST[:PORT][,HOST[:PORT]…]/DATABASE[?cluster=NAME].
-    /// Counters stay in Postgres, which --database has to be. Without this flag, rows are there
-    /// too. Rows that are in the one database are not moved to the other.
+    /// Only counters of the last days are in Postgres, which --database has to be. Without this
+    /// flag, all visits are there. Single visits that are in the one database are not moved to the
+    /// other.
     #[arg(long, env = "RESOLVER_VISITS_STORE", hide_env_values = true, value_name = "URL")]
     pub visits_store: Option<ClickhouseAddress>,
 }

@@ -103,6 +103,6 @@ pub(super) static POLL: LazyLock<String> = LazyLock::new(|| {
         "SELECT version, {}, clock_timestamp(), (pg_current_wal_insert_lsn() - '0/0')::bigint, pg_postmaster_start_time(),
              (pg_current_wal_flush_lsn() - '0/0')::bigint
          FROM settings_version",
-        sql::Dialect::Postgres.settings_copy()
+        sql::Dialect::Postgres.copy_of_database()
     )
 });

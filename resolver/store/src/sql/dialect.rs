@@ -33,14 +33,14 @@ impl Dialect {
         format!("{} - {}{}", self.now(), span.as_millis(), self.pick(" * interval '1 millisecond'", ""))
     }
 
-    /// SQL expression, as text, for the copy of the database that counts the settings' versions.
-    /// For use in a SELECT from their table.
+    /// SQL expression, as text, for the copy of the database that has a table. For use in a SELECT
+    /// from it.
     ///
     /// On Postgres it consists of the server's start time, the table's identity and the history: a
     /// server is stopped while its files are replaced, a dump brings another table, and a promoted
     /// standby has its own start time. A SQLite file is replaced while no process has it open, so
     /// the history suffices.
-    pub(crate) fn settings_copy(self) -> &'static str {
+    pub fn copy_of_database(self) -> &'static str {
         self.pick(
             "extract(epoch FROM pg_postmaster_start_time())::text || '/' || tableoid::text || '/'
              || coalesce((SELECT history FROM deployment), 0)",

@@ -24,7 +24,7 @@ pub(crate) async fn shared_settings(
     known: Option<&SettingsVersion>,
 ) -> Result<Option<SharedSettings>> {
     // The version is read first: a concurrent change gets a version of its own, and is read again.
-    let select = format!("SELECT version, {} FROM settings_version", sql.dialect().settings_copy());
+    let select = format!("SELECT version, {} FROM settings_version", sql.dialect().copy_of_database());
     let version = match sql.first(&select, &[]).await? {
         Some(row) => SettingsVersion { number: row.int(0)?, copy: row.text(1)?.to_owned() },
         None => SettingsVersion::default(),

@@ -56,7 +56,7 @@ pub(crate) async fn outline(sql: &mut dyn Sql, filter: &Filter, code: Option<Lin
         let first = wanted.first_links(&order);
         wanted.others(filter, search.as_ref());
         let ids = wanted.ids(sql, (&first, &order), page.with_one_more()).await?;
-        if let Some(outline) = page.uncounted(sql, ids).await?.filter(|outline| !outline.is_counted) {
+        if let Some(outline) = page.uncounted(ids).filter(|outline| !outline.is_counted) {
             return Ok(outline);
         }
         wanted = Wanted::new(sql.dialect());
@@ -68,7 +68,7 @@ pub(crate) async fn outline(sql: &mut dyn Sql, filter: &Filter, code: Option<Lin
     wanted.others(filter, search.as_ref());
     if is_uncounted {
         let ids = wanted.ids(sql, ("link", &order), page.with_one_more()).await?;
-        if let Some(outline) = page.uncounted(sql, ids).await? {
+        if let Some(outline) = page.uncounted(ids) {
             return Ok(outline);
         }
     }
@@ -84,8 +84,7 @@ pub(crate) async fn outline(sql: &mut dyn Sql, filter: &Filter, code: Option<Lin
         }
         _ => wanted.ids(sql, ("link", &order), page).await?,
     };
-    // Sizes are computed for the links of the page only, and not for those before it.
-    Ok(Outline { entries: outlines_of(sql, &ids).await?, total, is_counted })
+    Ok(Outline { ids, total, is_counted })
 }
 
 /// Returns whether there are so many links that those of a list are not all counted.
@@ -114,14 +113,14 @@ impl Page {
 
     /// Outlines a page that was read with one link more than it has. That there is one is all that
     /// is known of the links behind it. Returns `None` if the page is behind the last link.
-    async fn uncounted(self, sql: &mut dyn Sql, mut ids: Vec<LinkId>) -> Result<Option<Outline>> {
+    fn uncounted(self, mut ids: Vec<LinkId>) -> Option<Outline> {
         let is_counted = ids.len() as u64 <= self.len;
         if ids.is_empty() && self.first > 0 {
-            return Ok(None);
+            return None;
         }
         let total = self.first + ids.len() as u64;
         ids.truncate(usize::try_from(self.len).unwrap_or(usize::MAX));
-        Ok(Some(Outline { entries: outlines_of(sql, &ids).await?, total, is_counted }))
+        Some(Outline { ids, total, is_counted })
     }
 }
 

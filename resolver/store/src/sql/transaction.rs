@@ -129,7 +129,8 @@ impl Row {
         }
     }
 
-    pub(crate) fn opt_int(&self, column: usize) -> Result<Option<i64>> {
+    /// Reads a number; `None` for NULL.
+    pub fn opt_int(&self, column: usize) -> Result<Option<i64>> {
         if self.is_null(column) { Ok(None) } else { self.int(column).map(Some) }
     }
 

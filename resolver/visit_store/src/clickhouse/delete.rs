@@ -14,9 +14,9 @@ use tokio::time::{Instant, sleep, timeout};
 use visits::{Day, Flags, VisitId};
 
 use super::{
-    ClickhouseVisits,
+    ClickhouseVisits, counters,
     rows::any_of,
-    schema::{TABLES, Table, unfinished},
+    schema::{self, TABLES, Table, unfinished},
 };
 use crate::{
     Erasure, Result, VisitStore as _,
@@ -83,11 +83,11 @@ pub(super) async fn step(store: &ClickhouseVisits) -> Result<Option<u64>> {
     if cuts.is_empty() {
         return if erasure_first { Ok(None) } else { erase(store, &mut turns.under_way).await };
     }
-    let parts: Vec<String> = cuts.iter().map(of_cut).collect();
-    let condition = parts.join(" OR ");
+    let condition = cuts.iter().map(of_cut).collect::<Vec<_>>().join(" OR ");
     let rows = format!("{} WHERE {condition}", Table::ByLink.of(store.database()));
     let deleted = store.servers.count(&rows).await?;
     delete(store, &condition).await?;
+    counters::delete_cut(store, &cuts).await?;
     turns.under_way = Some(UnderWay::Cuts(cuts));
     Ok(Some(deleted))
 }
@@ -99,9 +99,11 @@ fn of_cut(cut: &OpenCut) -> String {
 /// Moves the visits of the oldest erasure's rows of a day. Once enough or all are moved, deletes
 /// these rows, and once they are deleted, ends the erasure.
 async fn erase(store: &ClickhouseVisits, under_way: &mut Option<UnderWay>) -> Result<Option<u64>> {
-    let Some((open, day)) = store.counters.with(async |client| erasures::open(client).await).await? else {
+    let Some(open) = store.counters.with(async |client| erasures::open(client).await).await? else {
         return Ok(None);
     };
+    let day = schema::next_day(&store.servers, store.database(), Day::of(open.next.micros())).await?;
+    let day = day.filter(|day| open.next.max(VisitId::floor(day.start())) < open.erasure.before);
     let erased = store.counters.with(async |client| erasures::with_rows(client, STEP).await).await?;
     match day {
         Some(day) if erased.ids.len() < STEP => move_day(store, &open, day).await?,

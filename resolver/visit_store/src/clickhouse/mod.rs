@@ -1,7 +1,9 @@
-//! Rows of visits in ClickHouse; counters, texts and positions in Postgres.
+//! Visits in ClickHouse: rows, and counters of past days. Positions, texts and the counters of the
+//! last days are in Postgres.
 //!
-//! 1. Statistics come from the counters, so they are the same code and answers as without
-//!    ClickHouse. The engine takes the rows, which outgrow one database first, and answers pages.
+//! 1. A visit is counted in the transaction that moves its producer's position, which only Postgres
+//!    has. Counters of past days leave for ClickHouse in transfers (`counters.rs`), so that the
+//!    database of the links does not grow with the visits. Statistics add up both.
 //! 2. A batch is stored in two steps: [`store`](VisitStore::store) in Postgres, and then
 //!    [`store_rows`](VisitStore::store_rows) here, which is idempotent. The writer keeps a record
 //!    of the rows until they are stored ([`RowsRecord`](crate::RowsRecord)). In between, the latest
@@ -11,16 +13,18 @@
 //! 4. Rows of deletions and of erasures go in steps (`delete.rs`).
 
 mod address;
+mod counters;
 mod delete;
 mod rows;
 mod schema;
 mod servers;
 
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
 use async_trait::async_trait;
+use codes::LinkId;
 use delete::Turns;
-use store::{Done, Lane, Operation, postgres::PoolCount};
+use store::{Done, Lane, Operation, VisitTotals, postgres::PoolCount};
 use tokio::sync::Mutex;
 use visits::{Day, Subject, VisitId, VisitRow};
 
@@ -29,8 +33,8 @@ use schema::Table;
 use servers::Servers;
 
 use crate::{
-    Batch, PostgresVisits, Producer, Remaining, Result, RowQuery, RowsRecord, VisitReader, VisitStore,
-    VisitStoreError, WriteError, postgres::apart,
+    Batch, Columns, DayCounters, Days, PostgresVisits, Producer, Remaining, Result, RowQuery, RowsRecord,
+    VisitReader, VisitStore, VisitStoreError, WriteError, postgres::apart, sql::deletion,
 };
 
 /// A store of visits whose rows are in ClickHouse.
@@ -71,6 +75,14 @@ impl ClickhouseVisits {
 impl VisitReader for ClickhouseVisits {
     async fn run(&self, lane: Lane, operation: Operation<VisitStoreError>) -> Result<Done> {
         self.counters.run(lane, operation).await
+    }
+
+    async fn days(&self, subject: Subject, days: Days, columns: Columns) -> Result<Vec<DayCounters>> {
+        counters::days(self, subject, days, columns).await
+    }
+
+    async fn spans(&self, subject: Subject, days: Days, columns: Columns) -> Result<Vec<DayCounters>> {
+        counters::days(self, subject, days, columns).await
     }
 
     async fn rows(&self, query: &RowQuery) -> Result<Vec<VisitRow>> {
@@ -131,7 +143,15 @@ impl VisitStore for ClickhouseVisits {
     }
 
     async fn merge(&self) -> Result<Remaining> {
-        self.counters.merge().await
+        counters::transfer(self).await
+    }
+
+    async fn link_totals(&self, links: &[LinkId], days: Days) -> Result<HashMap<LinkId, VisitTotals>> {
+        counters::link_totals(self, links, days).await
+    }
+
+    async fn delete(&self, subject: Subject, before: VisitId) -> Result<u64> {
+        self.counters.transact(async |sql| deletion::delete(sql, subject, before, self).await).await
     }
 
     async fn fold_link_visits(&self) -> Result<bool> {
@@ -139,7 +159,9 @@ impl VisitStore for ClickhouseVisits {
     }
 
     async fn follow_tags(&self) -> Result<bool> {
-        self.counters.follow_tags().await
+        // Batches wait while counters are read there, so it has to answer.
+        self.ping_rows().await?;
+        self.counters.follow(self).await
     }
 
     async fn latest(&self, after: VisitId, most: usize) -> Result<Vec<VisitRow>> {

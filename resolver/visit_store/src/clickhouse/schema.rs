@@ -1,18 +1,24 @@
 //! The tables, and their partitions.
 //!
 //! 1. Rows are in two tables: by link, for the visits of a link or of a few, and by time, for
-//!    everything else. A projection would need a recent release.
+//!    everything else. A projection would need a recent release. A third one has counters.
 //! 2. A partition has the rows of a day, so that old ones are dropped at once, and that the rows
 //!    of a batch and a day are one block, which a server stores entirely or not at all.
 //! 3. Types and engines are those that releases 18.16 and 26.9 have in common.
 
-use visits::{Day, VisitId};
+use visits::{DAY, Day, VisitId};
 
 use super::{address::ClickhouseAddress, servers::Servers};
 use crate::Result;
 
 /// The tables, each with its order.
 pub(super) const TABLES: [Table; 2] = [Table::ByLink, Table::ByTime];
+
+/// The table of counters, and how many of its rows are found at once: those of a link have few.
+pub(super) const COUNTERS: &str = "visit_day";
+const GRANULARITY: u32 = 512;
+/// Transfers of this time, in microseconds, are in a partition: three months.
+const TRANSFERS: i64 = 90 * DAY;
 
 /// How long servers remember the blocks that they have stored, in seconds: a week.
 const REMEMBERED: u64 = 7 * 86_400;
@@ -52,6 +58,11 @@ pub(super) fn partition(day: Day) -> i64 {
     VisitId::floor(day.start()).get() / ids_of_a_day()
 }
 
+fn day_of_partition(partition: i32) -> Day {
+    // Ids count from here.
+    Day::from_stored(Day::of(VisitId::from_stored(0).micros()).get() + partition)
+}
+
 fn ids_of_a_day() -> i64 {
     let any = Day::from_stored(20_000);
     VisitId::floor(any.next().start()).get() - VisitId::floor(any.start()).get()
@@ -68,37 +79,50 @@ pub(super) async fn migrate(servers: &Servers, address: &ClickhouseAddress) -> R
     let everywhere = cluster.as_ref().map_or_else(String::new, |cluster| format!(" ON CLUSTER {cluster}"));
     servers.run(&format!("CREATE DATABASE IF NOT EXISTS {database}{everywhere}")).await?;
     let is_old = servers.are_old().await?;
-    for table in TABLES {
-        let (engine, settings) = match cluster {
-            // 18.16 remembers the blocks of replicas for a week, and has no setting for it.
-            Some(_) => (
-                format!(
-                    "ReplicatedMergeTree('/clickhouse/tables/{{shard}}/{database}/{}', '{{replica}}')",
-                    table.name()
-                ),
-                format!(
-                    "replicated_deduplication_window_seconds = {REMEMBERED}, replicated_deduplication_window = {BLOCKS}"
-                ),
-            ),
-            None if is_old => ("MergeTree()".to_owned(), String::new()),
-            None => ("MergeTree()".to_owned(), format!("non_replicated_deduplication_window = {BLOCKS}")),
-        };
-        let separator = if settings.is_empty() { "" } else { ", " };
-        servers
-            .run(&format!(
-                "CREATE TABLE IF NOT EXISTS {}{everywhere} (
-                     link_id Int64, id Int64, user_agent Int64, referrer Int64, urls Int64, place Int64, address Int64,
-                     visitor Int32, domain Int32, language Int32, flags Int16, rule Int16
-                 ) ENGINE = {engine} PARTITION BY intDiv(id, {}) ORDER BY {}
-                 SETTINGS index_granularity = 8192{separator}{settings}",
-                table.of(database),
-                ids_of_a_day(),
-                table.order()
-            ))
-            .await?;
-        if !is_old {
-            let table = table.of(database);
-            servers.run(&format!("ALTER TABLE {table}{everywhere} MODIFY SETTING {DURABLE}")).await?;
+    let engine = |kind: &str, table: &str| match cluster {
+        Some(_) => {
+            format!(
+                "Replicated{kind}MergeTree('/clickhouse/tables/{{shard}}/{database}/{table}', '{{replica}}')"
+            )
+        }
+        None => format!("{kind}MergeTree()"),
+    };
+    let settings = match cluster {
+        // 18.16 remembers the blocks of replicas for a week, and has no setting for it.
+        Some(_) => format!(
+            ", replicated_deduplication_window_seconds = {REMEMBERED}, replicated_deduplication_window = {BLOCKS}"
+        ),
+        None if is_old => String::new(),
+        None => format!(", non_replicated_deduplication_window = {BLOCKS}"),
+    };
+    let rows = TABLES.map(|table| {
+        format!(
+            "CREATE TABLE IF NOT EXISTS {}{everywhere} (
+                 link_id Int64, id Int64, user_agent Int64, referrer Int64, urls Int64, place Int64, address Int64,
+                 visitor Int32, domain Int32, language Int32, flags Int16, rule Int16
+             ) ENGINE = {} PARTITION BY intDiv(id, {}) ORDER BY {}
+             SETTINGS index_granularity = 8192{settings}",
+            table.of(database),
+            engine("", table.name()),
+            ids_of_a_day(),
+            table.order()
+        )
+    });
+    let counters = format!(
+        "CREATE TABLE IF NOT EXISTS {database}.{COUNTERS}{everywhere} (
+             kind Int16, subject Int64, part Int64, day Int32, era Int64, transfer Int64, total Int64, bots Int64,
+             quarters String, dimensions String, visitors String, addresses String
+         ) ENGINE = {} PARTITION BY intDiv(transfer, {TRANSFERS}) ORDER BY (kind, subject, part, day, era, transfer)
+         SETTINGS index_granularity = {GRANULARITY}{settings}",
+        engine("Replacing", COUNTERS)
+    );
+    for create in rows.into_iter().chain([counters]) {
+        servers.run(&create).await?;
+    }
+    if !is_old {
+        for table in TABLES.map(Table::name).into_iter().chain([COUNTERS]) {
+            let alter = format!("ALTER TABLE {database}.{table}{everywhere} MODIFY SETTING {DURABLE}");
+            servers.run(&alter).await?;
         }
     }
     Ok(())
@@ -120,11 +144,25 @@ pub(super) async fn drop_old(servers: &Servers, database: &str, rows_from: Day) 
     Ok(())
 }
 
+/// Returns the first day from another one on that has rows.
+pub(super) async fn next_day(servers: &Servers, database: &str, from: Day) -> Result<Option<Day>> {
+    let from = partition(from);
+    let next = format!(
+        "SELECT toInt64(partition) AS next FROM system.parts
+         WHERE database = '{database}' AND table = '{}' AND active = 1 AND next >= {from} ORDER BY next LIMIT 1",
+        Table::ByTime.name()
+    );
+    let table = Table::ByTime.of(database);
+    let next = servers.fetch_latest::<i64>(&table, &next).await?.first().copied();
+    Ok(next.and_then(|next| i32::try_from(next).ok()).map(day_of_partition))
+}
+
 /// SQL for the deletions of rows that are still at work.
 pub(super) fn unfinished(database: &str) -> String {
     let [by_link, by_time] = TABLES.map(Table::name);
     format!(
-        "system.mutations WHERE database = '{database}' AND table IN ('{by_link}', '{by_time}') AND is_done = 0"
+        "system.mutations WHERE database = '{database}' AND table IN ('{by_link}', '{by_time}', '{COUNTERS}')
+             AND is_done = 0"
     )
 }
 
@@ -142,6 +180,7 @@ mod tests {
                 assert_eq!(id / ids_of_a_day(), partition(day), "as the tables divide");
             }
             assert_eq!(partition(day.next()), partition(day) + 1);
+            assert_eq!(day_of_partition(i32::try_from(partition(day)).unwrap()), day);
         }
     }
 }

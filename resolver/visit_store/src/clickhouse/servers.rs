@@ -162,6 +162,22 @@ impl Servers {
         if self.are_replicas { self.call_one(SYNC, |server| server.sync(table)).await } else { Ok(()) }
     }
 
+    /// Waits until each replica has everything of a table. It fails while one is away.
+    pub(super) async fn sync_all(&self, table: &str) -> Result<()> {
+        if !self.are_replicas {
+            return Ok(());
+        }
+        for server in &self.servers {
+            let sync = async { server.known().await?.sync(table).await };
+            let synced = timeout(SYNC, sync).await.unwrap_or(Err(Error::TimedOut));
+            synced.map_err(|error| {
+                self.observer.failed(Observed::Clickhouse, reason(&error));
+                VisitStoreError::Engine(Box::new(error))
+            })?;
+        }
+        Ok(())
+    }
+
     /// Returns the rows of a query from a server that has all rows of a table: a replica first
     /// fetches what others have. It fails while a replica is away that alone has some of it.
     pub(super) async fn fetch_latest<T>(&self, table: &str, query: &str) -> Result<Vec<T>>

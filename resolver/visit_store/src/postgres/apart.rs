@@ -1,5 +1,5 @@
-//! Postgres beside a store that keeps the rows elsewhere: counters, texts and positions stay here,
-//! and so do deletions that are not done yet.
+//! Postgres beside a store that keeps rows and past counters elsewhere: texts and positions stay
+//! here, and so do deletions that are not done yet.
 //!
 //! 1. A step of a deletion is read here, done there, and closed here only if it is still the one
 //!    that was read: a row that arrived late opens it again ([`reopen`]).
@@ -24,6 +24,8 @@ pub(crate) struct OpenCut {
     pub(crate) link: i64,
     /// Rows with lower ids are deleted.
     pub(crate) before: VisitId,
+    /// Counters of transfers up to this one are deleted.
+    pub(crate) transferred: i64,
     /// Names this state of the deletion.
     version: i64,
 }
@@ -35,11 +37,15 @@ pub(crate) async fn links_of_tag(client: &Client, tag: i64) -> Result<Vec<i64>> 
 }
 
 pub(crate) async fn open_cuts(client: &Client, most: i64) -> Result<Vec<OpenCut>> {
-    let query = "SELECT link_id, before_id, version FROM visit_cut WHERE has_rows ORDER BY version LIMIT $1";
+    // What is on its way there may arrive after the rest was deleted.
+    let query = "SELECT link_id, before_id, version, transferred FROM visit_cut
+         WHERE has_rows AND transferred <= (SELECT transferred FROM visit_state)
+         ORDER BY version LIMIT $1";
     let rows = client.query_typed(query, &[(&most, Type::INT8)]).await?;
     let cut = |row: &Row| OpenCut {
         link: row.get(0),
         before: VisitId::from_stored(row.get(1)),
+        transferred: row.get(3),
         version: row.get(2),
     };
     Ok(rows.iter().map(cut).collect())

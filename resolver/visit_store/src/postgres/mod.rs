@@ -15,6 +15,7 @@ mod copy;
 mod gone_tags;
 mod link_visits;
 mod tags;
+pub(crate) mod transfers;
 mod write;
 
 use std::{sync::Arc, time::Duration};
@@ -25,12 +26,16 @@ use store::{
     postgres::{self as links, DatabaseObserver, PoolCount, PostgresSql},
 };
 use tokio::{sync::Mutex, time::timeout};
-use tokio_postgres::{Client, Transaction, config::TargetSessionAttrs};
+use tokio_postgres::{Client, IsolationLevel, Transaction, config::TargetSessionAttrs};
 use visits::{Day, Slot, VisitRow};
 
 use crate::{
-    Batch, Producer, Remaining, Result, VisitReader, VisitStore, VisitStoreError, WriteError,
-    sql::{self, closing, months},
+    Batch, MERGED, Producer, Remaining, Result, VisitReader, VisitStore, VisitStoreError, WriteError,
+    sql::{
+        self, closing,
+        elsewhere::{Elsewhere, Nowhere},
+        months,
+    },
 };
 
 /// The chore whose position is the first day that rows are kept of.
@@ -100,7 +105,7 @@ impl PostgresVisits {
 
     /// Runs a step of the merging of counters in a transaction, beside batches and not beside
     /// deletions. Returns `None` if another process is at it.
-    async fn in_turn<T>(
+    pub(crate) async fn in_turn<T>(
         &self,
         step: impl AsyncFnOnce(&mut PostgresSql<'_, Transaction<'_>>) -> Result<T>,
     ) -> Result<Option<T>> {
@@ -112,6 +117,29 @@ impl PostgresVisits {
             step(sql).await.map(Some)
         })
         .await
+    }
+
+    /// Runs questions that are all answered as of one instant.
+    pub(crate) async fn snapshot<T>(
+        &self,
+        questions: impl AsyncFnOnce(&mut PostgresSql<'_, Transaction<'_>>) -> Result<T>,
+    ) -> Result<T> {
+        self.with(async |client| {
+            let snapshot = client.build_transaction().isolation_level(IsolationLevel::RepeatableRead);
+            let transaction = snapshot.read_only(true).start().await?;
+            let answers = questions(&mut PostgresSql(&transaction)).await?;
+            transaction.commit().await?;
+            Ok(answers)
+        })
+        .await
+    }
+
+    /// Lets the counters of tags follow, here and elsewhere.
+    pub(crate) async fn follow(&self, elsewhere: &dyn Elsewhere) -> Result<bool> {
+        if self.with(async |client| gone_tags::remove(client, elsewhere).await).await? {
+            return Ok(true);
+        }
+        self.transact(async |sql| tags::follow(sql, elsewhere).await).await
     }
 
     /// Counts an error of the connection or the server.
@@ -205,7 +233,7 @@ impl VisitStore for PostgresVisits {
 
     async fn merge(&self) -> Result<Remaining> {
         // Closed days are committed before anything else: a deletion waits for a step at most.
-        match self.in_turn(async |sql| closing::close(sql).await).await?.unwrap_or(Remaining::Held) {
+        match self.in_turn(async |sql| closing::close(sql, MERGED).await).await?.unwrap_or(Remaining::Held) {
             Remaining::Nothing => {}
             remaining @ (Remaining::Something | Remaining::Held) => return Ok(remaining),
         }
@@ -225,9 +253,6 @@ impl VisitStore for PostgresVisits {
     }
 
     async fn follow_tags(&self) -> Result<bool> {
-        if self.with(async |client| gone_tags::remove(client).await).await? {
-            return Ok(true);
-        }
-        self.transact(async |sql| tags::follow(sql).await).await
+        self.follow(&Nowhere).await
     }
 }

@@ -20,7 +20,7 @@ use super::{
     days::{self, Addition},
     take_counters, today,
 };
-use crate::{MERGED, Remaining, Result};
+use crate::{Remaining, Result};
 
 /// Days that most visits arrive on: today and yesterday.
 const OPEN: i32 = 2;
@@ -31,15 +31,15 @@ const STEP_BYTES: i64 = 4 << 20;
 
 type Key = (SubjectKey, Day);
 
-/// Closes some days.
+/// Closes some days, into rows of a slot below 0.
 ///
 /// The caller keeps deletions out: they would miss rows that are replaced meanwhile.
-pub(crate) async fn close(sql: &mut dyn Sql) -> Result<Remaining> {
+pub(crate) async fn close(sql: &mut dyn Sql, slot: i16) -> Result<Remaining> {
     let keys = open(sql).await?;
     if keys.is_empty() {
         return Ok(Remaining::Nothing);
     }
-    let Taken { sums, has_slots } = take(sql, &keys).await?;
+    let Taken { sums, has_slots } = take(sql, &keys, slot).await?;
     let closed: Vec<(Key, i64, Counters)> =
         sums.into_iter().map(|(key, (version, sum))| (key, version, days::merged(key, sum))).collect();
     let additions: Vec<Addition<'_>> = closed
@@ -52,7 +52,7 @@ pub(crate) async fn close(sql: &mut dyn Sql) -> Result<Remaining> {
             counters,
         })
         .collect();
-    days::add_all(sql, MERGED, &additions).await?;
+    days::add_all(sql, slot, &additions).await?;
     Ok(if has_slots { Remaining::Something } else { Remaining::Held })
 }
 
@@ -99,12 +99,12 @@ struct Taken {
     has_slots: bool,
 }
 
-/// Removes the rows of these keys.
-async fn take(sql: &mut dyn Sql, keys: &BTreeSet<Key>) -> Result<Taken> {
+/// Removes the rows of these keys, but none that leaves unless the sums do.
+async fn take(sql: &mut dyn Sql, keys: &BTreeSet<Key>, slot: i16) -> Result<Taken> {
     let places: Vec<String> = (0..keys.len())
         .map(|key| format!("(${}, ${}, ${}, ${})", 4 * key + 1, 4 * key + 2, 4 * key + 3, 4 * key + 4))
         .collect();
-    let of_keys = format!("(kind, subject, part, day) IN (VALUES {})", places.join(", "));
+    let of_keys = format!("(kind, subject, part, day) IN (VALUES {}) AND slot >= {slot}", places.join(", "));
     let rows = match sql.dialect() {
         Dialect::Postgres => {
             format!("ctid = ANY(ARRAY(SELECT ctid FROM visit_day WHERE {of_keys} FOR UPDATE SKIP LOCKED))")
@@ -140,7 +140,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::{Columns, DayCounters, DayDelta, Days, sql::counters, sqlite::tests::memory};
+    use crate::{Columns, DayCounters, DayDelta, Days, MERGED, sql::counters, sqlite::tests::memory};
 
     const ALL: Columns = Columns { quarters: true, dimensions: true, visitors: true, addresses: true };
     const PAST: i32 = 20_000;
@@ -166,7 +166,7 @@ mod tests {
 
     /// Closes days, and returns how many steps had any.
     fn close_all(connection: &mut Connection) -> usize {
-        let mut step = || block_on(close(&mut SqliteSql(connection))).unwrap();
+        let mut step = || block_on(close(&mut SqliteSql(connection), MERGED)).unwrap();
         (0..100).take_while(|_| step() == Remaining::Something).count()
     }
 

@@ -1,25 +1,31 @@
 //! Deletion of visits: counters and a cut at once, rows in steps.
 
 use codes::LinkId;
-use links::DomainId;
 use store::{Sql, Value};
-use visits::{Day, Subject, VisitId, tally::Counters};
+use visits::{Subject, VisitId, tally::Counters};
 
 use super::{
     changes::{outdate, tags_of},
-    days, lock,
+    days,
+    elsewhere::Elsewhere,
+    lock,
     sums::Sums,
-    take_counters,
+    tags::take_link_day,
 };
-use crate::{LinkVisits, MERGED, Result, link_visits::insert_links, postgres::LOCK};
+use crate::{LinkVisits, Result, link_visits::insert_links, postgres::LOCK};
 
 const STEP: i64 = 20_000;
 
-pub(crate) async fn delete(sql: &mut dyn Sql, subject: Subject, before: VisitId) -> Result<u64> {
+pub(crate) async fn delete(
+    sql: &mut dyn Sql,
+    subject: Subject,
+    before: VisitId,
+    elsewhere: &dyn Elsewhere,
+) -> Result<u64> {
     lock(sql, LOCK).await?;
     let (link, deleted) = match subject {
-        Subject::Link(link) => (link.get(), delete_of_link(sql, link).await?),
-        Subject::Orphans(..) => (0, delete_of_orphans(sql).await?),
+        Subject::Link(link) => (link.get(), delete_of_link(sql, link, elsewhere).await?),
+        Subject::Orphans(..) => (0, delete_of_orphans(sql, elsewhere).await?),
         Subject::Tag(..) | Subject::All(_) => return Ok(0),
     };
     let version = outdate(sql).await?;
@@ -30,26 +36,29 @@ pub(crate) async fn delete(sql: &mut dyn Sql, subject: Subject, before: VisitId)
         sql.dialect().later("old.before_id", "excluded.before_id")
     );
     sql.execute(&cut, &[link.into(), before.get().into(), version.into()]).await?;
+    elsewhere.cut(sql, link).await?;
     Ok(deleted)
 }
 
 /// Removes the counters of a link, and takes them away from those of wider subjects.
-async fn delete_of_link(sql: &mut dyn Sql, link: LinkId) -> Result<u64> {
+async fn delete_of_link(sql: &mut dyn Sql, link: LinkId, elsewhere: &dyn Elsewhere) -> Result<u64> {
     let own: [Value; 1] = [link.get().into()];
     let remove = "DELETE FROM visit_day WHERE kind = 0 AND subject = $1
-         RETURNING part, day, total, bots, quarters, dimensions, visitors, addresses";
-    let mut rows = sql.query(remove, &own).await?;
+         RETURNING day, part, total, bots, quarters, dimensions, visitors, addresses";
+    let mut days = elsewhere.of_link(sql, link).await?;
+    for mut row in sql.query(remove, &own).await? {
+        days.push(take_link_day(&mut row)?);
+    }
     let tags = tags_of(sql, &[link]).await?.remove(&link).unwrap_or_default();
     let (mut sums, mut total, mut bots) = (Sums::default(), 0, 0);
-    for row in &mut rows {
-        let counters = take_counters(row, 2)?;
+    for (day, domain, counters) in days {
         (total, bots) = (total + counters.total, bots + counters.bots);
-        let domain = Some(DomainId::from_stored(row.int(0)? - 1));
+        let domain = Some(domain);
         let of_tags = tags.iter().flat_map(|tag| [Subject::Tag(*tag, None), Subject::Tag(*tag, domain)]);
         let wider = [Subject::All(None), Subject::All(domain)].into_iter().chain(of_tags);
-        sums.add(wider, Day::from_stored(row.number(1)?), &counters);
+        sums.add(wider, day, &counters);
     }
-    days::add(sql, MERGED, &sums.deltas(Counters::negated)?).await?;
+    days::add(sql, elsewhere.slot(), &sums.deltas(Counters::negated)?).await?;
     for table in ["visit_month", "visit_marks"] {
         sql.execute(&format!("DELETE FROM {table} WHERE kind = 0 AND subject = $1"), &own).await?;
     }
@@ -59,13 +68,13 @@ async fn delete_of_link(sql: &mut dyn Sql, link: LinkId) -> Result<u64> {
 
 /// Removes the counters of orphan visits. Counts of outcomes, which links and everything have too,
 /// stay.
-async fn delete_of_orphans(sql: &mut dyn Sql) -> Result<u64> {
+async fn delete_of_orphans(sql: &mut dyn Sql, elsewhere: &dyn Elsewhere) -> Result<u64> {
     let kind = Subject::Orphans(None, None).key().kind;
     let total = format!(
         "SELECT CAST(coalesce(sum(total), 0) AS bigint) FROM visit_day
          WHERE kind = {kind} AND subject = 0 AND part = 0"
     );
-    let total = sql.number(&total, &[]).await?.unwrap_or(0);
+    let total = sql.number(&total, &[]).await?.unwrap_or(0) + elsewhere.orphans(sql).await?;
     for table in ["visit_day", "visit_month", "visit_marks"] {
         sql.execute(&format!("DELETE FROM {table} WHERE kind = {kind}"), &[]).await?;
     }

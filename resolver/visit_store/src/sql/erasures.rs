@@ -117,7 +117,7 @@ async fn step(
 }
 
 /// Returns the first day from an id on that has visits.
-pub(crate) async fn next_day(sql: &mut dyn Sql, next: VisitId) -> Result<Option<Day>> {
+async fn next_day(sql: &mut dyn Sql, next: VisitId) -> Result<Option<Day>> {
     let from = Day::of(next.micros()).get();
     let of_kind = |subject: Subject| {
         let SubjectKey { kind, subject, part } = subject.key();
@@ -192,12 +192,13 @@ async fn delete(sql: &mut dyn Sql, found: &[(i64, i64)], day: Day) -> Result<u64
     };
     let rows: Vec<ErasedRow> =
         sql.query(&delete, &values).await?.iter().map(erased_row).collect::<Result<_, _>>()?;
-    unlist(sql, &rows).await?;
+    unlist(sql, &rows, MERGED).await?;
     Ok(rows.len() as u64)
 }
 
-/// Moves the visits of deleted rows of a day to those without one. The caller holds [`LOCK`].
-pub(crate) async fn unlist(sql: &mut dyn Sql, rows: &[ErasedRow]) -> Result<()> {
+/// Moves the visits of deleted rows of a day to those without one, in counters of a slot. The
+/// caller holds [`LOCK`].
+pub(crate) async fn unlist(sql: &mut dyn Sql, rows: &[ErasedRow], slot: i16) -> Result<()> {
     let mut links: Vec<Option<LinkId>> = rows.iter().map(|row| row.link).collect();
     links.sort_unstable();
     links.dedup();
@@ -210,7 +211,7 @@ pub(crate) async fn unlist(sql: &mut dyn Sql, rows: &[ErasedRow]) -> Result<()> 
     }
     let links: Vec<LinkId> = links.into_iter().flatten().collect();
     let tags = tags_of(sql, &links).await?;
-    days::add(sql, MERGED, &unlisted(rows, &cuts, &tags)).await
+    days::add(sql, slot, &unlisted(rows, &cuts, &tags)).await
 }
 
 fn erased_row(row: &Row) -> Result<ErasedRow> {

@@ -8,6 +8,7 @@ pub(crate) mod closing;
 pub(crate) mod counters;
 pub(crate) mod days;
 pub(crate) mod deletion;
+pub(crate) mod elsewhere;
 pub(crate) mod erasures;
 pub(crate) mod months;
 pub(crate) mod producers;
@@ -62,7 +63,7 @@ pub(crate) fn literal(dialect: Dialect, bytes: &[u8]) -> String {
     }
 }
 
-fn take_counters(row: &mut Row, from: usize) -> Result<Counters> {
+pub(crate) fn take_counters(row: &mut Row, from: usize) -> Result<Counters> {
     Ok(Counters {
         total: row.int(from)?,
         bots: row.int(from + 1)?,

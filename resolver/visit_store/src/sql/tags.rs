@@ -10,17 +10,18 @@ use std::{
 
 use codes::LinkId;
 use links::DomainId;
-use store::{Dialect, Sql, TagChange, Value, insert_rows};
+use store::{Dialect, Row, Sql, TagChange, Value, insert_rows};
 use tokio::time::Instant;
 use visits::{Day, Subject, tally::Counters};
 
 use super::{
     changes::{outdate, tags_of},
     days, delete_some,
+    elsewhere::{Elsewhere, LinkDays},
     sums::Sums,
     take_counters,
 };
-use crate::{MERGED, Result};
+use crate::Result;
 
 pub(crate) const STEP: usize = 200;
 /// Rows of a deleted tag that are removed at once: those of links are short, and those of counters
@@ -35,7 +36,11 @@ const STEP_TIME: Duration = Duration::from_millis(250);
 
 /// Lets the counters follow changes of tags, and returns the number of the last one that it has
 /// come to. A repeated call changes nothing more.
-pub(crate) async fn follow(sql: &mut dyn Sql, changes: &[TagChange]) -> Result<Option<i64>> {
+pub(crate) async fn follow(
+    sql: &mut dyn Sql,
+    changes: &[TagChange],
+    elsewhere: &dyn Elsewhere,
+) -> Result<Option<i64>> {
     let began = Instant::now();
     let links: Vec<LinkId> = changes.iter().map(|change| change.link).collect();
     let counted = tags_of(sql, &links).await?.into_iter();
@@ -52,7 +57,8 @@ pub(crate) async fn follow(sql: &mut dyn Sql, changes: &[TagChange]) -> Result<O
             if is_over && has_changed {
                 break;
             }
-            let days = days_of(sql, *link).await?;
+            let mut days = elsewhere.of_link(sql, *link).await?;
+            days.append(&mut days_of(sql, *link).await?);
             now.difference(counted).for_each(|tag| add(&mut gained, *tag, &days));
             counted.difference(&now).for_each(|tag| add(&mut lost, *tag, &days));
             set_counted(sql, *link, &now).await?;
@@ -62,8 +68,8 @@ pub(crate) async fn follow(sql: &mut dyn Sql, changes: &[TagChange]) -> Result<O
         last = Some(*number);
     }
     if has_changed {
-        days::add(sql, MERGED, &gained.deltas(Counters::merged)?).await?;
-        days::add(sql, MERGED, &lost.deltas(Counters::negated)?).await?;
+        days::add(sql, elsewhere.slot(), &gained.deltas(Counters::merged)?).await?;
+        days::add(sql, elsewhere.slot(), &lost.deltas(Counters::negated)?).await?;
         // For resolvers of earlier releases, which compare nothing else.
         outdate(sql).await?;
     }
@@ -104,18 +110,16 @@ pub(crate) async fn remove_gone_counters(sql: &mut dyn Sql, tag: i64) -> Result<
     Ok(false)
 }
 
-/// Counters of a link by day and domain.
-type LinkDays = Vec<(Day, DomainId, Counters)>;
-
 async fn days_of(sql: &mut dyn Sql, link: LinkId) -> Result<LinkDays> {
     let query = "SELECT day, part, total, bots, quarters, dimensions, visitors, addresses FROM visit_day
          WHERE kind = 0 AND subject = $1";
-    let mut days = LinkDays::new();
-    for mut row in sql.query(query, &[link.get().into()]).await? {
-        let (day, domain) = (Day::from_stored(row.number(0)?), DomainId::from_stored(row.int(1)? - 1));
-        days.push((day, domain, take_counters(&mut row, 2)?));
-    }
-    Ok(days)
+    sql.query(query, &[link.get().into()]).await?.iter_mut().map(take_link_day).collect()
+}
+
+/// Reads a day of a link from a row that begins with the day and the part.
+pub(super) fn take_link_day(row: &mut Row) -> Result<(Day, DomainId, Counters)> {
+    let (day, domain) = (Day::from_stored(row.number(0)?), DomainId::from_stored(row.int(1)? - 1));
+    Ok((day, domain, take_counters(row, 2)?))
 }
 
 /// Adds the counters of a link to those of a tag.

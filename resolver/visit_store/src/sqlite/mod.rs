@@ -28,9 +28,11 @@ use tokio::sync::Mutex;
 use visits::Day;
 
 use crate::{
-    Batch, Producer, Remaining, Result, VisitReader, VisitStore, VisitStoreError, WriteError,
+    Batch, MERGED, Producer, Remaining, Result, VisitReader, VisitStore, VisitStoreError, WriteError,
     sql::{
-        self, closing, months,
+        self, closing,
+        elsewhere::Nowhere,
+        months,
         tags::{remove_gone_counters, remove_gone_links},
     },
 };
@@ -123,7 +125,7 @@ impl VisitStore for SqliteVisits {
     }
 
     async fn merge(&self) -> Result<Remaining> {
-        let closed = self.writer.write(async move |sql| closing::close(sql).await).await?;
+        let closed = self.writer.write(async move |sql| closing::close(sql, MERGED).await).await?;
         if closed != Remaining::Nothing {
             return Ok(closed);
         }
@@ -170,7 +172,8 @@ impl VisitStore for SqliteVisits {
         let changes = self.links.tag_changes(sql::tags::STEP).await?;
         let Some(last) = changes.last().map(|change| change.number) else { return Ok(false) };
         let is_whole = changes.len() < sql::tags::STEP;
-        let done = self.writer.write(async move |sql| sql::tags::follow(sql, &changes).await).await?;
+        let done =
+            self.writer.write(async move |sql| sql::tags::follow(sql, &changes, &Nowhere).await).await?;
         if let Some(done) = done {
             self.links.forget_tag_changes(done).await?;
         }

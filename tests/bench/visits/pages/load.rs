@@ -4,11 +4,11 @@ use std::{collections::HashMap, time::Duration};
 
 use anyhow::Context as _;
 use codes::LinkId;
-use harness::{Load as Creates, Postgres, Resolver, Scratch, resolver, secret, wait};
+use harness::{Load as Creates, NewClickhouse, Postgres, Resolver, Scratch, resolver, secret, wait};
 use serde_json::json;
 use tokio::time::Instant;
 use tokio_postgres::NoTls;
-use visit_store::{PostgresVisits, Remaining, SpoolId, VisitStore as _};
+use visit_store::{Batch, ClickhouseVisits, PostgresVisits, Remaining, RowsRecord, SpoolId, VisitStore};
 use visits::{DAY, Day, QUARTER, VisitId};
 
 use super::{Args, Platform, Set};
@@ -18,6 +18,8 @@ use crate::{progress, visits::load::Load};
 const BATCH: u64 = 20_000;
 /// One of so many links has the tag.
 const TAGGED: usize = 100;
+/// The tables of counters, of the totals of links, and of texts.
+const TABLES: [&[&str]; 3] = [&["visit_day", "visit_month", "visit_marks"], &["link_seen"], &["visit_text"]];
 /// The time within which counters follow the tags of links.
 const FOLLOWED_WITHIN: Duration = Duration::from_secs(60);
 /// The tag.
@@ -37,6 +39,8 @@ pub(super) struct Loaded {
     pub(super) last: Day,
     /// How long storing took.
     pub(super) seconds: f64,
+    /// Bytes in Postgres: of counters, of the totals of links, and of texts.
+    pub(super) bytes: [i64; 3],
 }
 
 /// Starts Postgres and a resolver.
@@ -48,7 +52,13 @@ pub(super) async fn start(args: &Args, set: Set) -> anyhow::Result<Platform> {
     resolver::migrate(&scratch, &postgres.url()).await?.success()?;
     let key = secret::random_hex()?;
     let builder = Resolver::builder(&scratch, "pages", &key)?.database(&postgres.url());
-    let resolver = builder.args(["--visits-keep", "400d"]).start().await?;
+    let clickhouse = match args.clickhouse {
+        true => Some(NewClickhouse::start(&scratch).await?),
+        false => None,
+    };
+    let store = clickhouse.iter().flat_map(|server| ["--visits-store".to_owned(), server.url("visits")]);
+    let builder = builder.args(["--visits-keep", "400d"]).args(store);
+    let resolver = builder.start().await?;
     let links = if set == Set::Links { usize::try_from(args.links)? } else { 1 };
     if links > 1 {
         Creates::on([&resolver]).clients(64).creates(links - links / TAGGED).run().await?;
@@ -59,12 +69,12 @@ pub(super) async fn start(args: &Args, set: Set) -> anyhow::Result<Platform> {
     }
     let (sql, connection) = tokio_postgres::connect(&postgres.url(), NoTls).await?;
     tokio::spawn(connection);
-    Ok(Platform { postgres, resolver, key, sql })
+    Ok(Platform { postgres, clickhouse, resolver, key, sql })
 }
 
 /// Stores the visits of a set.
 pub(super) async fn fill(platform: &Platform, args: &Args, set: Set) -> anyhow::Result<Loaded> {
-    let Platform { sql, postgres, resolver, .. } = platform;
+    let Platform { sql, postgres, clickhouse, resolver, .. } = platform;
     let tag: i64 = sql.query_one("SELECT id FROM tag", &[]).await?.get(0);
     let links: Vec<i64> =
         sql.query("SELECT id FROM link ORDER BY id", &[]).await?.iter().map(|row| row.get(0)).collect();
@@ -84,7 +94,14 @@ pub(super) async fn fill(platform: &Platform, args: &Args, set: Set) -> anyhow::
     let listed: serde_json::Value = listed.header("X-Api-Key", &platform.key).send().await?.json().await?;
     let code =
         listed["shortUrls"]["data"][0]["shortCode"].as_str().context("the link has a code")?.to_owned();
-    let store = PostgresVisits::new(&postgres.url())?;
+    let rows = PostgresVisits::new(&postgres.url())?;
+    let store: Box<dyn VisitStore> = match clickhouse {
+        Some(server) => {
+            let address = server.url("visits").parse().map_err(anyhow::Error::msg)?;
+            Box::new(ClickhouseVisits::new(address, PostgresVisits::new(&postgres.url())?))
+        }
+        None => Box::new(PostgresVisits::new(&postgres.url())?),
+    };
     let today: i32 =
         sql.query_one("SELECT (extract(epoch FROM now())::bigint / 86400)::integer", &[]).await?.get(0);
     let last = Day::from_stored(today - 1);
@@ -95,6 +112,7 @@ pub(super) async fn fill(platform: &Platform, args: &Args, set: Set) -> anyhow::
     });
     prepare_days(platform, first, last).await?;
     let mut producer = store.register(SpoolId(7), "bench").await?;
+    let mut of_rows = store.register(SpoolId(8), "rows to compare with").await?;
     let mut load = Load::new(11);
     load.tags = tagged;
     let begun = Instant::now();
@@ -119,11 +137,26 @@ pub(super) async fn fill(platform: &Platform, args: &Args, set: Set) -> anyhow::
         });
         store.store(&producer, &batch, known).await?;
         producer.position = batch.to;
+        if store.keeps_rows_apart() {
+            store.store_rows(&RowsRecord::of(&batch, known)).await?;
+            let from = of_rows.position;
+            let only = Batch { from, to: from + 1, rows: batch.rows, ..Batch::default() };
+            rows.store(&of_rows, &only, known).await?;
+            of_rows.position = only.to;
+        }
     }
     progress::show(&format!("{}: merging counters …", set.name()));
     while store.merge().await? == Remaining::Something {}
+    while store.fold_link_visits().await? {}
+    sql.batch_execute("VACUUM FULL visit_day").await?;
     sql.batch_execute("VACUUM ANALYZE").await?;
-    Ok(Loaded { code, link, tag, first, last, seconds: begun.elapsed().as_secs_f64() })
+    let mut bytes = [0; 3];
+    for (tables, bytes) in TABLES.into_iter().zip(&mut bytes) {
+        let size =
+            "SELECT sum(pg_total_relation_size(name::regclass))::bigint FROM unnest($1::text[]) AS name";
+        *bytes = sql.query_one(size, &[&tables]).await?.get(0);
+    }
+    Ok(Loaded { code, link, tag, first, last, seconds: begun.elapsed().as_secs_f64(), bytes })
 }
 
 /// Creates the partitions that a resolver has made when these days were to come.

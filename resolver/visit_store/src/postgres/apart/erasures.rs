@@ -13,14 +13,14 @@ use std::collections::HashSet;
 use futures_util::future::BoxFuture;
 use store::{Dialect, Sql, Value, postgres::PostgresSql};
 use tokio_postgres::{Client, types::Type};
-use visits::{AddressNetwork, Day, VisitId};
+use visits::{AddressNetwork, VisitId};
 
 use crate::{
     Erasure, Result, StoredText,
     erased_rows::{ErasedRow, texts},
-    postgres::LOCK,
+    postgres::{LOCK, transfers::CHANGED},
     sql::{
-        erasures::{erasure, next_day, unlist},
+        erasures::{erasure, unlist},
         int, lock, rows,
     },
 };
@@ -42,9 +42,8 @@ pub(crate) struct ErasedIds {
     found: Vec<i32>,
 }
 
-/// Returns the oldest erasure that has rows left, with the first day of rows that are not moved
-/// yet; without one, all are.
-pub(crate) async fn open(client: &Client) -> Result<Option<(OpenErasure, Option<Day>)>> {
+/// Returns the oldest erasure that has rows left.
+pub(crate) async fn open(client: &Client) -> Result<Option<OpenErasure>> {
     let oldest = "SELECT version, generation, next_id, network, before_id FROM visit_erasure WHERE has_rows
          ORDER BY version LIMIT 1";
     let sql = &mut PostgresSql(client);
@@ -52,9 +51,7 @@ pub(crate) async fn open(client: &Client) -> Result<Option<(OpenErasure, Option<
     let Some(row) = rows.first() else { return Ok(None) };
     let (version, generation) = (row.int(0)?, row.int(1)?);
     let (next, erasure) = (VisitId::from_stored(row.int(2)?), erasure(row, 3)?);
-    let day = next_day(sql, next).await?;
-    let day = day.filter(|day| next.max(VisitId::floor(day.start())) < erasure.before);
-    Ok(Some((OpenErasure { version, generation, erasure, next }, day)))
+    Ok(Some(OpenErasure { version, generation, erasure, next }))
 }
 
 /// Returns the stored numbers of the whole addresses in a network, which are texts.
@@ -92,7 +89,7 @@ pub(crate) async fn move_on(
         }
     }
     let moved: Vec<ErasedRow> = rows.iter().filter(|row| new.contains(&row.id.get())).copied().collect();
-    unlist(sql, &moved).await?;
+    unlist(sql, &moved, CHANGED).await?;
     let count = "UPDATE visit_erasure SET deleted = deleted + $1 WHERE version = $2";
     sql.execute(count, &[Value::count(moved.len()), Value::Int(open.version)]).await?;
     Ok(())
