@@ -180,12 +180,11 @@ fn report(args: &Args, rows: &[Row], unpaged: Option<&Unpaged>, loaded: &[(Set, 
         text.push_str(&format!("{}: worst p99 {worst:.1} ms, bound {} ms\n", kind.name(), kind.most_ms()));
     }
     for (set, Loaded { bytes, .. }) in loaded {
-        let each = |bytes: i64| bytes as f64 / args.visits as f64;
-        let [counters, links, texts] = bytes.map(each);
-        text.push_str(&format!(
-            "{}: in Postgres, counters take {counters:.2} B a visit, totals of links {links:.2}, texts {texts:.2}\n",
-            set.name()
-        ));
+        let each: Vec<String> = bytes
+            .iter()
+            .map(|(what, bytes)| format!("{what} {:.2} B", *bytes as f64 / args.visits as f64))
+            .collect();
+        text.push_str(&format!("{}: a visit takes {}\n", set.name(), each.join(", ")));
     }
     let wrong = rows.iter().filter(|row| row.wrong.is_some()).count();
     text.push_str(&format!("answers that differ from the rows: {wrong} of {}\n", rows.len()));

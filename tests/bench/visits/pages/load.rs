@@ -18,8 +18,12 @@ use crate::{progress, visits::load::Load};
 const BATCH: u64 = 20_000;
 /// One of so many links has the tag.
 const TAGGED: usize = 100;
-/// The tables of counters, of the totals of links, and of texts.
-const TABLES: [&[&str]; 3] = [&["visit_day", "visit_month", "visit_marks"], &["link_seen"], &["visit_text"]];
+/// Tables of Postgres.
+const TABLES: [(&str, &[&str]); 3] = [
+    ("counters", &["visit_day", "visit_month", "visit_marks"]),
+    ("totals of links", &["link_seen"]),
+    ("texts", &["visit_text"]),
+];
 /// The time within which counters follow the tags of links.
 const FOLLOWED_WITHIN: Duration = Duration::from_secs(60);
 /// The tag.
@@ -39,8 +43,8 @@ pub(super) struct Loaded {
     pub(super) last: Day,
     /// How long storing took.
     pub(super) seconds: f64,
-    /// Bytes in Postgres: of counters, of the totals of links, and of texts.
-    pub(super) bytes: [i64; 3],
+    /// Bytes on disk, and what they are of.
+    pub(super) bytes: Vec<(String, i64)>,
 }
 
 /// Starts Postgres and a resolver.
@@ -146,15 +150,21 @@ pub(super) async fn fill(platform: &Platform, args: &Args, set: Set) -> anyhow::
         }
     }
     progress::show(&format!("{}: merging counters …", set.name()));
+    sql.execute("UPDATE visit_state SET transfers_from = now()", &[]).await?;
     while store.merge().await? == Remaining::Something {}
     while store.fold_link_visits().await? {}
     sql.batch_execute("VACUUM FULL visit_day").await?;
     sql.batch_execute("VACUUM ANALYZE").await?;
-    let mut bytes = [0; 3];
-    for (tables, bytes) in TABLES.into_iter().zip(&mut bytes) {
+    let mut bytes = Vec::new();
+    for (what, tables) in TABLES {
         let size =
             "SELECT sum(pg_total_relation_size(name::regclass))::bigint FROM unnest($1::text[]) AS name";
-        *bytes = sql.query_one(size, &[&tables]).await?.get(0);
+        bytes.push((format!("{what} in Postgres"), sql.query_one(size, &[&tables]).await?.get(0)));
+    }
+    for (what, table) in [("counters", "visit_day"), ("rows", "visit"), ("rows by time", "visit_by_time")] {
+        let Some(server) = clickhouse else { break };
+        let size = format!("SELECT sum(bytes_on_disk) FROM system.parts WHERE active AND table = '{table}'");
+        bytes.push((format!("{what} in ClickHouse"), server.query(&size).await?.trim().parse()?));
     }
     Ok(Loaded { code, link, tag, first, last, seconds: begun.elapsed().as_secs_f64(), bytes })
 }
