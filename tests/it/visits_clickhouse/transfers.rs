@@ -114,6 +114,11 @@ async fn past_days_leave_and_add_up(databases: &mut Databases) {
     let of_part: i64 =
         store.days(link(5), part, ALL_COLUMNS).await.unwrap().iter().map(|day| day.counters.total).sum();
     assert_eq!(of_part, 75, "three days of nine");
+    let alone = databases.open_at(&name, "127.0.0.1:1".parse().unwrap());
+    let latest = Days { first: today().minus(1), end: today().next() };
+    let of_latest = alone.days(link(5), latest, ALL_COLUMNS).await.unwrap();
+    assert_eq!(of_latest, store.days(link(5), latest, ALL_COLUMNS).await.unwrap());
+    alone.days(link(5), part, ALL_COLUMNS).await.unwrap_err();
 
     // They come late, and leave in turn.
     store_visits(&store, 1_000).await;
@@ -188,6 +193,7 @@ async fn what_is_deleted_does_not_come_back(databases: &mut Databases) {
     assert_eq!(there(databases, &name, "kind = 0 AND subject = 5").await, "1");
     assert_eq!(totals(&store, Subject::Orphans(None, None)).await, (0, 0));
     assert_eq!(totals(&store, link(5)).await, (1, 0));
+    told(&store).await;
 }
 
 async fn tags_follow_what_was_transferred(databases: &mut Databases) {

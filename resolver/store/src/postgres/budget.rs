@@ -55,7 +55,7 @@ pub enum Server {
     Database,
     /// The replica that takes reads off the primary.
     Replica,
-    /// The ClickHouse that has the rows of visits.
+    /// The ClickHouse that has the visits.
     Clickhouse,
 }
 

@@ -21,7 +21,7 @@ const REDIRECT_READS: &str = "deployment, domain, keyspace, link, link_tag, link
 /// Tables that it writes: visits and their counts, the uses of links with a limit, and when links
 /// were last visited.
 const REDIRECT_WRITES: &str = "link_use, tag_change, visit, visit_cut, visit_day, \
-     visit_default, visit_era, visit_erased, visit_erasure, visit_link_batch, visit_marks, visit_month, \
+     visit_default, visit_erased, visit_erasure, visit_link_batch, visit_marks, visit_month, \
      visit_producer, visit_secret, visit_state, visit_tag, visit_text";
 /// Tables that it writes and removes nothing from: a link whose last visit is forgotten would count
 /// as unvisited.

@@ -7,7 +7,10 @@
 //! 3. A subject and day may have rows of several transfers: of visits that came late, or were taken
 //!    away. They add up.
 
-use std::{collections::HashMap, time::Duration};
+use std::{
+    collections::{HashMap, HashSet},
+    time::Duration,
+};
 
 use async_trait::async_trait;
 use clickhouse::Row;
@@ -18,16 +21,23 @@ use store::{Sql, StoreError, VisitTotals};
 use tokio::time::timeout;
 use visits::{Day, Subject, SubjectKey, tally::Counters};
 
-use super::{ClickhouseVisits, rows::any_of, schema::COUNTERS, servers::Servers};
+use super::{
+    ClickhouseVisits,
+    rows::any_of,
+    schema::{self, COUNTERS},
+    servers::Servers,
+};
 use crate::{
-    Columns, DayCounters, Days, Remaining, Result,
+    Columns, DayCounters, Days, Remaining, Result, VisitStore as _,
     postgres::{
         apart::OpenCut,
         transfers::{self, CHANGED, LeavingDay, Next, Noted, Transfer},
     },
     sql::{
+        closing::OPEN,
         counters,
         elsewhere::{Elsewhere, LinkDays},
+        today,
     },
 };
 
@@ -104,6 +114,15 @@ impl Counting {
         let after = cuts.first().map_or(0, |(_, transfer)| *transfer);
         Ok(Self { noted: transfers::noted(sql).await?, after })
     }
+
+    /// Returns `None` if nothing of these days can be there.
+    fn filter(self, range: Days, today: Day) -> Option<Self> {
+        Some(self).filter(|counting| may_be_there(&counting.noted, range, today))
+    }
+}
+
+fn may_be_there(noted: &Noted, range: Days, today: Day) -> bool {
+    !noted.eras.is_empty() && range.first <= today.minus(OPEN)
 }
 
 /// SQL condition for the transfers that count.
@@ -125,9 +144,11 @@ pub(super) async fn days(
         .counters
         .snapshot(async |sql| {
             let counting = Counting::of(sql, subject).await?;
+            let counting = counting.filter(range, today(sql).await?);
             Ok((counting, counters::days(sql, subject, range, columns).await?))
         })
         .await?;
+    let Some(counting) = counting else { return Ok(here) };
     let there = selected(store.database(), subject, range, &counting, columns);
     let there = store.servers.fetch::<StoredDay>(&there).await?;
     Ok(joined(there.into_iter().map(|row| (row.day, row.counters())), here))
@@ -182,6 +203,12 @@ fn selected(
     )
 }
 
+/// SQL for an array of numbers, as one text: the parts of a statement are limited.
+fn array_of(numbers: &[i64]) -> String {
+    let list: Vec<String> = numbers.iter().map(i64::to_string).collect();
+    format!("arrayMap(number -> toInt64(number), splitByChar(',', '{}'))", list.join(","))
+}
+
 fn table(database: &str) -> String {
     format!("{database}.{COUNTERS}")
 }
@@ -194,19 +221,28 @@ pub(super) async fn link_totals(
     range: Days,
 ) -> Result<HashMap<LinkId, VisitTotals>> {
     let numbers: Vec<i64> = links.iter().map(|link| link.get()).collect();
-    let (noted, cuts, mut totals) = store
+    let (noted, cuts, today, mut totals) = store
         .counters
         .snapshot(async |sql| {
             let (noted, cuts) = (transfers::noted(sql).await?, transfers::cuts(sql, &numbers).await?);
-            Ok((noted, cuts, counters::link_totals(sql, links, range).await?))
+            Ok((noted, cuts, today(sql).await?, counters::link_totals(sql, links, range).await?))
         })
         .await?;
-    let is_left =
-        |(link, transfer): &(i64, i64)| format!(" AND (subject != {link} OR transfer > {transfer})");
+    if links.is_empty() || !may_be_there(&noted, range, today) {
+        return Ok(totals);
+    }
+    let is_left = match cuts.is_empty() {
+        true => String::new(),
+        false => {
+            let (links, transfers): (Vec<i64>, Vec<i64>) = cuts.into_iter().unzip();
+            let [links, transfers] = [links, transfers].map(|numbers| array_of(&numbers));
+            format!(" AND transfer > transform(subject, {links}, {transfers}, toInt64(0))")
+        }
+    };
     let there = format!(
         "SELECT subject, sum(total), sum(bots) FROM
              (SELECT subject, part, day, era, transfer, total, bots FROM {}
-              WHERE kind = 0 AND {} AND day >= {} AND day < {} AND {}{}
+              WHERE kind = 0 AND {} AND day >= {} AND day < {} AND {}{is_left}
               LIMIT 1 BY subject, part, day, era, transfer)
          GROUP BY subject",
         table(store.database()),
@@ -214,7 +250,6 @@ pub(super) async fn link_totals(
         range.first.get(),
         range.end.get(),
         is_noted(&noted),
-        cuts.iter().map(is_left).collect::<String>(),
     );
     for (link, total, bots) in store.servers.fetch::<(i64, i64, i64)>(&there).await? {
         let [total, bots] = [total, bots].map(|sum| u64::try_from(sum).unwrap_or(0));
@@ -226,6 +261,8 @@ pub(super) async fn link_totals(
 
 /// Takes a step of the next transfer.
 pub(super) async fn transfer(store: &ClickhouseVisits) -> Result<Remaining> {
+    // Where it was not possible at the start.
+    store.has_tables.get_or_try_init(async || schema::migrate(&store.servers, &store.address).await).await?;
     let next = store.counters.in_turn(async |sql| transfers::next(sql).await).await?;
     let transfer = match next {
         None => return Ok(Remaining::Held),
@@ -250,12 +287,7 @@ pub(super) async fn delete_cut(store: &ClickhouseVisits, cuts: &[OpenCut]) -> Re
         format!("({subject} AND transfer <= {transferred})")
     };
     let condition = cuts.iter().map(of_cut).collect::<Vec<_>>().join(" OR ");
-    let table = table(store.database());
-    let count = format!("SELECT count() FROM {table} WHERE {condition}");
-    if store.servers.fetch_latest::<u64>(&table, &count).await?.iter().any(|rows| *rows > 0) {
-        store.servers.run(&format!("ALTER TABLE {table} DELETE WHERE {condition}")).await?;
-    }
-    Ok(())
+    store.delete_counters(&condition).await
 }
 
 async fn insert(
@@ -281,6 +313,22 @@ async fn insert(
 }
 
 impl ClickhouseVisits {
+    /// Lets a replica fetch what others have. Whoever then asks with a lock waits for less.
+    pub(super) async fn fetch_counters(&self) -> Result<()> {
+        self.ping_rows().await?;
+        self.servers.sync(&table(self.database())).await
+    }
+
+    /// Asks the servers to delete counters, unless there are none.
+    async fn delete_counters(&self, condition: &str) -> Result<()> {
+        let table = table(self.database());
+        let count = format!("SELECT count() FROM {table} WHERE {condition}");
+        if self.servers.fetch_latest::<u64>(&table, &count).await?.iter().any(|rows| *rows > 0) {
+            self.servers.run(&format!("ALTER TABLE {table} DELETE WHERE {condition}")).await?;
+        }
+        Ok(())
+    }
+
     /// Reads rows for a change: a replica first fetches what others have.
     async fn read_latest<T>(&self, query: &str) -> Result<Vec<T>>
     where
@@ -297,6 +345,16 @@ impl ClickhouseVisits {
 impl Elsewhere for ClickhouseVisits {
     fn slot(&self) -> i16 {
         CHANGED
+    }
+
+    async fn has(&self, links: &[LinkId]) -> Result<HashSet<LinkId>> {
+        let numbers: Vec<i64> = links.iter().map(|link| link.get()).collect();
+        let there = format!(
+            "SELECT DISTINCT subject FROM {} WHERE kind = 0 AND {}",
+            table(self.database()),
+            any_of("subject", &numbers)
+        );
+        Ok(self.read_latest::<i64>(&there).await?.into_iter().map(LinkId::from_stored).collect())
     }
 
     async fn of_link(&self, sql: &mut dyn Sql, link: LinkId) -> Result<LinkDays> {
@@ -324,10 +382,7 @@ impl Elsewhere for ClickhouseVisits {
 
     async fn forget_tag(&self, tag: i64) -> Result<()> {
         let SubjectKey { kind, subject, .. } = Subject::Tag(tag, None).key();
-        let delete = format!(
-            "ALTER TABLE {} DELETE WHERE kind = {kind} AND subject = {subject}",
-            table(self.database())
-        );
-        timeout(QUICK, self.servers.run(&delete)).await.unwrap_or(Err(StoreError::TimedOut.into()))
+        let of_tag = format!("kind = {kind} AND subject = {subject}");
+        timeout(QUICK, self.delete_counters(&of_tag)).await.unwrap_or(Err(StoreError::TimedOut.into()))
     }
 }

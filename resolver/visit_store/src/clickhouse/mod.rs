@@ -25,7 +25,7 @@ use async_trait::async_trait;
 use codes::LinkId;
 use delete::Turns;
 use store::{Done, Lane, Operation, VisitTotals, postgres::PoolCount};
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, OnceCell};
 use visits::{Day, Subject, VisitId, VisitRow};
 
 pub use address::ClickhouseAddress;
@@ -43,6 +43,7 @@ pub struct ClickhouseVisits {
     servers: Servers,
     counters: PostgresVisits,
     turns: Mutex<Turns>,
+    has_tables: OnceCell<()>,
 }
 
 impl ClickhouseVisits {
@@ -53,6 +54,7 @@ impl ClickhouseVisits {
             address,
             counters,
             turns: Mutex::default(),
+            has_tables: OnceCell::new(),
         }
     }
 
@@ -151,6 +153,7 @@ impl VisitStore for ClickhouseVisits {
     }
 
     async fn delete(&self, subject: Subject, before: VisitId) -> Result<u64> {
+        self.fetch_counters().await?;
         self.counters.transact(async |sql| deletion::delete(sql, subject, before, self).await).await
     }
 
@@ -159,8 +162,14 @@ impl VisitStore for ClickhouseVisits {
     }
 
     async fn follow_tags(&self) -> Result<bool> {
-        // Batches wait while counters are read there, so it has to answer.
-        self.ping_rows().await?;
+        let has_changes = "SELECT 1 FROM tag_change LIMIT 1";
+        let has_changes = self
+            .counters
+            .with(async |client| Ok(!client.query_typed(has_changes, &[]).await?.is_empty()))
+            .await?;
+        if has_changes {
+            self.fetch_counters().await?;
+        }
         self.counters.follow(self).await
     }
 

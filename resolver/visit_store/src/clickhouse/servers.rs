@@ -169,7 +169,7 @@ impl Servers {
         }
         for server in &self.servers {
             let sync = async { server.known().await?.sync(table).await };
-            let synced = timeout(SYNC, sync).await.unwrap_or(Err(Error::TimedOut));
+            let synced = timeout(ATTEMPT, sync).await.unwrap_or(Err(Error::TimedOut));
             synced.map_err(|error| {
                 self.observer.failed(Observed::Clickhouse, reason(&error));
                 VisitStoreError::Engine(Box::new(error))

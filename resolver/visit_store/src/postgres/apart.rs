@@ -37,9 +37,7 @@ pub(crate) async fn links_of_tag(client: &Client, tag: i64) -> Result<Vec<i64>> 
 }
 
 pub(crate) async fn open_cuts(client: &Client, most: i64) -> Result<Vec<OpenCut>> {
-    // What is on its way there may arrive after the rest was deleted.
-    let query = "SELECT link_id, before_id, version, transferred FROM visit_cut
-         WHERE has_rows AND transferred <= (SELECT transferred FROM visit_state)
+    let query = "SELECT link_id, before_id, version, transferred FROM visit_cut WHERE has_rows
          ORDER BY version LIMIT $1";
     let rows = client.query_typed(query, &[(&most, Type::INT8)]).await?;
     let cut = |row: &Row| OpenCut {

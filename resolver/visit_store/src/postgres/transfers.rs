@@ -27,8 +27,8 @@ use crate::{
     sql::{closing, take_counters},
 };
 
-/// The slot whose rows take changes of past days: that of any producer.
-pub(crate) const CHANGED: i16 = 0;
+/// The slot whose rows take changes of past days. No producer has it.
+pub(crate) const CHANGED: i16 = 128;
 /// The size of a transfer, in rows and in bytes. It is exceeded by a step of the closing at most.
 const ROWS: i64 = 20_000;
 const BYTES: i64 = 16 << 20;
@@ -111,7 +111,10 @@ async fn begin_era(sql: &mut dyn Sql) -> Result<i64> {
         Dialect::Postgres.copy_of_database()
     );
     sql.execute(&begin, &[era.into()]).await?;
-    sql.execute("UPDATE visit_state SET era = $1, transfer = NULL", &[era.into()]).await?;
+    // Numbers grow also if the clock was set back: deletions are compared with them.
+    let begin =
+        "UPDATE visit_state SET era = $1, transferred = coalesce(transfer, transferred), transfer = NULL";
+    sql.execute(begin, &[era.into()]).await?;
     Ok(era)
 }
 
@@ -147,6 +150,9 @@ pub(crate) async fn end(sql: &mut dyn Sql, Transfer { era, number }: Transfer) -
     if sql.execute(note, &values).await? > 0 {
         sql.execute("UPDATE visit_era SET until = $2 WHERE era = $1", &values).await?;
         sql.execute(&format!("DELETE FROM visit_day WHERE slot = {LEAVING}"), &[]).await?;
+        // What was deleted meanwhile may have arrived there after the rest was deleted.
+        let again = "UPDATE visit_cut SET has_rows = true WHERE transferred = $1";
+        sql.execute(again, &[number.into()]).await?;
     }
     Ok(())
 }

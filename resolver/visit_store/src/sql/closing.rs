@@ -14,7 +14,7 @@ use std::{
 };
 
 use store::{Dialect, Sql, Value};
-use visits::{Day, SubjectKey, tally::Counters};
+use visits::{Day, Slot, SubjectKey, tally::Counters};
 
 use super::{
     days::{self, Addition},
@@ -23,7 +23,7 @@ use super::{
 use crate::{Remaining, Result};
 
 /// Days that most visits arrive on: today and yesterday.
-const OPEN: i32 = 2;
+pub(crate) const OPEN: i32 = 2;
 /// Rows of slots that a step looks for.
 const STEP: usize = 500;
 /// Bytes of the rows of some days from which a step takes no more days.
@@ -59,7 +59,11 @@ pub(crate) async fn close(sql: &mut dyn Sql, slot: i16) -> Result<Remaining> {
 /// Returns the time since the beginning of the oldest day that is not closed; zero if all are.
 pub(crate) async fn oldest_open(sql: &mut dyn Sql) -> Result<Duration> {
     let now = sql.dialect().now_millis();
-    let age = format!("SELECT {now} - 86400000 * CAST(min(day) AS bigint) FROM visit_day WHERE slot >= 0");
+    // Other slots have changes of days that are closed.
+    let last = Slot::COUNT - 1;
+    let age = format!(
+        "SELECT {now} - 86400000 * CAST(min(day) AS bigint) FROM visit_day WHERE slot >= 0 AND slot <= {last}"
+    );
     let age = sql.number(&age, &[]).await?.unwrap_or(0);
     Ok(Duration::from_millis(u64::try_from(age).unwrap_or(0)))
 }

@@ -1,5 +1,7 @@
 //! Counters of past days that are in another database than those of today.
 
+use std::collections::HashSet;
+
 use async_trait::async_trait;
 use codes::LinkId;
 use links::DomainId;
@@ -20,6 +22,9 @@ pub(crate) trait Elsewhere: Send + Sync {
     /// Returns the slot whose rows take changes of past days.
     fn slot(&self) -> i16;
 
+    /// Returns which of some links it has counters of. It may name others.
+    async fn has(&self, links: &[LinkId]) -> Result<HashSet<LinkId>>;
+
     async fn of_link(&self, sql: &mut dyn Sql, link: LinkId) -> Result<LinkDays>;
 
     /// Returns how many visits it counts that no link redirected.
@@ -39,6 +44,10 @@ pub(crate) struct Nowhere;
 impl Elsewhere for Nowhere {
     fn slot(&self) -> i16 {
         MERGED
+    }
+
+    async fn has(&self, _: &[LinkId]) -> Result<HashSet<LinkId>> {
+        Ok(HashSet::new())
     }
 
     async fn of_link(&self, _: &mut dyn Sql, _: LinkId) -> Result<LinkDays> {

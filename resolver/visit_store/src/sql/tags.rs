@@ -43,6 +43,7 @@ pub(crate) async fn follow(
 ) -> Result<Option<i64>> {
     let began = Instant::now();
     let links: Vec<LinkId> = changes.iter().map(|change| change.link).collect();
+    let is_elsewhere = elsewhere.has(&links).await?;
     let counted = tags_of(sql, &links).await?.into_iter();
     let mut counted: HashMap<LinkId, BTreeSet<i64>> =
         counted.map(|(link, tags)| (link, tags.into_iter().collect())).collect();
@@ -57,8 +58,10 @@ pub(crate) async fn follow(
             if is_over && has_changed {
                 break;
             }
-            let mut days = elsewhere.of_link(sql, *link).await?;
-            days.append(&mut days_of(sql, *link).await?);
+            let mut days = days_of(sql, *link).await?;
+            if is_elsewhere.contains(link) {
+                days.append(&mut elsewhere.of_link(sql, *link).await?);
+            }
             now.difference(counted).for_each(|tag| add(&mut gained, *tag, &days));
             counted.difference(&now).for_each(|tag| add(&mut lost, *tag, &days));
             set_counted(sql, *link, &now).await?;
