@@ -203,10 +203,10 @@ fn selected(
     )
 }
 
-/// SQL for an array of numbers, as one text: the parts of a statement are limited.
+/// SQL for an array of numbers, which is one part of a statement.
 fn array_of(numbers: &[i64]) -> String {
     let list: Vec<String> = numbers.iter().map(i64::to_string).collect();
-    format!("arrayMap(number -> toInt64(number), splitByChar(',', '{}'))", list.join(","))
+    format!("[{}]", list.join(","))
 }
 
 fn table(database: &str) -> String {
@@ -236,7 +236,7 @@ pub(super) async fn link_totals(
         false => {
             let (links, transfers): (Vec<i64>, Vec<i64>) = cuts.into_iter().unzip();
             let [links, transfers] = [links, transfers].map(|numbers| array_of(&numbers));
-            format!(" AND transfer > transform(subject, {links}, {transfers}, toInt64(0))")
+            format!(" AND transfer > transform(subject, {links}, {transfers}, 0)")
         }
     };
     let there = format!(
