@@ -1,6 +1,7 @@
--- Transfers of counters to ClickHouse, where that has the visits. The rows of a transfer have the slot -2 in `visit_day`.
+-- Transfers of counters to ClickHouse, where that has the visits. The rows of a transfer have the slot -2 in `visit_day`, and changes
+-- of past days 128.
 ALTER TABLE visit_state
-    -- The last transfer that is there. Numbers are microseconds since 1970.
+    -- The last transfer that has ended or was given up. Numbers are microseconds since 1970.
     ADD COLUMN transferred bigint NOT NULL DEFAULT 0,
     -- The one that is under way. Its rows stay as they are until it is there. NULL: there is none.
     ADD COLUMN transfer bigint,
@@ -11,7 +12,7 @@ ALTER TABLE visit_state
 -- What was transferred of the visits up to this transfer is deleted.
 ALTER TABLE visit_cut ADD COLUMN transferred bigint NOT NULL DEFAULT 0;
 
--- A database that was put back, or a standby that was promoted, may not know all transfers of before. It begins an era.
+-- Each start of the server begins an era: it may have an older copy, which does not know all transfers of before.
 CREATE TABLE visit_era (
     -- Random, and a part of the name of each transfer.
     era bigint PRIMARY KEY,

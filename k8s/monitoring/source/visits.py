@@ -109,7 +109,7 @@ ALERTS = [
         """,
         "ClickHouse does not take the rows of visits.",
         """ClickHouse has not taken rows of {{ $labels.job }} for {{ $value | humanizeDuration }}. Visits are
-        counted and wait for it; lists of visits lack them. Without it, statistics answer 503.""",
+        counted and wait for it; lists of visits lack them. Without it, statistics beyond yesterday answer 503.""",
     ),
     Alert(
         "ShortmintWebhooksOverdue",

@@ -15,7 +15,10 @@ use visits::{AddressSecret, Day, DaySecret, Subject, TextKey, VisitId, VisitRow}
 use crate::{
     Batch, Changes, Columns, DayCounters, Days, Erased, Erasure, ErasureId, Producer, Remaining, Result,
     RowQuery, RowsRecord, SpoolId, Standing, StoredText, TextRef, VisitStoreError, WriteError,
-    sql::{changes, closing, counters, deletion, elsewhere::Nowhere, erasures, producers, rows, secrets},
+    sql::{
+        changes, closing, counters, deletion, erasures, producers, rows, secrets,
+        transferred::NothingTransferred,
+    },
 };
 
 async fn run<A: Send + Sync + 'static, T: Send + 'static>(
@@ -193,7 +196,7 @@ pub trait VisitStore: VisitReader {
     async fn delete(&self, subject: Subject, before: VisitId) -> Result<u64> {
         let args = (subject, before);
         run(self, Write, args, |sql, (subject, before)| {
-            Box::pin(deletion::delete(sql, *subject, *before, &Nowhere))
+            Box::pin(deletion::delete(sql, *subject, *before, &NothingTransferred))
         })
         .await
     }

@@ -48,7 +48,7 @@ fn visits(from: i64) -> Vec<Visit> {
 }
 
 /// Returns a store with these visits, and its name.
-async fn visited(databases: &mut Databases) -> (ClickhouseVisits, String) {
+async fn store_with_visits(databases: &mut Databases) -> (ClickhouseVisits, String) {
     let (store, name) = databases.fresh(TAGGED).await;
     store_visits(&store, 0).await;
     (store, name)
@@ -62,9 +62,9 @@ async fn store_visits(store: &ClickhouseVisits, from: i64) {
 }
 
 /// What is told of a subject: totals by day, and everything of all days.
-type Told = (Subject, Vec<(Range<i32>, i64, i64)>, Tally);
+type Statistics = (Subject, Vec<(Range<i32>, i64, i64)>, Tally);
 
-async fn told(store: &dyn VisitStore) -> Vec<Told> {
+async fn statistics(store: &dyn VisitStore) -> Vec<Statistics> {
     let mut all = Vec::new();
     for subject in subjects() {
         let days = store.days(subject, DAYS, ALL_COLUMNS).await.unwrap();
@@ -92,23 +92,23 @@ async fn transfer(store: &dyn VisitStore) {
 }
 
 /// Returns how many rows of past days Postgres has.
-async fn here(databases: &Databases, name: &str) -> i64 {
+async fn past_rows_in_postgres(databases: &Databases, name: &str) -> i64 {
     let past = format!("SELECT count(*) FROM visit_day WHERE day < {}", today().get() - 1);
     client(&databases.postgres_url(name)).await.query_one(&past, &[]).await.unwrap().get(0)
 }
 
-async fn there(databases: &Databases, name: &str, condition: &str) -> String {
+async fn rows_in_clickhouse(databases: &Databases, name: &str, condition: &str) -> String {
     databases.sql(&format!("SELECT count() FROM {name}.visit_day WHERE {condition}")).await
 }
 
 async fn past_days_leave_and_add_up(databases: &mut Databases) {
-    let (store, name) = visited(databases).await;
-    let before = told(&store).await;
-    assert!(here(databases, &name).await > 0);
+    let (store, name) = store_with_visits(databases).await;
+    let before = statistics(&store).await;
+    assert!(past_rows_in_postgres(databases, &name).await > 0);
     transfer(&store).await;
-    assert_eq!(told(&store).await, before);
-    assert_eq!(here(databases, &name).await, 0);
-    assert_ne!(there(databases, &name, "1").await, "0");
+    assert_eq!(statistics(&store).await, before);
+    assert_eq!(past_rows_in_postgres(databases, &name).await, 0);
+    assert_ne!(rows_in_clickhouse(databases, &name, "1").await, "0");
     assert!(store.oldest_open().await.unwrap() < Duration::from_hours(48));
     let part = Days { first: today().minus(6), end: today().minus(3) };
     let of_part: i64 =
@@ -122,16 +122,16 @@ async fn past_days_leave_and_add_up(databases: &mut Databases) {
 
     // They come late, and leave in turn.
     store_visits(&store, 1_000).await;
-    let twice = told(&store).await;
-    let total = |told: &[Told]| told[0].1.iter().map(|day| day.1).sum::<i64>();
+    let twice = statistics(&store).await;
+    let total = |all: &[Statistics]| all[0].1.iter().map(|day| day.1).sum::<i64>();
     assert_eq!(total(&twice), 2 * total(&before));
     transfer(&store).await;
-    assert_eq!(told(&store).await, twice);
-    assert_eq!(here(databases, &name).await, 0);
+    assert_eq!(statistics(&store).await, twice);
+    assert_eq!(past_rows_in_postgres(databases, &name).await, 0);
 }
 
 /// Collects rows for a transfer, and sends them without being able to note that they are there.
-async fn interrupted(databases: &Databases, name: &str, store: &ClickhouseVisits) {
+async fn interrupt_transfer(databases: &Databases, name: &str, store: &ClickhouseVisits) {
     assert_eq!(store.merge().await.unwrap(), Remaining::Something);
     let mut client = client(&databases.postgres_url(name)).await;
     // It has the number that comes next.
@@ -139,30 +139,30 @@ async fn interrupted(databases: &Databases, name: &str, store: &ClickhouseVisits
     let transaction = client.transaction().await.unwrap();
     transaction.execute("SELECT 1 FROM visit_state FOR UPDATE", &[]).await.unwrap();
     store.merge().await.unwrap_err();
-    assert_ne!(there(databases, name, "1").await, "0", "it has been sent");
-    assert!(here(databases, name).await > 0);
+    assert_ne!(rows_in_clickhouse(databases, name, "1").await, "0", "it has been sent");
+    assert!(past_rows_in_postgres(databases, name).await > 0);
 }
 
-async fn a_transfer_counts_once_wherever_it_was_interrupted(databases: &mut Databases) {
-    let (store, name) = visited(databases).await;
-    let before = told(&store).await;
-    interrupted(databases, &name, &store).await;
-    assert_eq!(told(&store).await, before, "it is in both databases");
+async fn a_transfer_that_was_sent_but_not_noted_counts_once(databases: &mut Databases) {
+    let (store, name) = store_with_visits(databases).await;
+    let before = statistics(&store).await;
+    interrupt_transfer(databases, &name, &store).await;
+    assert_eq!(statistics(&store).await, before, "it is in both databases");
     let next = databases.open(&name);
     transfer(&next).await;
-    assert_eq!(told(&next).await, before);
-    assert_eq!(here(databases, &name).await, 0);
+    assert_eq!(statistics(&next).await, before);
+    assert_eq!(past_rows_in_postgres(databases, &name).await, 0);
     // A process that stood still sends it once more, when the server has forgotten its block.
     let again = format!("INSERT INTO {name}.visit_day SELECT * FROM {name}.visit_day ORDER BY subject DESC");
     databases.sql(&again).await;
-    assert_eq!(told(&next).await, before);
+    assert_eq!(statistics(&next).await, before);
 }
 
 /// A link's visits are deleted while they are on their way, and when they are there.
-async fn what_is_deleted_does_not_come_back(databases: &mut Databases) {
-    let (store, name) = visited(databases).await;
+async fn deleted_visits_do_not_come_back(databases: &mut Databases) {
+    let (store, name) = store_with_visits(databases).await;
     let (all, tag) = (totals(&store, Subject::All(None)).await, totals(&store, Subject::Tag(40, None)).await);
-    interrupted(databases, &name, &store).await;
+    interrupt_transfer(databases, &name, &store).await;
     let mut left = (all, tag);
     for (number, deleted) in [5, 7].into_iter().enumerate() {
         let (total, bots) = totals(&store, link(deleted)).await;
@@ -177,7 +177,7 @@ async fn what_is_deleted_does_not_come_back(databases: &mut Databases) {
             transfer(&store).await;
         }
     }
-    assert_eq!(here(databases, &name).await, 0);
+    assert_eq!(past_rows_in_postgres(databases, &name).await, 0);
     // Visits after the deletion count.
     let mut producer = register(&store, 3).await;
     store_all(&store, &mut producer, &[Visit::of(5, noon(4) + 7_000)]).await;
@@ -189,15 +189,15 @@ async fn what_is_deleted_does_not_come_back(databases: &mut Databases) {
     let deleted = store.delete(Subject::Orphans(None, None), VisitId::floor(noon(-1))).await.unwrap();
     assert_eq!(i64::try_from(deleted).unwrap(), orphans);
     while store.delete_rows().await.unwrap().is_some() {}
-    assert_eq!(there(databases, &name, "kind = 3 OR (kind = 0 AND subject = 7)").await, "0");
-    assert_eq!(there(databases, &name, "kind = 0 AND subject = 5").await, "1");
+    assert_eq!(rows_in_clickhouse(databases, &name, "kind = 3 OR (kind = 0 AND subject = 7)").await, "0");
+    assert_eq!(rows_in_clickhouse(databases, &name, "kind = 0 AND subject = 5").await, "1");
     assert_eq!(totals(&store, Subject::Orphans(None, None)).await, (0, 0));
     assert_eq!(totals(&store, link(5)).await, (1, 0));
-    told(&store).await;
+    statistics(&store).await;
 }
 
 async fn tags_follow_what_was_transferred(databases: &mut Databases) {
-    let (store, name) = visited(databases).await;
+    let (store, name) = store_with_visits(databases).await;
     transfer(&store).await;
     let client = client(&databases.postgres_url(&name)).await;
     let follow = async |statements: &str| {
@@ -216,18 +216,18 @@ async fn tags_follow_what_was_transferred(databases: &mut Databases) {
         transfer(&store).await;
     }
     follow("INSERT INTO tag_gone (tag_id) VALUES (40); DELETE FROM tag WHERE id = 40").await;
-    let is_gone = async || there(databases, &name, "kind = 1").await == "0";
+    let is_gone = async || rows_in_clickhouse(databases, &name, "kind = 1").await == "0";
     wait::until(SOON, "counters of the tag are deleted", is_gone).await.unwrap();
 }
 
 /// Postgres is put back from a copy that is older than some transfers, or that has one under way.
 async fn transfers_that_postgres_has_forgotten_do_not_count(databases: &mut Databases) {
     for is_under_way in [false, true] {
-        let (store, name) = visited(databases).await;
+        let (store, name) = store_with_visits(databases).await;
         let client = client(&databases.postgres_url(&name)).await;
-        let before = told(&store).await;
+        let before = statistics(&store).await;
         if is_under_way {
-            interrupted(databases, &name, &store).await;
+            interrupt_transfer(databases, &name, &store).await;
         }
         let copy = "CREATE TABLE kept_day AS TABLE visit_day; CREATE TABLE kept_era AS TABLE visit_era;
              CREATE TABLE kept_state AS TABLE visit_state";
@@ -238,25 +238,25 @@ async fn transfers_that_postgres_has_forgotten_do_not_count(databases: &mut Data
              INSERT INTO visit_day SELECT * FROM kept_day; INSERT INTO visit_state SELECT * FROM kept_state;
              INSERT INTO visit_era SELECT era, 'another server', until FROM kept_era";
         client.batch_execute(put_back).await.unwrap();
-        assert_eq!(told(&store).await, before);
+        assert_eq!(statistics(&store).await, before);
         transfer(&store).await;
-        assert_eq!(told(&store).await, before, "under way: {is_under_way}");
-        assert_eq!(here(databases, &name).await, 0);
+        assert_eq!(statistics(&store).await, before, "under way: {is_under_way}");
+        assert_eq!(past_rows_in_postgres(databases, &name).await, 0);
         // Transfers of both eras count.
         store_visits(&store, 2_000).await;
-        let twice = told(&store).await;
+        let twice = statistics(&store).await;
         transfer(&store).await;
-        assert_eq!(told(&store).await, twice);
+        assert_eq!(statistics(&store).await, twice);
     }
 }
 
 async fn nothing_leaves_within_an_hour_of_the_first_start(databases: &mut Databases) {
-    let (store, name) = visited(databases).await;
+    let (store, name) = store_with_visits(databases).await;
     let client = client(&databases.postgres_url(&name)).await;
     client.execute("UPDATE visit_state SET transfers_from = NULL", &[]).await.unwrap();
     for _ in 0..2 {
         assert_eq!(store.merge().await.unwrap(), Remaining::Nothing);
-        assert_eq!(there(databases, &name, "1").await, "0");
+        assert_eq!(rows_in_clickhouse(databases, &name, "1").await, "0");
     }
     let hour_ago = "UPDATE visit_state SET transfers_from = transfers_from - interval '1 hour'";
     client.execute(hour_ago, &[]).await.unwrap();
@@ -265,27 +265,27 @@ async fn nothing_leaves_within_an_hour_of_the_first_start(databases: &mut Databa
 
 /// Visits of days whose counters are in ClickHouse are erased.
 async fn transferred_visits_are_erased(databases: &mut Databases) {
-    let (store, name) = visited(databases).await;
+    let (store, name) = store_with_visits(databases).await;
     let producer = register(&store, 3).await;
     let old = [Visit { visitor: 4, ..Visit::of(5, noon(6) + 5_000) }];
     let batch = erasure::with_addresses(&store, &producer, &old).await;
     store_batch(&store, &producer, &batch, store.changes(0).await.unwrap().version).await.unwrap();
     transfer(&store).await;
-    let before = told(&store).await;
+    let before = statistics(&store).await;
     let erasure = erasure::erasure("2001:db8:1:2::/64", noon(0));
     let id = store.erase(&erasure).await.unwrap().unwrap();
     assert_eq!(erasure::finish(&store, id).await.0, 1);
     let rows = format!("SELECT count() FROM {name}.visit WHERE link_id = 5");
     assert_eq!(databases.sql(&rows).await, (totals(&store, link(5)).await.0 - 1).to_string());
     transfer(&store).await;
-    let totals = |told: &[Told]| told.iter().map(|(_, days, _)| days.clone()).collect::<Vec<_>>();
-    assert_eq!(totals(&told(&store).await), totals(&before), "it stays counted");
+    let totals = |all: &[Statistics]| all.iter().map(|(_, days, _)| days.clone()).collect::<Vec<_>>();
+    assert_eq!(totals(&statistics(&store).await), totals(&before), "it stays counted");
 }
 
 pub(super) async fn counters_are_transferred(databases: &mut Databases) {
     past_days_leave_and_add_up(databases).await;
-    a_transfer_counts_once_wherever_it_was_interrupted(databases).await;
-    what_is_deleted_does_not_come_back(databases).await;
+    a_transfer_that_was_sent_but_not_noted_counts_once(databases).await;
+    deleted_visits_do_not_come_back(databases).await;
     tags_follow_what_was_transferred(databases).await;
     transfers_that_postgres_has_forgotten_do_not_count(databases).await;
     nothing_leaves_within_an_hour_of_the_first_start(databases).await;
@@ -293,24 +293,27 @@ pub(super) async fn counters_are_transferred(databases: &mut Databases) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_replica_that_is_killed_while_counters_are_transferred_costs_none() {
+async fn a_replica_that_is_killed_while_counters_are_transferred_loses_none() {
     let scratch = Scratch::new().unwrap();
     let mut cluster = ClickhouseCluster::start(&scratch, 2).await.unwrap();
     let mut databases = Databases::new(cluster.url("DATABASE"), cluster.replicas()[0].addr()).await;
-    let (store, name) = visited(&mut databases).await;
-    let before = told(&store).await;
+    let (store, name) = store_with_visits(&mut databases).await;
+    let before = statistics(&store).await;
     let kill = async {
         sleep(Duration::from_millis(20)).await;
         cluster.replicas_mut()[0].process_mut().kill_now().unwrap();
     };
     let send = async { while matches!(store.merge().await, Ok(Remaining::Something)) {} };
     tokio::join!(send, kill);
-    assert_eq!(told(&store).await, before, "one replica answers");
-    assert!(here(&databases, &name).await > 0, "Postgres keeps what one replica alone may have");
+    assert_eq!(statistics(&store).await, before, "one replica answers");
+    assert!(
+        past_rows_in_postgres(&databases, &name).await > 0,
+        "Postgres keeps what one replica alone may have"
+    );
     cluster.replicas_mut()[0].restart().await.unwrap();
     transfer(&store).await;
-    assert_eq!(here(&databases, &name).await, 0);
-    assert_eq!(told(&store).await, before);
+    assert_eq!(past_rows_in_postgres(&databases, &name).await, 0);
+    assert_eq!(statistics(&store).await, before);
     // Each has all.
     let all = format!("SELECT count() FROM {name}.visit_day");
     let [one, other] = [0, 1].map(|replica| cluster.replicas()[replica].query(&all));

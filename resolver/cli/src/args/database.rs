@@ -41,9 +41,8 @@ pub struct DatabaseArgs {
 pub struct VisitsStoreArgs {
     /// Keep visits in ClickHouse:
     /// clickhouse+http://[USER[:PASSWORD]@]HOST[:PORT][,HOST[:PORT]…]/DATABASE[?cluster=NAME].
-    /// Only counters of the last days are in Postgres, which --database has to be. Without this
-    /// flag, all visits are there. Single visits that are in the one database are not moved to the
-    /// other.
+    /// --database has to be Postgres, which counts the last days. Without this flag, visits are
+    /// beside the links. Single visits that are in the one database are not moved to the other.
     #[arg(long, env = "RESOLVER_VISITS_STORE", hide_env_values = true, value_name = "URL")]
     pub visits_store: Option<ClickhouseAddress>,
 }

@@ -35,9 +35,8 @@ use crate::{
     },
     sql::{
         closing::OPEN,
-        counters,
-        elsewhere::{Elsewhere, LinkDays},
-        today,
+        counters, today,
+        transferred::{LinkDays, Transferred},
     },
 };
 
@@ -116,17 +115,19 @@ impl Counting {
     }
 
     /// Returns `None` if nothing of these days can be there.
-    fn filter(self, range: Days, today: Day) -> Option<Self> {
+    fn if_needed(self, range: Days, today: Day) -> Option<Self> {
         Some(self).filter(|counting| may_be_there(&counting.noted, range, today))
     }
 }
 
+/// Returns whether some of these days may be there. Later ones are not transferred. While a clock
+/// is set back across midnight, a day may be missing.
 fn may_be_there(noted: &Noted, range: Days, today: Day) -> bool {
     !noted.eras.is_empty() && range.first <= today.minus(OPEN)
 }
 
 /// SQL condition for the transfers that count.
-fn is_noted(Noted { eras }: &Noted) -> String {
+fn noted_condition(Noted { eras }: &Noted) -> String {
     let era = |(era, until): &(i64, i64)| format!("(era = {era} AND transfer <= {until})");
     let eras: Vec<String> = eras.iter().map(era).collect();
     if eras.is_empty() { "0".to_owned() } else { format!("({})", eras.join(" OR ")) }
@@ -144,7 +145,7 @@ pub(super) async fn days(
         .counters
         .snapshot(async |sql| {
             let counting = Counting::of(sql, subject).await?;
-            let counting = counting.filter(range, today(sql).await?);
+            let counting = counting.if_needed(range, today(sql).await?);
             Ok((counting, counters::days(sql, subject, range, columns).await?))
         })
         .await?;
@@ -199,11 +200,11 @@ fn selected(
         table(database),
         first.get(),
         end.get(),
-        is_noted(noted),
+        noted_condition(noted),
     )
 }
 
-/// SQL for an array of numbers, which is one part of a statement.
+/// SQL for an array of numbers as a constant: `transform` of release 18 takes nothing else.
 fn array_of(numbers: &[i64]) -> String {
     let list: Vec<String> = numbers.iter().map(i64::to_string).collect();
     format!("[{}]", list.join(","))
@@ -220,6 +221,9 @@ pub(super) async fn link_totals(
     links: &[LinkId],
     range: Days,
 ) -> Result<HashMap<LinkId, VisitTotals>> {
+    if links.is_empty() {
+        return Ok(HashMap::new());
+    }
     let numbers: Vec<i64> = links.iter().map(|link| link.get()).collect();
     let (noted, cuts, today, mut totals) = store
         .counters
@@ -228,10 +232,10 @@ pub(super) async fn link_totals(
             Ok((noted, cuts, today(sql).await?, counters::link_totals(sql, links, range).await?))
         })
         .await?;
-    if links.is_empty() || !may_be_there(&noted, range, today) {
+    if !may_be_there(&noted, range, today) {
         return Ok(totals);
     }
-    let is_left = match cuts.is_empty() {
+    let after_cuts = match cuts.is_empty() {
         true => String::new(),
         false => {
             let (links, transfers): (Vec<i64>, Vec<i64>) = cuts.into_iter().unzip();
@@ -242,14 +246,14 @@ pub(super) async fn link_totals(
     let there = format!(
         "SELECT subject, sum(total), sum(bots) FROM
              (SELECT subject, part, day, era, transfer, total, bots FROM {}
-              WHERE kind = 0 AND {} AND day >= {} AND day < {} AND {}{is_left}
+              WHERE kind = 0 AND {} AND day >= {} AND day < {} AND {}{after_cuts}
               LIMIT 1 BY subject, part, day, era, transfer)
          GROUP BY subject",
         table(store.database()),
         any_of("subject", &numbers),
         range.first.get(),
         range.end.get(),
-        is_noted(&noted),
+        noted_condition(&noted),
     );
     for (link, total, bots) in store.servers.fetch::<(i64, i64, i64)>(&there).await? {
         let [total, bots] = [total, bots].map(|sum| u64::try_from(sum).unwrap_or(0));
@@ -261,7 +265,7 @@ pub(super) async fn link_totals(
 
 /// Takes a step of the next transfer.
 pub(super) async fn transfer(store: &ClickhouseVisits) -> Result<Remaining> {
-    // Where it was not possible at the start.
+    // ClickHouse may have been away at the start.
     store.has_tables.get_or_try_init(async || schema::migrate(&store.servers, &store.address).await).await?;
     let next = store.counters.in_turn(async |sql| transfers::next(sql).await).await?;
     let transfer = match next {
@@ -271,14 +275,14 @@ pub(super) async fn transfer(store: &ClickhouseVisits) -> Result<Remaining> {
     };
     let leaving = store.counters.transact(async |sql| transfers::leaving(sql, transfer).await).await?;
     insert(&store.servers, store.database(), leaving, transfer).await?;
-    // Once Postgres has removed them, each of them must have them.
+    // Each replica must have the rows before Postgres removes them.
     store.servers.sync_all(&table(store.database())).await?;
     let end = store.counters.in_turn(async |sql| transfers::end(sql, transfer).await).await?;
     Ok(if end.is_some() { Remaining::Something } else { Remaining::Held })
 }
 
 /// Asks the servers to delete the counters of cuts, unless they have none.
-pub(super) async fn delete_cut(store: &ClickhouseVisits, cuts: &[OpenCut]) -> Result<()> {
+pub(super) async fn delete_cuts(store: &ClickhouseVisits, cuts: &[OpenCut]) -> Result<()> {
     let of_cut = |OpenCut { link, transferred, .. }: &OpenCut| {
         let subject = match link {
             0 => format!("kind = {}", Subject::Orphans(None, None).key().kind),
@@ -313,7 +317,7 @@ async fn insert(
 }
 
 impl ClickhouseVisits {
-    /// Lets a replica fetch what others have. Whoever then asks with a lock waits for less.
+    /// Lets a replica fetch what others have. So a later read under a lock is short.
     pub(super) async fn fetch_counters(&self) -> Result<()> {
         self.ping_rows().await?;
         self.servers.sync(&table(self.database())).await
@@ -342,12 +346,12 @@ impl ClickhouseVisits {
 }
 
 #[async_trait]
-impl Elsewhere for ClickhouseVisits {
-    fn slot(&self) -> i16 {
+impl Transferred for ClickhouseVisits {
+    fn slot_of_changes(&self) -> i16 {
         CHANGED
     }
 
-    async fn has(&self, links: &[LinkId]) -> Result<HashSet<LinkId>> {
+    async fn links_with_days(&self, links: &[LinkId]) -> Result<HashSet<LinkId>> {
         let numbers: Vec<i64> = links.iter().map(|link| link.get()).collect();
         let there = format!(
             "SELECT DISTINCT subject FROM {} WHERE kind = 0 AND {}",
@@ -357,7 +361,7 @@ impl Elsewhere for ClickhouseVisits {
         Ok(self.read_latest::<i64>(&there).await?.into_iter().map(LinkId::from_stored).collect())
     }
 
-    async fn of_link(&self, sql: &mut dyn Sql, link: LinkId) -> Result<LinkDays> {
+    async fn days_of_link(&self, sql: &mut dyn Sql, link: LinkId) -> Result<LinkDays> {
         let subject = Subject::Link(link);
         let counting = Counting::of(sql, subject).await?;
         let days = selected(self.database(), subject, Days::ALWAYS, &counting, Columns::ALL);
@@ -368,7 +372,7 @@ impl Elsewhere for ClickhouseVisits {
         Ok(self.read_latest::<StoredDay>(&days).await?.into_iter().map(day).collect())
     }
 
-    async fn orphans(&self, sql: &mut dyn Sql) -> Result<i64> {
+    async fn orphan_total(&self, sql: &mut dyn Sql) -> Result<i64> {
         let subject = Subject::Orphans(None, None);
         let counting = Counting::of(sql, subject).await?;
         let days = selected(self.database(), subject, Days::ALWAYS, &counting, Columns::default());

@@ -1,4 +1,4 @@
-//! Deletion of rows. What there is to delete is in Postgres (`postgres/apart.rs`).
+//! Deletion of rows and counters. What there is to delete is in Postgres (`postgres/apart.rs`).
 //!
 //! ClickHouse rewrites the parts of a table that have such rows, in the background. A step asks for
 //! that, and the next one waits for it. Several deletions are one step, and so are the rows that an
@@ -87,7 +87,7 @@ pub(super) async fn step(store: &ClickhouseVisits) -> Result<Option<u64>> {
     let rows = format!("{} WHERE {condition}", Table::ByLink.of(store.database()));
     let deleted = store.servers.count(&rows).await?;
     delete(store, &condition).await?;
-    counters::delete_cut(store, &cuts).await?;
+    counters::delete_cuts(store, &cuts).await?;
     turns.under_way = Some(UnderWay::Cuts(cuts));
     Ok(Some(deleted))
 }

@@ -37,7 +37,7 @@ use crate::{
     VisitReader, VisitStore, VisitStoreError, WriteError, postgres::apart, sql::deletion,
 };
 
-/// A store of visits whose rows are in ClickHouse.
+/// A store of visits in ClickHouse and Postgres.
 pub struct ClickhouseVisits {
     address: ClickhouseAddress,
     servers: Servers,

@@ -2,8 +2,8 @@
 //!
 //! 1. Rows are in two tables: by link, for the visits of a link or of a few, and by time, for
 //!    everything else. A projection would need a recent release. A third one has counters.
-//! 2. A partition has the rows of a day, so that old ones are dropped at once, and that the rows
-//!    of a batch and a day are one block, which a server stores entirely or not at all.
+//! 2. A partition of rows has those of a day, so that old ones are dropped at once, and that the
+//!    rows of a batch and a day are one block, which a server stores entirely or not at all.
 //! 3. Types and engines are those that releases 18.16 and 26.9 have in common.
 
 use visits::{DAY, Day, VisitId};
@@ -14,11 +14,12 @@ use crate::Result;
 /// The tables, each with its order.
 pub(super) const TABLES: [Table; 2] = [Table::ByLink, Table::ByTime];
 
-/// The table of counters, and how many of its rows are found at once: those of a link have few.
+/// The table of counters.
 pub(super) const COUNTERS: &str = "visit_day";
+/// Its index granularity: small, because a link has few rows.
 const GRANULARITY: u32 = 512;
-/// Transfers of this time, in microseconds, are in a partition: three months.
-const TRANSFERS: i64 = 90 * DAY;
+/// Time of the transfers in one of its partitions.
+const PARTITION_MICROS: i64 = 90 * DAY;
 
 /// How long servers remember the blocks that they have stored, in seconds: a week.
 const REMEMBERED: u64 = 7 * 86_400;
@@ -112,7 +113,7 @@ pub(super) async fn migrate(servers: &Servers, address: &ClickhouseAddress) -> R
         "CREATE TABLE IF NOT EXISTS {database}.{COUNTERS}{everywhere} (
              kind Int16, subject Int64, part Int64, day Int32, era Int64, transfer Int64, total Int64, bots Int64,
              quarters String, dimensions String, visitors String, addresses String
-         ) ENGINE = {} PARTITION BY intDiv(transfer, {TRANSFERS}) ORDER BY (kind, subject, part, day, era, transfer)
+         ) ENGINE = {} PARTITION BY intDiv(transfer, {PARTITION_MICROS}) ORDER BY (kind, subject, part, day, era, transfer)
          SETTINGS index_granularity = {GRANULARITY}{settings}",
         engine("Replacing", COUNTERS)
     );

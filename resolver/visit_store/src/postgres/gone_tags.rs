@@ -10,14 +10,14 @@ use super::{LIMITS, LOCK, MERGER, tags::FOLLOWER, try_lock};
 use crate::{
     Result,
     sql::{
-        elsewhere::Elsewhere,
         lock,
         tags::{remove_gone_counters, remove_gone_links},
+        transferred::Transferred,
     },
 };
 
 /// Removes some rows of a deleted tag. Returns whether there may be more.
-pub(super) async fn remove(client: &mut Client, elsewhere: &dyn Elsewhere) -> Result<bool> {
+pub(super) async fn remove(client: &mut Client, transferred: &dyn Transferred) -> Result<bool> {
     let oldest = "SELECT tag_id FROM tag_gone ORDER BY tag_id LIMIT 1";
     let Some(tag) = PostgresSql(&*client).number(oldest, &[]).await? else { return Ok(false) };
     let transaction = client.transaction().await?;
@@ -33,12 +33,12 @@ pub(super) async fn remove(client: &mut Client, elsewhere: &dyn Elsewhere) -> Re
         lock(sql, LOCK).await?;
     }
     transaction.commit().await?;
-    if has_links { Ok(true) } else { remove_counters(client, tag, elsewhere).await }
+    if has_links { Ok(true) } else { remove_counters(client, tag, transferred).await }
 }
 
 /// Removes some counters, and forgets the tag once there are none. A day that is closed meanwhile
 /// would get its row after this has looked, so the two take turns.
-async fn remove_counters(client: &mut Client, tag: i64, elsewhere: &dyn Elsewhere) -> Result<bool> {
+async fn remove_counters(client: &mut Client, tag: i64, transferred: &dyn Transferred) -> Result<bool> {
     let transaction = client.transaction().await?;
     transaction.batch_execute(LIMITS).await?;
     let sql = &mut PostgresSql(&transaction);
@@ -46,7 +46,7 @@ async fn remove_counters(client: &mut Client, tag: i64, elsewhere: &dyn Elsewher
         return Ok(false);
     }
     if !remove_gone_counters(sql, tag).await? {
-        elsewhere.forget_tag(tag).await?;
+        transferred.forget_tag(tag).await?;
         sql.execute("DELETE FROM tag_gone WHERE tag_id = $1", &[tag.into()]).await?;
     }
     transaction.commit().await?;

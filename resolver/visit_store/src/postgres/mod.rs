@@ -32,9 +32,8 @@ use visits::{Day, Slot, VisitRow};
 use crate::{
     Batch, MERGED, Producer, Remaining, Result, VisitReader, VisitStore, VisitStoreError, WriteError,
     sql::{
-        self, closing,
-        elsewhere::{Elsewhere, Nowhere},
-        months,
+        self, closing, months,
+        transferred::{NothingTransferred, Transferred},
     },
 };
 
@@ -134,12 +133,12 @@ impl PostgresVisits {
         .await
     }
 
-    /// Lets the counters of tags follow, here and elsewhere.
-    pub(crate) async fn follow(&self, elsewhere: &dyn Elsewhere) -> Result<bool> {
-        if self.with(async |client| gone_tags::remove(client, elsewhere).await).await? {
+    /// Lets the counters of tags follow, here and transferred.
+    pub(crate) async fn follow(&self, transferred: &dyn Transferred) -> Result<bool> {
+        if self.with(async |client| gone_tags::remove(client, transferred).await).await? {
             return Ok(true);
         }
-        self.transact(async |sql| tags::follow(sql, elsewhere).await).await
+        self.transact(async |sql| tags::follow(sql, transferred).await).await
     }
 
     /// Counts an error of the connection or the server.
@@ -253,6 +252,6 @@ impl VisitStore for PostgresVisits {
     }
 
     async fn follow_tags(&self) -> Result<bool> {
-        self.follow(&Nowhere).await
+        self.follow(&NothingTransferred).await
     }
 }

@@ -16,16 +16,16 @@ use super::{LOCK, try_lock};
 use crate::{
     Result,
     sql::{
-        elsewhere::Elsewhere,
         lock,
         tags::{self, STEP},
+        transferred::Transferred,
     },
 };
 
 /// Key of the advisory lock of this chore.
 pub(super) const FOLLOWER: i64 = 0x5348_4f52_5654_4147;
 
-pub(super) async fn follow(sql: &mut dyn Sql, elsewhere: &dyn Elsewhere) -> Result<bool> {
+pub(super) async fn follow(sql: &mut dyn Sql, transferred: &dyn Transferred) -> Result<bool> {
     let waiting = sql.query("SELECT number FROM tag_change LIMIT 1", &[]).await?;
     if waiting.is_empty() || !try_lock(sql, FOLLOWER).await? {
         return Ok(false);
@@ -33,7 +33,7 @@ pub(super) async fn follow(sql: &mut dyn Sql, elsewhere: &dyn Elsewhere) -> Resu
     // From here on no batch is stored until the transaction ends.
     lock(sql, LOCK).await?;
     let changes = tag_changes(sql, STEP).await?;
-    let last = tags::follow(sql, &changes, elsewhere).await?;
+    let last = tags::follow(sql, &changes, transferred).await?;
     let numbers = changes.iter().map(|change| change.number);
     let done: Vec<i64> = numbers.filter(|number| last.is_some_and(|last| *number <= last)).collect();
     let forget = "DELETE FROM tag_change WHERE number = ANY($1)";

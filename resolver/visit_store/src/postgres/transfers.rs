@@ -10,21 +10,21 @@
 //! 3. One transaction notes that the transfer is there, and removes them here.
 //!
 //! So a reader that first looks here, and then there at the transfers that were noted, counts each
-//! visit once, whatever was interrupted and whoever else is sending.
+//! visit once, even if a step is interrupted, or another process sends the same rows.
 //!
-//! A database that was put back from an older copy, or has failed over, may not know some
-//! transfers, and has their counters itself. It begins an era, and of an era only the transfers up
-//! to the last one that it knows count.
+//! A server that starts may have an older copy, which does not know some transfers and has their
+//! counters itself. So it begins an era, and of earlier eras only the transfers that it knows
+//! count.
 //!
-//! A change of a past day, such as a deletion, begins a row of slot [`CHANGED`], which is closed and
-//! transferred in turn.
+//! A change of a past day, such as a deletion, begins a row of slot [`CHANGED`], which is closed
+//! and transferred in turn.
 
 use store::{Dialect, Row, Sql, StoreError, Value};
 use visits::{Day, SubjectKey, tally::Counters};
 
 use crate::{
     LEAVING, Remaining, Result,
-    sql::{closing, take_counters},
+    sql::{changes::outdate, closing, take_counters},
 };
 
 /// The slot whose rows take changes of past days. No producer has it.
@@ -36,7 +36,7 @@ const BYTES: i64 = 16 << 20;
 /// What is to be done for the next transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
-    /// Nothing; or nothing but what others hold, or what comes later.
+    /// Nothing to send yet; `Remaining` says when to ask again.
     Rest(Remaining),
     /// The rows of this transfer are to be sent.
     Send(Transfer),
@@ -100,8 +100,8 @@ pub(crate) async fn next(sql: &mut dyn Sql) -> Result<Next> {
     Ok(Next::Send(Transfer { era, number }))
 }
 
-/// Begins an era of this copy of the database. A transfer that was under way does not count, and its
-/// rows get another number.
+/// Begins an era of this copy of the database. A transfer that was under way does not count, and
+/// its rows get another number.
 async fn begin_era(sql: &mut dyn Sql) -> Result<i64> {
     let drawn = getrandom::u64().map_err(|error| StoreError::Unreachable(Box::new(error)))?;
     let era = drawn.cast_signed();
@@ -150,9 +150,13 @@ pub(crate) async fn end(sql: &mut dyn Sql, Transfer { era, number }: Transfer) -
     if sql.execute(note, &values).await? > 0 {
         sql.execute("UPDATE visit_era SET until = $2 WHERE era = $1", &values).await?;
         sql.execute(&format!("DELETE FROM visit_day WHERE slot = {LEAVING}"), &[]).await?;
-        // What was deleted meanwhile may have arrived there after the rest was deleted.
-        let again = "UPDATE visit_cut SET has_rows = true WHERE transferred = $1";
-        sql.execute(again, &[number.into()]).await?;
+        // What was deleted meanwhile may have arrived there after the rest was deleted. The version
+        // tells those who delete it at this moment.
+        let again = "UPDATE visit_cut SET has_rows = true, version = (SELECT version + 1 FROM visit_state)
+             WHERE transferred = $1";
+        if sql.execute(again, &[number.into()]).await? > 0 {
+            outdate(sql).await?;
+        }
     }
     Ok(())
 }

@@ -6,11 +6,10 @@ use visits::{Subject, VisitId, tally::Counters};
 
 use super::{
     changes::{outdate, tags_of},
-    days,
-    elsewhere::Elsewhere,
-    lock,
+    days, lock,
     sums::Sums,
     tags::take_link_day,
+    transferred::Transferred,
 };
 use crate::{LinkVisits, Result, link_visits::insert_links, postgres::LOCK};
 
@@ -20,12 +19,12 @@ pub(crate) async fn delete(
     sql: &mut dyn Sql,
     subject: Subject,
     before: VisitId,
-    elsewhere: &dyn Elsewhere,
+    transferred: &dyn Transferred,
 ) -> Result<u64> {
     lock(sql, LOCK).await?;
     let (link, deleted) = match subject {
-        Subject::Link(link) => (link.get(), delete_of_link(sql, link, elsewhere).await?),
-        Subject::Orphans(..) => (0, delete_of_orphans(sql, elsewhere).await?),
+        Subject::Link(link) => (link.get(), delete_of_link(sql, link, transferred).await?),
+        Subject::Orphans(..) => (0, delete_of_orphans(sql, transferred).await?),
         Subject::Tag(..) | Subject::All(_) => return Ok(0),
     };
     let version = outdate(sql).await?;
@@ -36,16 +35,16 @@ pub(crate) async fn delete(
         sql.dialect().later("old.before_id", "excluded.before_id")
     );
     sql.execute(&cut, &[link.into(), before.get().into(), version.into()]).await?;
-    elsewhere.cut(sql, link).await?;
+    transferred.cut(sql, link).await?;
     Ok(deleted)
 }
 
 /// Removes the counters of a link, and takes them away from those of wider subjects.
-async fn delete_of_link(sql: &mut dyn Sql, link: LinkId, elsewhere: &dyn Elsewhere) -> Result<u64> {
+async fn delete_of_link(sql: &mut dyn Sql, link: LinkId, transferred: &dyn Transferred) -> Result<u64> {
     let own: [Value; 1] = [link.get().into()];
     let remove = "DELETE FROM visit_day WHERE kind = 0 AND subject = $1
          RETURNING day, part, total, bots, quarters, dimensions, visitors, addresses";
-    let mut days = elsewhere.of_link(sql, link).await?;
+    let mut days = transferred.days_of_link(sql, link).await?;
     for mut row in sql.query(remove, &own).await? {
         days.push(take_link_day(&mut row)?);
     }
@@ -58,7 +57,7 @@ async fn delete_of_link(sql: &mut dyn Sql, link: LinkId, elsewhere: &dyn Elsewhe
         let wider = [Subject::All(None), Subject::All(domain)].into_iter().chain(of_tags);
         sums.add(wider, day, &counters);
     }
-    days::add(sql, elsewhere.slot(), &sums.deltas(Counters::negated)?).await?;
+    days::add(sql, transferred.slot_of_changes(), &sums.deltas(Counters::negated)?).await?;
     for table in ["visit_month", "visit_marks"] {
         sql.execute(&format!("DELETE FROM {table} WHERE kind = 0 AND subject = $1"), &own).await?;
     }
@@ -68,13 +67,13 @@ async fn delete_of_link(sql: &mut dyn Sql, link: LinkId, elsewhere: &dyn Elsewhe
 
 /// Removes the counters of orphan visits. Counts of outcomes, which links and everything have too,
 /// stay.
-async fn delete_of_orphans(sql: &mut dyn Sql, elsewhere: &dyn Elsewhere) -> Result<u64> {
+async fn delete_of_orphans(sql: &mut dyn Sql, transferred: &dyn Transferred) -> Result<u64> {
     let kind = Subject::Orphans(None, None).key().kind;
     let total = format!(
         "SELECT CAST(coalesce(sum(total), 0) AS bigint) FROM visit_day
          WHERE kind = {kind} AND subject = 0 AND part = 0"
     );
-    let total = sql.number(&total, &[]).await?.unwrap_or(0) + elsewhere.orphans(sql).await?;
+    let total = sql.number(&total, &[]).await?.unwrap_or(0) + transferred.orphan_total(sql).await?;
     for table in ["visit_day", "visit_month", "visit_marks"] {
         sql.execute(&format!("DELETE FROM {table} WHERE kind = {kind}"), &[]).await?;
     }

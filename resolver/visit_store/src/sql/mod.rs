@@ -8,7 +8,6 @@ pub(crate) mod closing;
 pub(crate) mod counters;
 pub(crate) mod days;
 pub(crate) mod deletion;
-pub(crate) mod elsewhere;
 pub(crate) mod erasures;
 pub(crate) mod months;
 pub(crate) mod producers;
@@ -16,6 +15,7 @@ pub(crate) mod rows;
 pub(crate) mod secrets;
 mod sums;
 pub(crate) mod tags;
+pub(crate) mod transferred;
 
 use store::{Dialect, Row, Sql};
 use visits::{Day, tally::Counters};

@@ -17,9 +17,9 @@ use visits::{Day, Subject, tally::Counters};
 use super::{
     changes::{outdate, tags_of},
     days, delete_some,
-    elsewhere::{Elsewhere, LinkDays},
     sums::Sums,
     take_counters,
+    transferred::{LinkDays, Transferred},
 };
 use crate::Result;
 
@@ -39,11 +39,11 @@ const STEP_TIME: Duration = Duration::from_millis(250);
 pub(crate) async fn follow(
     sql: &mut dyn Sql,
     changes: &[TagChange],
-    elsewhere: &dyn Elsewhere,
+    transferred: &dyn Transferred,
 ) -> Result<Option<i64>> {
     let began = Instant::now();
     let links: Vec<LinkId> = changes.iter().map(|change| change.link).collect();
-    let is_elsewhere = elsewhere.has(&links).await?;
+    let are_transferred = transferred.links_with_days(&links).await?;
     let counted = tags_of(sql, &links).await?.into_iter();
     let mut counted: HashMap<LinkId, BTreeSet<i64>> =
         counted.map(|(link, tags)| (link, tags.into_iter().collect())).collect();
@@ -59,8 +59,8 @@ pub(crate) async fn follow(
                 break;
             }
             let mut days = days_of(sql, *link).await?;
-            if is_elsewhere.contains(link) {
-                days.append(&mut elsewhere.of_link(sql, *link).await?);
+            if are_transferred.contains(link) {
+                days.append(&mut transferred.days_of_link(sql, *link).await?);
             }
             now.difference(counted).for_each(|tag| add(&mut gained, *tag, &days));
             counted.difference(&now).for_each(|tag| add(&mut lost, *tag, &days));
@@ -71,8 +71,8 @@ pub(crate) async fn follow(
         last = Some(*number);
     }
     if has_changed {
-        days::add(sql, elsewhere.slot(), &gained.deltas(Counters::merged)?).await?;
-        days::add(sql, elsewhere.slot(), &lost.deltas(Counters::negated)?).await?;
+        days::add(sql, transferred.slot_of_changes(), &gained.deltas(Counters::merged)?).await?;
+        days::add(sql, transferred.slot_of_changes(), &lost.deltas(Counters::negated)?).await?;
         // For resolvers of earlier releases, which compare nothing else.
         outdate(sql).await?;
     }

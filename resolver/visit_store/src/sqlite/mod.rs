@@ -30,10 +30,9 @@ use visits::Day;
 use crate::{
     Batch, MERGED, Producer, Remaining, Result, VisitReader, VisitStore, VisitStoreError, WriteError,
     sql::{
-        self, closing,
-        elsewhere::Nowhere,
-        months,
+        self, closing, months,
         tags::{remove_gone_counters, remove_gone_links},
+        transferred::NothingTransferred,
     },
 };
 
@@ -172,8 +171,10 @@ impl VisitStore for SqliteVisits {
         let changes = self.links.tag_changes(sql::tags::STEP).await?;
         let Some(last) = changes.last().map(|change| change.number) else { return Ok(false) };
         let is_whole = changes.len() < sql::tags::STEP;
-        let done =
-            self.writer.write(async move |sql| sql::tags::follow(sql, &changes, &Nowhere).await).await?;
+        let done = self
+            .writer
+            .write(async move |sql| sql::tags::follow(sql, &changes, &NothingTransferred).await)
+            .await?;
         if let Some(done) = done {
             self.links.forget_tag_changes(done).await?;
         }

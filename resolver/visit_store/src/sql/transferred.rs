@@ -1,4 +1,4 @@
-//! Counters of past days that are in another database than those of today.
+//! Counters of past days that are in another database than those of the last days.
 
 use std::collections::HashSet;
 
@@ -18,19 +18,20 @@ pub(crate) type LinkDays = Vec<(Day, DomainId, Counters)>;
 /// Calls come from transactions that hold the lock of deletions, so nothing is transferred there
 /// meanwhile.
 #[async_trait]
-pub(crate) trait Elsewhere: Send + Sync {
+pub(crate) trait Transferred: Send + Sync {
     /// Returns the slot whose rows take changes of past days.
-    fn slot(&self) -> i16;
+    fn slot_of_changes(&self) -> i16;
 
-    /// Returns which of some links it has counters of. It may name others.
-    async fn has(&self, links: &[LinkId]) -> Result<HashSet<LinkId>>;
+    /// Returns which of some links have counters there. It may also return links whose counters no
+    /// longer count.
+    async fn links_with_days(&self, links: &[LinkId]) -> Result<HashSet<LinkId>>;
 
-    async fn of_link(&self, sql: &mut dyn Sql, link: LinkId) -> Result<LinkDays>;
+    async fn days_of_link(&self, sql: &mut dyn Sql, link: LinkId) -> Result<LinkDays>;
 
-    /// Returns how many visits it counts that no link redirected.
-    async fn orphans(&self, sql: &mut dyn Sql) -> Result<i64>;
+    /// Returns how many visits are counted there that no link redirected.
+    async fn orphan_total(&self, sql: &mut dyn Sql) -> Result<i64>;
 
-    /// Deletes the counters of a link that was just cut; 0 stands for the visits without one.
+    /// Excludes the counters of a link that was just cut; 0 stands for the visits without one.
     async fn cut(&self, sql: &mut dyn Sql, link: i64) -> Result<()>;
 
     /// Deletes the counters of a tag, whose id no other tag will have.
@@ -38,23 +39,23 @@ pub(crate) trait Elsewhere: Send + Sync {
 }
 
 /// All counters are in one database.
-pub(crate) struct Nowhere;
+pub(crate) struct NothingTransferred;
 
 #[async_trait]
-impl Elsewhere for Nowhere {
-    fn slot(&self) -> i16 {
+impl Transferred for NothingTransferred {
+    fn slot_of_changes(&self) -> i16 {
         MERGED
     }
 
-    async fn has(&self, _: &[LinkId]) -> Result<HashSet<LinkId>> {
+    async fn links_with_days(&self, _: &[LinkId]) -> Result<HashSet<LinkId>> {
         Ok(HashSet::new())
     }
 
-    async fn of_link(&self, _: &mut dyn Sql, _: LinkId) -> Result<LinkDays> {
+    async fn days_of_link(&self, _: &mut dyn Sql, _: LinkId) -> Result<LinkDays> {
         Ok(LinkDays::new())
     }
 
-    async fn orphans(&self, _: &mut dyn Sql) -> Result<i64> {
+    async fn orphan_total(&self, _: &mut dyn Sql) -> Result<i64> {
         Ok(0)
     }
 
