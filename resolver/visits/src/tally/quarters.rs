@@ -10,8 +10,6 @@
 //! is a quarter hour and a class; a chunk lists the cells that are not zero as (gap to the previous
 //! cell, count).
 
-use std::collections::BTreeMap;
-
 use crate::{DAY, Day, QUARTER};
 
 use super::chunk::{Damaged, Reader, put_counted_header, put_signed, put_varint};
@@ -68,9 +66,9 @@ fn cell(quarter: Quarter, is_bot: bool, is_listed: bool) -> usize {
     usize::from(quarter.0) * CLASSES + usize::from(is_bot) + 2 * usize::from(!is_listed)
 }
 
-/// Visits of a day by quarter hour, as the cells that are not zero.
+/// Visits of a day by quarter hour, as the cells that are not zero, in their order: that of a chunk.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct QuarterCounts(BTreeMap<usize, i64>);
+pub struct QuarterCounts(Vec<(usize, i64)>);
 
 impl QuarterCounts {
     /// Counts a visit.
@@ -85,10 +83,20 @@ impl QuarterCounts {
     }
 
     fn add_to(&mut self, cell: usize, count: i64) {
-        let sum = self.0.entry(cell).or_default();
-        *sum = sum.wrapping_add(count);
-        if *sum == 0 {
-            self.0.remove(&cell);
+        let place = match self.0.last() {
+            Some((last, _)) if *last >= cell => self.0.binary_search_by_key(&cell, |(cell, _)| *cell),
+            _ => Err(self.0.len()),
+        };
+        match place {
+            Err(place) if count != 0 => self.0.insert(place, (cell, count)),
+            Err(_) => {}
+            Ok(place) => {
+                let sum = &mut self.0[place].1;
+                *sum = sum.wrapping_add(count);
+                if *sum == 0 {
+                    self.0.remove(place);
+                }
+            }
         }
     }
 
@@ -106,12 +114,13 @@ impl QuarterCounts {
 
     /// Returns the quarter hours that have visits, in their order.
     pub fn iter(&self) -> impl Iterator<Item = (Quarter, Counts)> {
-        let mut quarters: BTreeMap<Quarter, Counts> = BTreeMap::new();
-        for (cell, count) in &self.0 {
-            let quarter = Quarter(u8::try_from(cell / CLASSES).expect("a cell is below 384"));
-            quarters.entry(quarter).or_default().add(cell % CLASSES, *count);
-        }
-        quarters.into_iter()
+        let of_one_quarter = self.0.chunk_by(|(one, _), (next, _)| one / CLASSES == next / CLASSES);
+        of_one_quarter.map(|cells| {
+            let quarter = u8::try_from(cells[0].0 / CLASSES).expect("a cell is below 384");
+            let mut counts = Counts::default();
+            cells.iter().for_each(|(cell, count)| counts.add(cell % CLASSES, *count));
+            (Quarter(quarter), counts)
+        })
     }
 
     /// Returns a chunk with all of it; empty if there are no visits.
