@@ -1,5 +1,5 @@
--- Transfers of counters to ClickHouse, where that has the visits. The rows of a transfer have the slot -2 in `visit_day`, and changes
--- of past days 128.
+-- Transfers of counters to ClickHouse, where that has the visits. In `visit_day`, the rows of a
+-- transfer have the slot -2, and changes of past days 128.
 ALTER TABLE visit_state
     -- The last transfer that has ended or was given up. Numbers are microseconds since 1970.
     ADD COLUMN transferred bigint NOT NULL DEFAULT 0,
@@ -12,7 +12,8 @@ ALTER TABLE visit_state
 -- What was transferred of the visits up to this transfer is deleted.
 ALTER TABLE visit_cut ADD COLUMN transferred bigint NOT NULL DEFAULT 0;
 
--- Each start of the server begins an era: it may have an older copy, which does not know all transfers of before.
+-- Each start of the server begins an era: it may have an older copy, which does not know all
+-- transfers of before.
 CREATE TABLE visit_era (
     -- Random, and a part of the name of each transfer.
     era bigint PRIMARY KEY,

@@ -1,8 +1,8 @@
 //! Rows of batches, for a store that keeps them in a database of their own.
 //!
 //! 1. The rows of a batch are on disk before its counters are stored, and until the rows are.
-//! 2. One batch at a time: while the other database is away, visits wait in the spool, and redirects
-//!    go on. So what is counted and what is listed are never far apart.
+//! 2. One batch at a time: while the other database is away, visits wait in the spool, and
+//!    redirects go on. So what is counted and what is listed are never far apart.
 
 use std::{error::Error, sync::Arc};
 

@@ -7,10 +7,7 @@
 //! 3. A subject and day may have rows of several transfers: of visits that came late, or were taken
 //!    away. They add up.
 
-use std::{
-    collections::{HashMap, HashSet},
-    time::Duration,
-};
+use std::collections::{HashMap, HashSet};
 
 use async_trait::async_trait;
 use clickhouse::Row;
@@ -23,6 +20,7 @@ use visits::{Day, Subject, SubjectKey, tally::Counters};
 
 use super::{
     ClickhouseVisits,
+    delete::QUICK,
     rows::any_of,
     schema::{self, COUNTERS},
     servers::Servers,
@@ -39,9 +37,6 @@ use crate::{
         transferred::{LinkDays, Transferred},
     },
 };
-
-/// How long a question may take that batches of visits wait for.
-const QUICK: Duration = Duration::from_secs(5);
 
 /// A row of the table.
 #[derive(Row, Serialize, Deserialize)]

@@ -33,7 +33,7 @@ const CUTS: i64 = 100;
 /// How long a step waits for the servers. The next one waits on.
 const WAIT: Duration = Duration::from_secs(5);
 /// How long a question may take that others wait for.
-const QUICK: Duration = Duration::from_secs(5);
+pub(super) const QUICK: Duration = Duration::from_secs(5);
 /// Pause between questions whether they are done.
 const PAUSE: Duration = Duration::from_millis(50);
 

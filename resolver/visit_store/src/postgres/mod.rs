@@ -133,7 +133,7 @@ impl PostgresVisits {
         .await
     }
 
-    /// Lets the counters of tags follow, here and transferred.
+    /// Lets the counters of tags follow, with those of links that were transferred.
     pub(crate) async fn follow(&self, transferred: &dyn Transferred) -> Result<bool> {
         if self.with(async |client| gone_tags::remove(client, transferred).await).await? {
             return Ok(true);

@@ -66,7 +66,7 @@ fn cell(quarter: Quarter, is_bot: bool, is_listed: bool) -> usize {
     usize::from(quarter.0) * CLASSES + usize::from(is_bot) + 2 * usize::from(!is_listed)
 }
 
-/// Visits of a day by quarter hour, as the cells that are not zero, in their order: that of a chunk.
+/// Visits of a day by quarter hour: the cells that are not zero, in their order, as in a chunk.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct QuarterCounts(Vec<(usize, i64)>);
 

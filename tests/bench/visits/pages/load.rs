@@ -7,7 +7,7 @@ use codes::LinkId;
 use harness::{Load as Creates, NewClickhouse, Postgres, Resolver, Scratch, resolver, secret, wait};
 use serde_json::json;
 use tokio::time::Instant;
-use tokio_postgres::NoTls;
+use tokio_postgres::{Client, NoTls};
 use visit_store::{Batch, ClickhouseVisits, PostgresVisits, Remaining, RowsRecord, SpoolId, VisitStore};
 use visits::{DAY, Day, QUARTER, VisitId};
 
@@ -78,7 +78,7 @@ pub(super) async fn start(args: &Args, set: Set) -> anyhow::Result<Platform> {
 
 /// Stores the visits of a set.
 pub(super) async fn fill(platform: &Platform, args: &Args, set: Set) -> anyhow::Result<Loaded> {
-    let Platform { sql, postgres, clickhouse, resolver, .. } = platform;
+    let Platform { sql, postgres, resolver, .. } = platform;
     let tag: i64 = sql.query_one("SELECT id FROM tag", &[]).await?.get(0);
     let links: Vec<i64> =
         sql.query("SELECT id FROM link ORDER BY id", &[]).await?.iter().map(|row| row.get(0)).collect();
@@ -98,14 +98,7 @@ pub(super) async fn fill(platform: &Platform, args: &Args, set: Set) -> anyhow::
     let listed: serde_json::Value = listed.header("X-Api-Key", &platform.key).send().await?.json().await?;
     let code =
         listed["shortUrls"]["data"][0]["shortCode"].as_str().context("the link has a code")?.to_owned();
-    let rows = PostgresVisits::new(&postgres.url())?;
-    let store: Box<dyn VisitStore> = match clickhouse {
-        Some(server) => {
-            let address = server.url("visits").parse().map_err(anyhow::Error::msg)?;
-            Box::new(ClickhouseVisits::new(address, PostgresVisits::new(&postgres.url())?))
-        }
-        None => Box::new(PostgresVisits::new(&postgres.url())?),
-    };
+    let (store, rows) = (open_store(platform)?, PostgresVisits::new(&postgres.url())?);
     let today: i32 =
         sql.query_one("SELECT (extract(epoch FROM now())::bigint / 86400)::integer", &[]).await?.get(0);
     let last = Day::from_stored(today - 1);
@@ -150,11 +143,30 @@ pub(super) async fn fill(platform: &Platform, args: &Args, set: Set) -> anyhow::
         }
     }
     progress::show(&format!("{}: merging counters …", set.name()));
+    settle(store.as_ref(), sql).await?;
+    let seconds = begun.elapsed().as_secs_f64();
+    Ok(Loaded { code, link, tag, first, last, seconds, bytes: sizes(platform).await? })
+}
+
+fn open_store(Platform { postgres, clickhouse, .. }: &Platform) -> anyhow::Result<Box<dyn VisitStore>> {
+    let counters = PostgresVisits::new(&postgres.url())?;
+    let Some(server) = clickhouse else { return Ok(Box::new(counters)) };
+    let address = server.url("visits").parse().map_err(anyhow::Error::msg)?;
+    Ok(Box::new(ClickhouseVisits::new(address, counters)))
+}
+
+/// Does what the upkeep and autovacuum would do within days.
+async fn settle(store: &dyn VisitStore, sql: &Client) -> anyhow::Result<()> {
     sql.execute("UPDATE visit_state SET transfers_from = now()", &[]).await?;
     while store.merge().await? == Remaining::Something {}
     while store.fold_link_visits().await? {}
     sql.batch_execute("VACUUM FULL visit_day").await?;
     sql.batch_execute("VACUUM ANALYZE").await?;
+    Ok(())
+}
+
+/// Returns bytes on disk, and what they are of.
+async fn sizes(Platform { sql, clickhouse, .. }: &Platform) -> anyhow::Result<Vec<(String, i64)>> {
     let mut bytes = Vec::new();
     for (what, tables) in TABLES {
         let size =
@@ -166,7 +178,7 @@ pub(super) async fn fill(platform: &Platform, args: &Args, set: Set) -> anyhow::
         let size = format!("SELECT sum(bytes_on_disk) FROM system.parts WHERE active AND table = '{table}'");
         bytes.push((format!("{what} in ClickHouse"), server.query(&size).await?.trim().parse()?));
     }
-    Ok(Loaded { code, link, tag, first, last, seconds: begun.elapsed().as_secs_f64(), bytes })
+    Ok(bytes)
 }
 
 /// Creates the partitions that a resolver has made when these days were to come.

@@ -1,4 +1,4 @@
-//! The steps of an erasure whose rows are transferred.
+//! The steps of an erasure whose rows are in another database.
 //!
 //! 1. Rows are found there, day by day. One transaction here notes their ids, moves those visits to
 //!    the ones without a row that no erasure had noted before, and moves the erasure on. So a row
