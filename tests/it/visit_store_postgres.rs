@@ -5,7 +5,7 @@ use std::time::Duration;
 use harness::{Postgres, Scratch};
 use store::{Store as _, postgres::PostgresStore};
 use visit_store::{PostgresVisits, Remaining, VisitStore as _};
-use visits::Month;
+use visits::{Day, Month, VisitId};
 
 use crate::visit_conformance::{batches, counters, deletion, erasure, pages, producers, today, upkeep};
 
@@ -54,6 +54,7 @@ async fn postgres_passes_the_suite_of_stores_of_visits() {
     }
     rows_in_use_stay_open(&database(&postgres, "rows_in_use").await).await;
     damaged_months_keep_no_day_open(&database(&postgres, "damaged_months").await).await;
+    indexes_of_closed_days_are_packed(&database(&postgres, "packed").await).await;
     let url = database(&postgres, "events").await;
     let links = PostgresStore::new(&url, None).await.unwrap();
     batches::events_of_a_batch_wait_for_webhooks_once(&PostgresVisits::new(&url).unwrap(), &links).await;
@@ -107,4 +108,53 @@ async fn damaged_months_keep_no_day_open(url: &str) {
     let open = "SELECT count(*), max(octet_length(dimensions)) FROM visit_day WHERE slot < 0";
     let row = client.query_one(open, &[]).await.unwrap();
     assert_eq!((row.get::<_, i64>(0), row.get::<_, i32>(1)), (2, 20_001));
+}
+
+/// Links arrive in any order, which leaves a third of an index empty until the day is closed.
+async fn indexes_of_closed_days_are_packed(url: &str) {
+    let store = PostgresVisits::new(url).unwrap();
+    let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls).await.unwrap();
+    tokio::spawn(connection);
+    let closed = today().minus(2);
+    store.keep(closed).await.unwrap();
+    for day in [closed, today()] {
+        let first = VisitId::floor(day.start()).get();
+        let add = format!(
+            "INSERT INTO visit SELECT (random() * 1e12)::bigint, {first} + n, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0
+             FROM generate_series(1, 100000) n"
+        );
+        client.batch_execute(&add).await.unwrap();
+    }
+    client.batch_execute("ANALYZE visit").await.unwrap();
+    let index = |day: Day| format!("visit_{}_link_id_id_idx", day.get());
+    let size = async |day: Day| {
+        let size = format!("SELECT pg_relation_size('{}')", index(day));
+        client.query_one(&size, &[]).await.unwrap().get::<_, i64>(0)
+    };
+    let loose = [size(closed).await, size(today()).await];
+    assert!(loose.iter().all(|bytes| *bytes > 3_800_000), "{loose:?}");
+    // What a process leaves that stopped at the work: an index that is not valid.
+    let left = format!("{}_ccnew", index(closed));
+    client
+        .batch_execute(&format!("CREATE INDEX {left} ON visit_{} (link_id, id)", closed.get()))
+        .await
+        .unwrap();
+    let spoil = format!("UPDATE pg_index SET indisvalid = false WHERE indexrelid = '{left}'::regclass");
+    client.batch_execute(&spoil).await.unwrap();
+    client.batch_execute("CREATE ROLE stranger LOGIN").await.unwrap();
+    let (_, server) = url.split_once('@').unwrap();
+    let stranger = PostgresVisits::new(&format!("postgres://stranger@{server}")).unwrap();
+    assert!(!stranger.pack().await.unwrap(), "a role that does not own the days leaves them as they are");
+    assert!(store.pack().await.unwrap());
+    assert!(!store.pack().await.unwrap(), "once is enough");
+    assert!(size(closed).await < 3_200_000, "{}", size(closed).await);
+    assert_eq!(size(today()).await, loose[1], "visits of today go on to arrive");
+    let gone = client.query_one("SELECT to_regclass($1) IS NULL", &[&left]).await.unwrap();
+    assert!(gone.get::<_, bool>(0), "what was left over is removed");
+    let plan = format!("SELECT count(*) FROM pg_inherits WHERE inhrelid = '{}'::regclass", index(closed));
+    assert_eq!(
+        client.query_one(&plan, &[]).await.unwrap().get::<_, i64>(0),
+        1,
+        "it serves pages of all days"
+    );
 }

@@ -9,7 +9,7 @@ use visits::Day;
 
 /// Interval at which visits by link are added to the links.
 const FOLD: Duration = Duration::from_secs(2);
-/// Interval at which partitions and retention are looked after.
+/// Interval at which partitions, their space and retention are looked after.
 const KEEP: Duration = Duration::from_secs(1_800);
 const MERGE: Duration = Duration::from_secs(3_600);
 /// Time after which a step is tried again that failed or could not have its turn.
@@ -27,6 +27,18 @@ pub async fn run(
     keep_days: i32,
     now: impl Fn() -> Timestamp + Send + Sync + 'static,
 ) {
+    tokio::join!(pack(&*store), run_chores(&*store, keep_days, now));
+}
+
+/// Takes unused space from closed days, of which each may take long.
+async fn pack(store: &dyn VisitStore) {
+    loop {
+        sleep(KEEP).await;
+        log("pack the rows of a day", store.pack().await);
+    }
+}
+
+async fn run_chores(store: &dyn VisitStore, keep_days: i32, now: impl Fn() -> Timestamp) {
     let (mut keep_at, mut merge_at) = (Instant::now(), Instant::now());
     loop {
         if keep_at <= Instant::now() {

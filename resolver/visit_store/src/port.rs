@@ -221,6 +221,12 @@ pub trait VisitStore: VisitReader {
     /// erasures of visits that would have no rows, and erases secrets that are due.
     async fn keep(&self, rows_from: Day) -> Result<()>;
 
+    /// Takes unused space from the rows of a closed day. Returns whether there was any. It may take
+    /// long, and nothing waits for it.
+    async fn pack(&self) -> Result<bool> {
+        Ok(false)
+    }
+
     /// Closes past days, whose counters of all slots become one row, and merges closed days into
     /// months.
     async fn merge(&self) -> Result<Remaining>;

@@ -1,4 +1,5 @@
-//! Visits stored per second of Postgres' processor time, and their space.
+//! Visits stored per second of Postgres' processor time, and their space, also once their day is
+//! closed.
 
 use std::{fmt::Write as _, time::Duration};
 
@@ -52,8 +53,8 @@ struct Round {
 struct Closed {
     /// Of the server and of this process.
     cpu: Duration,
-    /// Bytes of the counters.
-    bytes: i64,
+    /// Bytes of rows with their indexes, and of counters.
+    bytes: [i64; 2],
 }
 
 /// Starts Postgres, measures and reports.
@@ -114,12 +115,14 @@ async fn close(postgres: &Postgres, store: &PostgresVisits) -> anyhow::Result<Cl
     let all = || used(postgres) + procfs::cpu_time(Pid::this()).unwrap_or_default();
     let before = all();
     while store.merge().await? == Remaining::Something {}
+    while store.pack().await? {}
     let cpu = all().saturating_sub(before);
     let client = postgres.client().await?;
     // Otherwise the next day's counters take the place of what was removed.
     client.batch_execute("VACUUM FULL visit_day").await?;
     progress::clear();
-    Ok(Closed { cpu, bytes: sizes(postgres).await?[1] })
+    let [rows, counters, _] = sizes(postgres).await?;
+    Ok(Closed { cpu, bytes: [rows, counters] })
 }
 
 /// Returns the processor time of the server and all its processes.
@@ -159,7 +162,8 @@ fn report(args: &Args, rounds: &[Round; 2]) -> Report {
         "B counters",
         "B texts",
         "µs to close",
-        "B closed",
+        "B/row closed",
+        "B counters closed",
     ]);
     let visits = f64::from(u32::try_from(args.visits).unwrap_or(u32::MAX));
     for (round, target) in rounds.iter().zip([ONE_LINK, MANY_LINKS]) {
@@ -177,7 +181,8 @@ fn report(args: &Args, rounds: &[Round; 2]) -> Report {
             each(round.bytes[1]),
             each(round.bytes[2]),
             format!("{:.2}", round.closed.cpu.as_secs_f64() * 1e6 / visits),
-            each(round.closed.bytes),
+            each(round.closed.bytes[0]),
+            each(round.closed.bytes[1]),
         ]);
     }
     let mut text = String::new();
@@ -185,7 +190,8 @@ fn report(args: &Args, rounds: &[Round; 2]) -> Report {
     let json = rounds.each_ref().map(|round| {
         json!({ "links": round.links, "visits_per_cpu_second": round.rate, "cpu_seconds": round.cpu.as_secs_f64(),
                 "row_bytes": round.bytes[0], "counter_bytes": round.bytes[1], "text_bytes": round.bytes[2],
-                "closing_cpu_seconds": round.closed.cpu.as_secs_f64(), "closed_counter_bytes": round.closed.bytes })
+                "closing_cpu_seconds": round.closed.cpu.as_secs_f64(), "closed_row_bytes": round.closed.bytes[0],
+                "closed_counter_bytes": round.closed.bytes[1] })
     });
     Report { text, json: json!({ "visits": args.visits, "rounds": json }) }
 }

@@ -1,13 +1,17 @@
-//! Upkeep: partitions by day, retention, and erased secrets.
+//! Upkeep: partitions by day and their indexes, retention, and erased secrets.
 
 use store::postgres::PostgresSql;
-use tokio_postgres::{Client, types::Type};
+use tokio_postgres::{
+    Client,
+    types::{ToSql, Type},
+};
 use visits::{Day, VisitId};
 
 use super::{CHORE, try_lock};
 use crate::{
     Result,
     sql::{
+        closing::OPEN,
         erasures,
         rows::{self, Aging},
         today,
@@ -20,6 +24,25 @@ const AHEAD: i32 = 3;
 const BEHIND: i32 = 2;
 /// Key of the advisory lock of the upkeep.
 const LOCK: i64 = 0x5348_4f52_564b_4550;
+/// Indexes of links on days $1 that take more than 36 bytes a row: links arrive in any order, which
+/// leaves a third of an index empty, and one that is built anew takes 31. None if another process
+/// builds one. Only a role that owns the days, or has `pg_maintain` of Postgres 17, may do that.
+const LOOSE: &str = "SELECT index.oid::regclass::text FROM pg_inherits
+     JOIN pg_index ON indexrelid = inhrelid
+     JOIN pg_class AS index ON index.oid = indexrelid
+     JOIN pg_class AS day ON day.oid = indrelid
+     WHERE inhparent = 'visit_link'::regclass AND day.relname = ANY($1)
+       AND pg_relation_size(index.oid) > greatest(1048576, 36 * day.reltuples)
+       AND (pg_has_role(day.relowner, 'USAGE')
+            OR EXISTS (SELECT FROM pg_roles WHERE rolname = 'pg_maintain' AND pg_has_role(oid, 'USAGE')))
+       AND NOT EXISTS (SELECT FROM pg_stat_progress_create_index WHERE datname = current_database())
+     ORDER BY day.relname LIMIT 1";
+/// Indexes of a process that stopped while it built them.
+const LEFT_OVER: &str = "SELECT index.oid::regclass::text FROM pg_index
+     JOIN pg_class AS index ON index.oid = indexrelid
+     JOIN pg_class AS day ON day.oid = indrelid
+     WHERE NOT indisvalid AND index.relname ~ '_cc(new|old)[0-9]*$' AND day.relname = ANY($1)
+       AND pg_has_role(day.relowner, 'USAGE')";
 
 pub(super) async fn keep(client: &mut Client, rows_from: Day) -> Result<()> {
     let today = today(&mut PostgresSql(&*client)).await?;
@@ -36,6 +59,21 @@ pub(super) async fn keep(client: &mut Client, rows_from: Day) -> Result<()> {
     let erase = "DELETE FROM visit_secret WHERE name LIKE 'day-%' AND substr(name, 5)::integer <= $1";
     client.execute_typed(erase, &[(&(today.get() - 2), Type::INT4)]).await?;
     remove_old(client, rows_from).await
+}
+
+/// Builds the index of links of a closed day anew if that saves space, while rows are read and
+/// written. Returns whether there was one.
+pub(super) async fn pack(client: &Client) -> Result<bool> {
+    let open_from = today(&mut PostgresSql(client)).await?.get() - OPEN + 1;
+    let days = partitions(client).await?.into_iter().filter(|day| *day < open_from);
+    let tables: Vec<String> = days.map(|day| format!("visit_{day}")).collect();
+    let tables: [(&(dyn ToSql + Sync), Type); 1] = [(&tables, Type::TEXT_ARRAY)];
+    let Some(row) = client.query_typed(LOOSE, &tables).await?.into_iter().next() else { return Ok(false) };
+    for left in client.query_typed(LEFT_OVER, &tables).await? {
+        client.batch_execute(&format!("DROP INDEX CONCURRENTLY {}", left.try_get::<_, &str>(0)?)).await?;
+    }
+    client.batch_execute(&format!("REINDEX INDEX CONCURRENTLY {}", row.try_get::<_, &str>(0)?)).await?;
+    Ok(true)
 }
 
 async fn partitions(client: &Client) -> Result<Vec<i32>> {

@@ -230,6 +230,12 @@ impl VisitStore for PostgresVisits {
         self.with(async |client| chores::keep(client, rows_from).await).await
     }
 
+    async fn pack(&self) -> Result<bool> {
+        // Without a deadline: the index of a day may have a billion rows.
+        let client = links::check_out(&self.pool).await?;
+        chores::pack(&client).await.inspect_err(|error| self.note(error))
+    }
+
     async fn merge(&self) -> Result<Remaining> {
         // Closed days are committed before anything else: a deletion waits for a step at most.
         match self.in_turn(async |sql| closing::close(sql, MERGED).await).await?.unwrap_or(Remaining::Held) {
