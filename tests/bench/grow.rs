@@ -36,6 +36,8 @@ use side::Side;
 /// The number of rows of the small tables for reads. With fewer, the cache would hold some of the
 /// links.
 const SMALL: u64 = 320_000;
+/// The buffers of the servers of small tables.
+const SMALL_BUFFERS: &str = "1GB";
 
 /// The flags of `bench grow`.
 #[derive(Clone, Debug, clap::Args)]
@@ -52,10 +54,11 @@ pub(crate) struct Args {
     /// Use this many clients for creates and connections for misses.
     #[arg(long, default_value_t = 64)]
     clients: usize,
-    /// Give each of the three servers this much memory for buffers: enough for all filled tables.
+    /// Give the server of the grown tables this much memory for buffers: enough for all of them.
+    /// The two of small tables get 1GB each.
     #[arg(long, default_value = "8GB", value_name = "SIZE")]
     shared_buffers: String,
-    /// Keep the buffers in huge pages; reserve enough for three servers first (sysctl
+    /// Keep the buffers in huge pages; reserve enough for the three servers first (sysctl
     /// vm.nr_hugepages).
     #[arg(long)]
     huge_pages: bool,
@@ -77,8 +80,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Report> {
 
 async fn measure(args: &Args) -> anyhow::Result<Vec<Level>> {
     progress::show("building the resolver and starting the servers …");
-    let (mut grown, mut small, empty) =
-        (Side::start(args).await?, Side::start(args).await?, Side::start(args).await?);
+    let mut grown = Side::start(args, &args.shared_buffers).await?;
+    let (mut small, empty) =
+        (Side::start(args, SMALL_BUFFERS).await?, Side::start(args, SMALL_BUFFERS).await?);
     small.fill(SMALL, &args.ways).await?;
     let mut levels = Vec::new();
     for rows in &args.rows {

@@ -40,13 +40,13 @@ pub(super) struct Side {
 
 impl Side {
     /// Starts the servers, with empty tables.
-    pub(super) async fn start(args: &Args) -> anyhow::Result<Self> {
+    pub(super) async fn start(args: &Args, shared_buffers: &str) -> anyhow::Result<Self> {
         // Each side has its own folder, because a resolver keeps its ledger in its working folder.
         let scratch = Scratch::new()?;
         let postgres = Postgres::builder()
             .scratch(&scratch)
             .setting("max_connections", "400")
-            .setting("shared_buffers", &args.shared_buffers)
+            .setting("shared_buffers", shared_buffers)
             .setting("huge_pages", if args.huge_pages { "on" } else { "off" })
             .setting("checkpoint_timeout", "30min")
             .setting("max_wal_size", "4GB")
