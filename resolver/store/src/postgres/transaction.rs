@@ -2,18 +2,21 @@
 
 use std::{
     error::Error,
+    iter::empty,
+    pin::pin,
     sync::{Arc, atomic::Ordering},
     time::{Duration, SystemTime},
 };
 
 use async_trait::async_trait;
 use bytes::BytesMut;
+use futures_util::TryStreamExt as _;
 use jiff::Timestamp;
 use tokio::time::timeout;
 use tokio_postgres::{
     Client, GenericClient, Transaction,
     error::SqlState,
-    types::{IsNull, ToSql, Type, to_sql_checked},
+    types::{FromSql, IsNull, ToSql, Type, to_sql_checked},
 };
 
 use super::{
@@ -203,6 +206,18 @@ impl<C: GenericClient + Sync> Sql for PostgresSql<'_, C> {
         self.0.query_typed(sql, &parameters(values)).await?.iter().map(row).collect()
     }
 
+    async fn numbers(&mut self, sql: &str) -> Result<Vec<i64>> {
+        let mut rows = pin!(self.0.query_typed_raw(sql, empty::<(i64, Type)>()).await?);
+        let mut numbers = Vec::new();
+        while let Some(row) = rows.try_next().await? {
+            for column in 0..row.len() {
+                let Int(number) = row.try_get(column)?;
+                numbers.push(number);
+            }
+        }
+        Ok(numbers)
+    }
+
     async fn execute(&mut self, sql: &str, values: &[Value]) -> Result<u64> {
         Ok(self.0.execute_typed(sql, &parameters(values)).await?)
     }
@@ -284,14 +299,31 @@ impl ToSql for Value {
     to_sql_checked!();
 }
 
+/// A number of any width.
+struct Int(i64);
+
+impl<'a> FromSql<'a> for Int {
+    fn from_sql(kind: &Type, bytes: &'a [u8]) -> Result<Self, Box<dyn Error + Sync + Send>> {
+        Ok(Self(match *kind {
+            Type::INT2 => i16::from_sql(kind, bytes)?.into(),
+            Type::INT4 => i32::from_sql(kind, bytes)?.into(),
+            _ => i64::from_sql(kind, bytes)?,
+        }))
+    }
+
+    fn accepts(kind: &Type) -> bool {
+        matches!(*kind, Type::INT2 | Type::INT4 | Type::INT8)
+    }
+}
+
 pub(super) fn row(row: &tokio_postgres::Row) -> Result<Row> {
     let int = |value: Option<i64>| value.map_or(Cell::Null, Cell::Int);
     let cell = |index: usize| {
         let kind = row.columns()[index].type_();
         Ok(match *kind {
-            Type::INT8 => int(row.try_get(index)?),
-            Type::INT4 => int(row.try_get::<_, Option<i32>>(index)?.map(i64::from)),
-            Type::INT2 => int(row.try_get::<_, Option<i16>>(index)?.map(i64::from)),
+            Type::INT8 | Type::INT4 | Type::INT2 => {
+                int(row.try_get::<_, Option<Int>>(index)?.map(|Int(number)| number))
+            }
             Type::BOOL => int(row.try_get::<_, Option<bool>>(index)?.map(i64::from)),
             Type::TEXT => row.try_get::<_, Option<String>>(index)?.map_or(Cell::Null, Cell::Text),
             Type::BYTEA => row.try_get::<_, Option<Vec<u8>>>(index)?.map_or(Cell::Null, Cell::Bytes),

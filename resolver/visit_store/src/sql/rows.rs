@@ -23,8 +23,14 @@ pub(crate) async fn latest(sql: &mut dyn Sql, after: VisitId, most: usize) -> Re
 
 async fn select(sql: &mut dyn Sql, rows: &str) -> Result<Vec<VisitRow>> {
     let select = format!("SELECT {} FROM visit WHERE {rows}", VisitRow::COLUMNS);
-    let rows = sql.query(&select, &[]).await?;
-    rows.iter().map(row).collect()
+    let numbers = sql.numbers(&select).await?;
+    let (numbers, _) = numbers.as_chunks();
+    let mut rows = Vec::with_capacity(numbers.len());
+    for of_row in numbers {
+        let corrupt = || StoreError::Corrupt(format!("a visit with a number out of range: {of_row:?}"));
+        rows.push(VisitRow::from_numbers(*of_row).ok_or_else(corrupt)?);
+    }
+    Ok(rows)
 }
 
 pub(crate) async fn count(sql: &mut dyn Sql, query: &RowQuery) -> Result<u64> {
@@ -109,15 +115,6 @@ pub(crate) fn of_kind(kind: OrphanKind, outcome: &str) -> String {
 /// SQL condition for visits on a domain, if one is given.
 pub(crate) fn on(domain: Option<DomainId>) -> String {
     domain.map_or_else(String::new, |domain| format!(" AND domain = {}", domain.get()))
-}
-
-fn row(row: &Row) -> Result<VisitRow> {
-    let mut numbers = [0; 12];
-    for (column, number) in numbers.iter_mut().enumerate() {
-        *number = row.int(column)?;
-    }
-    let corrupt = || StoreError::Corrupt(format!("a visit with a number out of range: {numbers:?}"));
-    Ok(VisitRow::from_numbers(numbers).ok_or_else(corrupt)?)
 }
 
 pub(crate) async fn texts(sql: &mut dyn Sql, wanted: &[TextRef]) -> Result<Vec<StoredText>> {
