@@ -7,7 +7,6 @@ use visits::{BOT, DAY, Day, Month, OrphanKind, Outcome, Subject, TextHash, Visit
 use super::{delete_some, int};
 use crate::{Result, RowQuery, StoredText, TextRef, postgres::CHORE, sqlite::LINKS};
 
-const TEXTS_AT_ONCE: usize = 500;
 /// Rows removed in one statement. What it has removed is kept if the next one comes too late.
 const REMOVED_AT_ONCE: i64 = 20_000;
 
@@ -118,21 +117,25 @@ pub(crate) fn on(domain: Option<DomainId>) -> String {
 }
 
 pub(crate) async fn texts(sql: &mut dyn Sql, wanted: &[TextRef]) -> Result<Vec<StoredText>> {
-    let mut found = Vec::with_capacity(wanted.len());
-    for wanted in wanted.chunks(TEXTS_AT_ONCE) {
-        let keys: Vec<String> =
-            (0..wanted.len()).map(|key| format!("(${}, ${})", 2 * key + 1, 2 * key + 2)).collect();
-        let query = format!(
-            "SELECT month, hash, text FROM visit_text WHERE (month, hash) IN (VALUES {})",
-            keys.join(", ")
-        );
-        let values: Vec<Value> =
-            wanted.iter().flat_map(|at| [at.month.get().into(), at.hash.get().into()]).collect();
-        for mut row in sql.query(&query, &values).await? {
-            found.push(text(&mut row)?);
+    let select = "SELECT month, hash, text FROM visit_text";
+    let mut rows = match sql.dialect() {
+        // Arrays, because a list of hundreds of values is planned value by value.
+        Dialect::Postgres => {
+            let query = format!("{select} JOIN unnest($1, $2) AS wanted (month, hash) USING (month, hash)");
+            let months = wanted.iter().map(|at| i64::from(at.month.get())).collect();
+            let hashes = wanted.iter().map(|at| at.hash.get()).collect();
+            sql.query(&query, &[Value::IntArray(months), Value::IntArray(hashes)]).await?
         }
-    }
-    Ok(found)
+        Dialect::Sqlite => {
+            let query = format!("{select} WHERE month = $1 AND hash = $2");
+            let mut rows = Vec::new();
+            for at in wanted {
+                rows.extend(sql.first(&query, &[at.month.get().into(), at.hash.get().into()]).await?);
+            }
+            rows
+        }
+    };
+    rows.iter_mut().map(text).collect()
 }
 
 /// Stores texts that are not there yet.
