@@ -14,7 +14,7 @@ use std::{
 
 use codes::LinkId;
 use jiff::Timestamp;
-use links::Link;
+use links::{DomainId, Link};
 use visit_store::{StoredText, TextRef};
 use visits::{Day, Month, OrphanKind, Outcome, PlaceText, TextHash, Urls, VisitRow, tally::OTHER};
 
@@ -25,9 +25,12 @@ const BYTES_MAX: usize = 1 << 20;
 /// Bytes that an entry takes beside its texts.
 const ENTRY: usize = 128;
 
+/// A link, and the domain that it was visited on.
+type LinkOnDomain = (LinkId, DomainId);
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct VisitedLink {
-    name: Option<Box<str>>,
+    short_url: Option<Arc<str>>,
     long_url: Arc<str>,
     edited_at: Option<Timestamp>,
 }
@@ -43,7 +46,7 @@ struct Text {
 /// share them, and both are forgotten when they have grown to a megabyte.
 #[derive(Default)]
 pub(crate) struct Known {
-    links: HashMap<LinkId, Option<VisitedLink>>,
+    links: HashMap<LinkOnDomain, Option<VisitedLink>>,
     link_bytes: usize,
     texts: HashMap<TextRef, Option<Text>>,
     text_bytes: usize,
@@ -51,16 +54,16 @@ pub(crate) struct Known {
 }
 
 impl Known {
-    fn link(&self, id: LinkId) -> Option<&VisitedLink> {
-        self.links.get(&id)?.as_ref()
+    fn link(&self, at: LinkOnDomain) -> Option<&VisitedLink> {
+        self.links.get(&at)?.as_ref()
     }
 
-    fn add_link(&mut self, id: LinkId, link: Option<VisitedLink>) {
+    fn add_link(&mut self, at: LinkOnDomain, link: Option<VisitedLink>) {
         let urls = link
             .as_ref()
-            .map_or(0, |link| link.long_url.len() + link.name.as_ref().map_or(0, |name| name.len()));
+            .map_or(0, |link| link.long_url.len() + link.short_url.as_ref().map_or(0, |url| url.len()));
         self.link_bytes += ENTRY + urls;
-        self.links.insert(id, link);
+        self.links.insert(at, link);
     }
 
     fn has_text(&self, at: TextRef) -> bool {
@@ -115,21 +118,24 @@ impl LinkService {
         known.make_room();
         let mut texts = references(rows);
         texts.retain(|text| !known.has_text(*text));
-        let mut links: Vec<LinkId> = rows.iter().filter_map(|row| row.link).collect();
-        links.retain(|id| !known.links.contains_key(id));
+        let mut links: Vec<LinkOnDomain> = rows.iter().filter_map(link_on_domain).collect();
+        links.retain(|at| !known.links.contains_key(at));
         links.sort_unstable();
         links.dedup();
+        let mut ids: Vec<LinkId> = links.iter().map(|(id, _)| *id).collect();
+        ids.dedup();
         // Both at once: a long page waits for little else.
-        let (found_texts, found_links) = tokio::try_join!(self.read_texts(&texts), self.read_links(&links))?;
+        let (found_texts, found_links) = tokio::try_join!(self.read_texts(&texts), self.read_links(&ids))?;
         let mut found: HashMap<TextRef, Vec<u8>> =
             found_texts.into_iter().map(|StoredText { at, text }| (at, text)).collect();
         texts.into_iter().for_each(|at| known.add_text(at, found.remove(&at)));
-        let mut found: HashMap<LinkId, VisitedLink> =
-            found_links.iter().map(|link| (link.id, self.visited(link))).collect();
-        links.into_iter().for_each(|id| known.add_link(id, found.remove(&id)));
+        let found: HashMap<LinkId, &Link> = found_links.iter().map(|link| (link.id, link)).collect();
+        for (id, domain) in links {
+            known.add_link((id, domain), found.get(&id).map(|link| self.visited(link, domain)));
+        }
         let view = |row: &VisitRow| {
-            let link = row.link.and_then(|id| known.link(id));
-            view(row, known, &self.domain_cache.base(row.domain), link)
+            let link = link_on_domain(row).and_then(|at| known.link(at));
+            view(row, known, || self.domain_cache.base(row.domain), link)
         };
         Ok(rows.iter().map(view).collect())
     }
@@ -143,9 +149,10 @@ impl LinkService {
         if ids.is_empty() { Ok(Vec::new()) } else { Ok(self.store.plain_links(ids).await?) }
     }
 
-    fn visited(&self, link: &Link) -> VisitedLink {
+    fn visited(&self, link: &Link, domain: DomainId) -> VisitedLink {
+        let name = self.lookup.name_of(link);
         VisitedLink {
-            name: self.lookup.name_of(link).map(Into::into),
+            short_url: name.map(|name| format!("{}/{name}", self.domain_cache.base(domain)).into()),
             long_url: link.long_url.as_str().into(),
             edited_at: link.details.as_ref().and_then(|details| details.edited_at),
         }
@@ -166,12 +173,22 @@ fn references(rows: &[VisitRow]) -> Vec<TextRef> {
     texts
 }
 
+fn link_on_domain(row: &VisitRow) -> Option<LinkOnDomain> {
+    Some((row.link?, row.domain))
+}
+
 fn month(row: &VisitRow) -> Month {
     Day::of(row.id.micros()).month()
 }
 
-/// Returns the visit of a row. `base` is the beginning of the visited domain's URLs.
-fn view(row: &VisitRow, known: &Known, base: &str, link: Option<&VisitedLink>) -> VisitView {
+/// Returns the visit of a row. `base` returns the beginning of the visited domain's URLs, which few
+/// rows need.
+fn view(
+    row: &VisitRow,
+    known: &Known,
+    base: impl FnOnce() -> String,
+    link: Option<&VisitedLink>,
+) -> VisitView {
     let month = month(row);
     let urls = match row.urls {
         TextHash::EMPTY => Some(Urls::default()),
@@ -189,13 +206,18 @@ fn view(row: &VisitRow, known: &Known, base: &str, link: Option<&VisitedLink>) -
     }
 }
 
-fn visited_url(row: &VisitRow, request: &[u8], base: &str, link: Option<&VisitedLink>) -> Option<Arc<str>> {
+fn visited_url(
+    row: &VisitRow,
+    request: &[u8],
+    base: impl FnOnce() -> String,
+    link: Option<&VisitedLink>,
+) -> Option<Arc<str>> {
     if !request.is_empty() {
-        return Some(format!("{base}{}", String::from_utf8_lossy(request)).into());
+        return Some(format!("{}{}", base(), String::from_utf8_lossy(request)).into());
     }
     match row.flags.outcome().orphan() {
-        None => link?.name.as_ref().map(|name| format!("{base}/{name}").into()),
-        Some(OrphanKind::BaseUrl) => Some(format!("{base}/").into()),
+        None => link?.short_url.clone(),
+        Some(OrphanKind::BaseUrl) => Some(format!("{}/", base()).into()),
         Some(_) => None,
     }
 }
@@ -216,7 +238,9 @@ mod tests {
     use super::*;
     use crate::visits::visit_memory::{START, bot, row};
 
-    const BASE: &str = "https://s.test";
+    fn base() -> String {
+        "https://s.test".to_owned()
+    }
 
     fn texts(texts: &[(i64, &[u8])]) -> Known {
         let (month, mut known) = (Day::of(START).month(), Known::default());
@@ -228,7 +252,7 @@ mod tests {
 
     fn link(edited_at: Option<i64>) -> VisitedLink {
         VisitedLink {
-            name: Some("abc".into()),
+            short_url: Some("https://s.test/abc".into()),
             long_url: "https://a.b/".into(),
             edited_at: edited_at.map(|at| Timestamp::from_microsecond(at).unwrap()),
         }
@@ -241,7 +265,7 @@ mod tests {
     #[test]
     fn a_plain_visit_has_the_urls_of_its_link_unless_that_was_edited_since() {
         let plain = row(START, 1);
-        let view = |link: Option<&VisitedLink>| view(&plain, &Known::default(), BASE, link);
+        let view = |link: Option<&VisitedLink>| view(&plain, &Known::default(), base, link);
         let (short, long) = (Some("https://s.test/abc"), Some("https://a.b/"));
         assert_eq!(urls(&view(Some(&link(None)))), [short, long]);
         assert_eq!(urls(&view(Some(&link(Some(START))))), [short, long]);
@@ -269,14 +293,14 @@ mod tests {
             place: hash(12),
             ..bot(row(START, 1))
         };
-        let shown = view(&full, &texts, BASE, Some(&link(None)));
+        let shown = view(&full, &texts, base, Some(&link(None)));
         assert_eq!(urls(&shown), [Some("https://s.test/abc?x=\u{fffd}"), Some("https://c.d/")]);
         assert_eq!((&*shown.user_agent, &*shown.referrer, shown.is_bot), ("curl", "(other)", true));
         assert_eq!(shown.place.as_deref(), Some(&place));
-        let own_target = view(&VisitRow { urls: hash(13), ..full }, &texts, BASE, Some(&link(None)));
+        let own_target = view(&VisitRow { urls: hash(13), ..full }, &texts, base, Some(&link(None)));
         assert_eq!(urls(&own_target), [Some("https://s.test/abc?x"), Some("https://a.b/")]);
         let removed =
-            view(&VisitRow { urls: hash(99), user_agent: hash(99), ..full }, &texts, BASE, Some(&link(None)));
+            view(&VisitRow { urls: hash(99), user_agent: hash(99), ..full }, &texts, base, Some(&link(None)));
         assert_eq!((urls(&removed), &*removed.user_agent), ([None, None], ""));
     }
 
@@ -286,7 +310,7 @@ mod tests {
         let orphan = |outcome, urls| {
             let flags = Flags::new(outcome, false);
             let row = VisitRow { link: None, flags, urls: TextHash::from_stored(urls), ..row(START, 1) };
-            view(&row, &texts, BASE, None)
+            view(&row, &texts, base, None)
         };
         let unknown = orphan(Outcome::UnknownCode, 11);
         assert_eq!(unknown.orphan, Some(OrphanKind::InvalidShortUrl));
@@ -315,12 +339,13 @@ mod tests {
         let mut known = Known::default();
         known.add_text(text_ref(10), Some(b"curl".to_vec()));
         known.add_text(text_ref(11), None);
-        known.add_link(LinkId::from_stored(7), None);
+        let link = (LinkId::from_stored(7), DomainId::DEFAULT);
+        known.add_link(link, None);
         let shown = |known: &Known, hash| known.shown(text_ref(hash).month, text_ref(hash).hash);
         assert!(Arc::ptr_eq(&shown(&known, 10), &shown(&known, 10)));
         assert_eq!((&*shown(&known, 10), &*shown(&known, 11), &*shown(&known, 12)), ("curl", "", ""));
         assert!(known.has_text(text_ref(11)) && !known.has_text(text_ref(12)));
-        let has_link = |known: &Known| known.links.contains_key(&LinkId::from_stored(7));
+        let has_link = |known: &Known| known.links.contains_key(&link);
         assert!(has_link(&known));
         for number in 0..10_000 {
             known.make_room();
