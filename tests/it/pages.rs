@@ -353,3 +353,33 @@ async fn a_form_keeps_what_was_chosen_and_offers_what_can_be_made() {
     let picture = api.get(&format!("{code}/qr-code?format=svg&logo=on")).await.unwrap();
     assert_eq!(picture.status, 200);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_list_by_visits_of_a_period_has_all_links_of_a_tag() {
+    let resolver = Resolver::embedded().unwrap().start().await.unwrap();
+    let (url, api) = (resolver.api.url(), &resolver.api);
+    let mut codes = Vec::new();
+    for link in 0..12 {
+        let wish = json!({ "longUrl": format!("https://example.com/{link}"), "tags": ["a-dozen"] });
+        codes.push(api.create_with(&wish).await.unwrap().code);
+    }
+    let other = api.create("https://example.com/another").await.unwrap().code;
+    for code in [&codes[3], &codes[7], &codes[3], &other] {
+        assert_eq!(api.follow(code).await.unwrap().0, 302);
+    }
+    let cookie = sign_in(url, api.key()).await;
+    let page = async |number: u64| {
+        let query = format!("tag=a-dozen&visits=7d&order=visits-DESC&count=10&page={number}");
+        let page = client().get(format!("{url}/manage?{query}")).header(COOKIE, &cookie).send().await;
+        let page = page.unwrap().text().await.unwrap();
+        assert!(page.contains(">12 links<"), "{page}");
+        let rows = page.split("<th scope=\"row\">").skip(1);
+        rows.filter_map(|row| row.split(['<', '>']).nth(2)).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let is_sorted = async || page(1).await[..2] == [codes[3].as_str(), codes[7].as_str()];
+    wait::until(SOON, "the visits are counted", is_sorted).await.unwrap();
+    let mut found = [page(1).await, page(2).await].concat();
+    found.sort_unstable();
+    codes.sort_unstable();
+    assert_eq!(found, codes);
+}

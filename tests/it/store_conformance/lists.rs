@@ -6,8 +6,8 @@ use codes::LinkId;
 use harness::Postgres;
 use jiff::Timestamp;
 use links::{
-    DomainId, Edit, Filter, ImportCode, ImportItem, LongUrl, NewLink, OrderBy, OrderField, PickedCode,
-    Precondition, Slug, Tag, api_key::ApiKeyId, search_key,
+    DomainId, Edit, Filter, ImportCode, ImportItem, LongUrl, NewLink, OrderBy, OrderField, PER_PAGE_MAX,
+    PickedCode, Precondition, Slug, Tag, api_key::ApiKeyId, search_key,
 };
 use store::{ImportBatch, Imported, Indexed, Inserted, LinkIndex, LinkVisits, Store};
 use tokio::time::sleep;
@@ -250,6 +250,7 @@ pub(super) async fn links_are_listed_by_visits_and_those_without_by_age(store: &
     for descending in [true, false] {
         far_pages_follow_the_near_ones(store, &links, descending).await;
     }
+    a_page_of_all_links_has_the_total_of_a_counted_list(store).await;
     assert_eq!(store.most_visited(1).await.unwrap(), [totals[5].1]);
     let most = store.most_visited(1_000).await.unwrap();
     assert!(visits.iter().all(|visited| most.contains(&visited.link)));
@@ -270,6 +271,24 @@ async fn far_pages_follow_the_near_ones(store: &dyn Store, links: &[LinkId], des
             let (found, expected) = (page(store, &all).await, page(store, &counted).await);
             assert_eq!(found, expected, "page {number} of {per_page}, descending: {descending}");
             assert!(number * per_page > expected.1 || expected.0.len() as u64 == per_page);
+        }
+    }
+}
+
+/// Compares pages that all counted links fit on with lists that are counted first.
+async fn a_page_of_all_links_has_the_total_of_a_counted_list(store: &dyn Store) {
+    let order = OrderBy { field: OrderField::DateCreated, descending: false };
+    let ten = "visited.example/4200";
+    let lists = [(VISITED, PER_PAGE_MAX), (ten, 9), (ten, 10), (ten, 11), ("not-visited", 9)];
+    for sees_all in [true, false] {
+        for (text, per_page) in lists {
+            let counted = Filter { order, per_page: Some(per_page), sees_all, ..searched(text) };
+            let (ids, total) = page(store, &counted).await;
+            let whole = Filter { count_max: Some(per_page + 1), ..counted };
+            let outline = store.outline(&whole, None).await.unwrap();
+            assert_eq!(outline.ids, ids, "{text}, {per_page} on a page");
+            assert_eq!(outline.total, total.min(per_page + 1), "{text}, {per_page} on a page");
+            assert_eq!(outline.is_counted, total <= per_page, "{text}, {per_page} on a page");
         }
     }
 }

@@ -34,6 +34,8 @@ const TAG_BYTES: u64 = 32;
 /// The links themselves are read a few at a time. So no page is in memory as a whole, however long,
 /// and a slow client occupies no connection.
 ///
+/// A page that all counted links fit on is read at once, and its links are the count.
+///
 /// A list by time with other conditions is read from its beginning, among many links: first from
 /// the newest or oldest ones, among which a full page of what is not rare is found. How many more
 /// there are is not counted then, if the caller need not know. Nodes would each send so many links;
@@ -44,14 +46,16 @@ pub(crate) async fn outline(sql: &mut dyn Sql, filter: &Filter, code: Option<Lin
     let search = Search::of(sql, filter, code).await?;
     let is_by_time = filter.order.field == OrderField::DateCreated;
     let is_of_all = *filter == filter.of_all();
-    let is_uncounted = filter.count_max.is_some()
+    let is_whole = page.first == 0 && filter.count_max == Some(page.len + 1);
+    let is_long = !is_whole
+        && filter.count_max.is_some()
         && filter.sees_all
         && is_by_time
         && !is_of_all
         && !filter.deleted
         && has_many(sql).await?;
     let mut wanted = Wanted::new(sql.dialect());
-    if is_uncounted && !sql.is_distributed() && page.first.saturating_add(page.len) < FIRST {
+    if is_long && !sql.is_distributed() && page.first.saturating_add(page.len) < FIRST {
         wanted.state_and_time(filter);
         let first = wanted.first_links(&order);
         wanted.others(filter, search.as_ref());
@@ -66,7 +70,7 @@ pub(crate) async fn outline(sql: &mut dyn Sql, filter: &Filter, code: Option<Lin
     }
     wanted.state_and_time(filter);
     wanted.others(filter, search.as_ref());
-    if is_uncounted {
+    if is_whole || is_long {
         let ids = wanted.ids(sql, ("link", &order), page.with_one_more()).await?;
         if let Some(outline) = page.uncounted(ids) {
             return Ok(outline);
