@@ -35,7 +35,7 @@ mod warm;
 use std::{
     collections::HashMap,
     sync::{
-        Arc, Mutex,
+        Arc, Mutex, RwLock,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -168,7 +168,7 @@ impl Lookup {
             cache: cache.clone(),
             invalidation: Arc::clone(&invalidation),
             metrics: Arc::clone(&metrics),
-            kept: Mutex::default(),
+            kept: RwLock::default(),
         });
         let lane = |lane| {
             let (misses, queue) = mpsc::channel(WAITING_MAX);

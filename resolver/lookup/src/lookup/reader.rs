@@ -3,7 +3,7 @@
 
 use std::{
     collections::{HashMap, HashSet},
-    sync::{Arc, Mutex, MutexGuard, atomic::Ordering},
+    sync::{Arc, RwLock, RwLockWriteGuard, atomic::Ordering},
 };
 
 use codes::{LinkId, Mint};
@@ -44,11 +44,14 @@ struct Row {
     complete: bool,
 }
 
-/// A link that was read before anybody asked for it.
+/// Links that were read before anybody asked for them.
+#[derive(Default)]
 pub(super) struct Loaded {
-    pub(super) link: Arc<Link>,
-    /// The memory of its entry in the cache.
-    pub(super) bytes: u32,
+    pub(super) links: u64,
+    /// The memory of their entries in the cache.
+    pub(super) bytes: u64,
+    /// Those of them that have slugs of their own.
+    pub(super) named: Vec<Arc<Link>>,
 }
 
 /// Which link answers a lookup: that of the row, or the one in the cache.
@@ -66,8 +69,9 @@ pub(super) struct Reader {
     pub(super) cache: LinkCache,
     pub(super) invalidation: Arc<InvalidationState>,
     pub(super) metrics: Arc<Metrics>,
-    /// The names that misses have kept since a load began; `None` if none is under way.
-    pub(super) kept: Mutex<Option<HashSet<Name>>>,
+    /// The names that misses have kept since a load began; `None` if none is under way. Loads share
+    /// the lock, because each has links of its own.
+    pub(super) kept: RwLock<Option<HashSet<Name>>>,
 }
 
 impl Reader {
@@ -232,20 +236,25 @@ impl Reader {
     }
 
     /// Reads links into the cache, without those that are in it already.
-    pub(super) async fn load(&self, ids: &[LinkId], mint: &Mint) -> Result<Vec<Loaded>, StoreError> {
+    pub(super) async fn load(&self, ids: &[LinkId], mint: &Mint) -> Result<Loaded, StoreError> {
         let began = self.invalidation.freshness.now();
         let reading = self.links.read(ids, self.invalidation.source(ids)).await?;
         Ok(self.add(reading, began, mint))
     }
 
-    /// Adds what a read has shown to the cache, unless that has the link.
-    fn add(&self, reading: Reading, began: ReadAt, mint: &Mint) -> Vec<Loaded> {
-        let absent = self.absent(&reading, began);
-        let add = |(id, row): (LinkId, Row)| {
-            let link = row.link.clone().filter(|link| !link.is_deleted())?;
-            let (name, cached) = (Name::of(mint, id), Cached::new(&link, row.as_of));
-            let bytes = cached.bytes;
-            let kept = self.kept();
+    /// Adds what a read has shown to the cache, unless that has the link. A miss that keeps a link
+    /// meanwhile waits for all of them: about as long as for their read.
+    fn add(&self, reading: Reading, began: ReadAt, mint: &Mint) -> Loaded {
+        let (absent, mut loaded) = (self.absent(&reading, began), Loaded::default());
+        let kept = self.kept.read().expect("no code panics while it holds this lock");
+        for (id, row) in self.rows(reading, &absent) {
+            let Some(link) = row.link.as_ref().filter(|link| !link.is_deleted()) else { continue };
+            let (name, cached) = (Name::of(mint, id), Cached::new(link, row.as_of));
+            loaded.links += 1;
+            loaded.bytes += u64::from(cached.bytes);
+            if !link.is_named_by_id() {
+                loaded.named.push(Arc::clone(link));
+            }
             // A read that began later may have shown the link meanwhile. The cache is not asked if
             // the set can tell: that takes a sixth of a load.
             let is_there = match &*kept {
@@ -255,11 +264,9 @@ impl Reader {
             if !is_there {
                 self.cache.insert(name, cached);
             }
-            drop(kept);
             self.check_kept(name, id, &row);
-            Some(Loaded { link, bytes })
-        };
-        self.rows(reading, &absent).filter_map(add).collect()
+        }
+        loaded
     }
 
     /// Compares a row with the cached link. Of the primary, also an older row is the present one: a
@@ -300,8 +307,8 @@ impl Reader {
         self.check_kept(name, id, row);
     }
 
-    pub(super) fn kept(&self) -> MutexGuard<'_, Option<HashSet<Name>>> {
-        self.kept.lock().expect("no code panics while it holds this lock")
+    pub(super) fn kept(&self) -> RwLockWriteGuard<'_, Option<HashSet<Name>>> {
+        self.kept.write().expect("no code panics while it holds this lock")
     }
 
     /// Evicts a link that was changed after the read, and notes what the read has shown.
@@ -339,7 +346,7 @@ mod tests {
             cache: cache(config.cache_bytes, 0, Arc::new(Generations::new())),
             invalidation: Arc::new(InvalidationState::new(config, 1)),
             metrics: Metrics::new(&Recorder::new()),
-            kept: Mutex::default(),
+            kept: RwLock::default(),
         }
     }
 
@@ -390,7 +397,8 @@ mod tests {
         let (mint, began) = (tests::mint(), reader.invalidation.freshness.now());
         let add = |version| {
             let reading = Reading { links: vec![link(version)], copied: None, complete: true };
-            reader.add(reading, began, &mint);
+            let Loaded { links, bytes, named } = reader.add(reading, began, &mint);
+            assert!((links, named.len()) == (1, 1) && bytes > 0);
         };
         let cached = || reader.cache.get(&Name::Id(link(0).id)).map(|cached| cached.link.version());
         add(1);

@@ -63,11 +63,12 @@ impl Lookup {
         let mut loaded = stream::iter(chunks).map(load).buffered(AT_ONCE);
         let (mut links, mut bytes) = (0, 0);
         while let Some(chunk) = loaded.next().await {
-            for Loaded { link, bytes: of_link } in chunk.unwrap_or_default() {
-                (links, bytes) = (links + 1, bytes + u64::from(of_link));
-                let slug = || Slug::parse(&self.name_of(&link)?).ok();
-                if let Some(slug) = (!link.is_named_by_id()).then(slug).flatten() {
-                    self.slugs.ids.insert((link.domain(), slug), link.id).await;
+            for part in chunk.unwrap_or_default() {
+                (links, bytes) = (links + part.links, bytes + part.bytes);
+                for link in part.named {
+                    if let Some(Ok(slug)) = self.name_of(&link).map(|name| Slug::parse(&name)) {
+                        self.slugs.ids.insert((link.domain(), slug), link.id).await;
+                    }
                 }
             }
             if bytes >= self.config.cache_bytes {
@@ -90,13 +91,13 @@ async fn load(
     ids: Vec<LinkId>,
     has_failed: Arc<AtomicBool>,
 ) -> Vec<Loaded> {
-    let (mut loaded, mut left) = (Vec::with_capacity(ids.len()), &*ids);
+    let (mut loaded, mut left) = (Vec::new(), &*ids);
     while !left.is_empty() {
         let len = if has_failed.load(Ordering::Relaxed) { SMALL } else { LARGE };
         let (next, others) = left.split_at(len.min(left.len()));
         match reader.load(next, &mint).await {
-            Ok(more) => {
-                loaded.extend(more);
+            Ok(part) => {
+                loaded.push(part);
                 left = others;
             }
             Err(_) => {
