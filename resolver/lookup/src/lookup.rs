@@ -57,7 +57,7 @@ use tokio::{
 
 use crate::{domain_cache::SHOWN, metrics::Metrics};
 pub use by_slug::LookupKey;
-use cache::{Cached, ENTRY_BYTES, Generations, LinkCache, Name, cache};
+use cache::{Cached, ENTRY_BYTES, LinkCache, Name};
 use invalidation::{InvalidationState, listen};
 use reader::{Reader, Waiter};
 use slugs::Slugs;
@@ -118,7 +118,6 @@ pub struct Lookup {
     cache: LinkCache,
     slugs: Slugs,
     invalidation: Arc<InvalidationState>,
-    generations: Arc<Generations>,
     /// The queues of misses, one for each lane of the store.
     misses: Vec<mpsc::Sender<(LinkId, Waiter)>>,
     reader: Arc<Reader>,
@@ -145,22 +144,14 @@ impl Lookup {
         links: Arc<dyn Links>,
         metrics: Arc<Metrics>,
     ) -> Self {
-        let generations = Arc::new(Generations::new());
-        let at_once = config.warm_links.min(config.room());
-        let cache = cache(config.cache_bytes, at_once, Arc::clone(&generations));
+        let cache = LinkCache::new(config.cache_bytes, config.warm_links.min(config.room()));
 
         let lanes = links.read_lanes();
         let invalidation = Arc::new(InvalidationState::new(config, lanes));
         let (changes, heard) = mpsc::channel(CHANGES_MAX);
         let (telling, is_shared) = (Arc::clone(&links), links.is_shared());
         supervisor.spawn("listener for changed links", async move { telling.send_changes(changes).await });
-        let listening = listen(
-            Arc::clone(&mint),
-            cache.clone(),
-            Arc::clone(&generations),
-            Arc::clone(&invalidation),
-            heard,
-        );
+        let listening = listen(Arc::clone(&mint), cache.clone(), Arc::clone(&invalidation), heard);
         supervisor.spawn("forgetter of changed links", listening);
         let slugs = Slugs::new(Arc::clone(&links), config.cache_bytes / SLUGS_OF_CACHE);
         let reader = Arc::new(Reader {
@@ -182,7 +173,6 @@ impl Lookup {
             cache,
             slugs,
             invalidation,
-            generations,
             misses,
             reader,
             metrics,
@@ -333,7 +323,7 @@ impl Lookup {
     pub fn set_cut_off(&self, is_cut_off: bool) {
         if self.cut_off.swap(is_cut_off, Ordering::AcqRel) != is_cut_off {
             // In this order, as in `judge_by`.
-            self.generations.advance_all();
+            self.cache.generations.advance_all();
         }
     }
 
@@ -347,7 +337,7 @@ impl Lookup {
         self.gate.replace(targets);
         // In this order: a thread that still consulted the old rules caches the result under an old
         // generation.
-        self.generations.advance_all();
+        self.cache.generations.advance_all();
     }
 
     /// Returns whether the target rules allow links to lead to this URL. Rules that are too old

@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 
 use super::{
     LookupConfig,
-    cache::{Cached, Generations, LinkCache, Name},
+    cache::{Cached, LinkCache, Name},
     known_changes::KnownChanges,
 };
 use supply::safety_rule::SafetyRule;
@@ -140,7 +140,6 @@ impl InvalidationState {
 pub(super) async fn listen(
     mint: Arc<Mint>,
     cache: LinkCache,
-    generations: Arc<Generations>,
     invalidation: Arc<InvalidationState>,
     mut changes: mpsc::Receiver<Change>,
 ) {
@@ -151,7 +150,7 @@ pub(super) async fn listen(
             Change::Away => {
                 invalidation.freshness.mark_not_told();
                 // Threads that keep copies of entries have to consult this cache again.
-                generations.advance_all();
+                cache.generations.advance_all();
             }
             Change::Links(ids) => ids.into_iter().for_each(|id| {
                 // In this order: a reader that misses the note has inserted its link before the

@@ -332,10 +332,7 @@ mod tests {
     use tokio::time::{Instant, advance};
 
     use super::*;
-    use crate::lookup::{
-        cache::{Generations, cache},
-        tests,
-    };
+    use crate::lookup::tests;
 
     const SECOND: Duration = Duration::from_secs(1);
 
@@ -343,7 +340,7 @@ mod tests {
         let config = tests::config(60 * SECOND, 60 * SECOND);
         Reader {
             links: tests::broken(),
-            cache: cache(config.cache_bytes, 0, Arc::new(Generations::new())),
+            cache: LinkCache::new(config.cache_bytes, 0),
             invalidation: Arc::new(InvalidationState::new(config, 1)),
             metrics: Metrics::new(&Recorder::new()),
             kept: RwLock::default(),

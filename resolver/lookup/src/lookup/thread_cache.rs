@@ -4,9 +4,10 @@
 //! 1. A hit reads memory that no other core writes, and little of it: no shared counter, no list to
 //!    reorder, no reference count. The shared cache costs 0.9 µs of a redirect's 8 (`bench
 //!    redirect`, 2026-11-21), and more with every core that asks for the same link.
-//! 2. An entry is as current as the shared cache. When a code leaves the shared cache for any
-//!    reason, its generation changes. The thread's entry is then stale, and the shared cache is
-//!    asked again.
+//! 2. An entry is as current as the shared cache. When a link is inserted there or invalidated, the
+//!    generation of its code changes. The thread's entry is then stale, and the shared cache is
+//!    asked again. A link that the shared cache evicts for lack of room may stay here: a change of
+//!    it invalidates its code, cached or not.
 //! 3. One use in `REPORTED_EVERY` is reported to the shared cache, and at least one a minute, so
 //!    that a link in use stays there.
 //! 4. Four entries form a set, and the least used of them is evicted, so that a scan of rare links
@@ -85,15 +86,16 @@ impl ThreadCache {
         now: Timestamp,
         respond: impl FnOnce(&CachedTarget) -> Option<T>,
     ) -> Option<T> {
+        let generations = &lookup.cache.generations;
         // Clients cannot predict this hash, because its key is random.
-        let hash = lookup.generations.hasher.hash_one(code);
+        let hash = generations.hasher.hash_one(code);
         let place = usize::try_from(hash % SETS as u64).expect("the remainder is less than `SETS`, a usize");
         let tag = u32::try_from(hash >> 32).expect("a shift by 32 bits leaves 32 bits");
         let mut table = self.table();
         let Table { tags, sets, hits } = &mut *table;
-        // The generation is read before the shared cache: an eviction in between changes it again,
-        // so the copy is stale at once.
-        let generation = lookup.generations.of(hash).load(Ordering::Acquire);
+        // The generation is read before the shared cache: an invalidation in between changes it
+        // again, so the copy is stale at once.
+        let generation = generations.of(hash).load(Ordering::Acquire);
         if let (Some(tags), Some(set)) = (tags.get(place), sets.get_mut(place))
             && let Some(entry) = find_in(set, *tags, tag, code)
             && entry.generation == generation

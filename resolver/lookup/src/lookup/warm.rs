@@ -80,7 +80,7 @@ impl Lookup {
 
     /// Returns the ids of at most `most` cached links, in any order.
     pub fn cached(&self, most: usize) -> Vec<LinkId> {
-        self.cache.iter().map(|(_, cached)| cached.link.id).take(most).collect()
+        self.cache.iter().map(|cached| cached.link.id).take(most).collect()
     }
 }
 
