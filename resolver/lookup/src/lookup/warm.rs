@@ -26,13 +26,15 @@ use super::{
 };
 
 /// Links of a read, as long as none fails, and of one after that. A miss that comes meanwhile waits
-/// for two reads at most.
+/// for [`AT_ONCE`] reads at most.
 const LARGE: usize = 512;
 const SMALL: usize = READ_MAX;
-/// Reads at a time: while the database answers one, the links of the other are cached.
-const AT_ONCE: usize = 2;
-/// How many links are sorted before they are read.
-const SORTED: usize = 128 * LARGE;
+/// Reads at a time: while the database answers one, the links of the others are cached. With two,
+/// it would have nothing to do whenever both are being cached.
+const AT_ONCE: usize = 3;
+/// How many links are sorted before they are read. With more, a cache that is too small for all
+/// would have the oldest links of them instead of the first.
+const SORTED: usize = 512 * LARGE;
 /// The pause between two looks at whether changes are told of.
 const POLL: Duration = Duration::from_millis(5);
 /// The pause after a read that has failed, as after a failed read of a miss.
@@ -60,7 +62,7 @@ impl Lookup {
             let loading = load(reader, mint, ids, Arc::clone(&has_failed));
             AbortOnDropHandle::new(tokio::spawn(loading))
         };
-        let mut loaded = stream::iter(chunks).map(load).buffered(AT_ONCE);
+        let mut loaded = stream::iter(chunks).map(load).buffer_unordered(AT_ONCE);
         let (mut links, mut bytes) = (0, 0);
         while let Some(chunk) = loaded.next().await {
             for part in chunk.unwrap_or_default() {
