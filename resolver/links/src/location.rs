@@ -105,6 +105,10 @@ fn push_host(text: &mut String, host: &str, is_special: bool) {
 /// Appends a part in which all bytes are escaped that `is_plain` does not allow. What is escaped
 /// already is appended as it is.
 fn escape(text: &mut String, part: &str, is_plain: impl Fn(u8) -> bool) {
+    // Almost every part is plain as a whole.
+    if part.bytes().all(&is_plain) {
+        return text.push_str(part);
+    }
     let bytes = part.as_bytes();
     for (at, &byte) in bytes.iter().enumerate() {
         let digits = bytes.get(at + 1..at + 3);

@@ -44,7 +44,8 @@ pub(super) struct Cached {
 impl Cached {
     pub(super) fn new(link: &Arc<Link>, read_at: ReadAt) -> Arc<Self> {
         let is_simple = link.details.as_ref().is_none_or(|details| details.is_simple());
-        let location = is_simple.then(|| Box::from(location(link.long_url.as_str()).as_bytes()));
+        let location = || location(link.long_url.as_str()).into_bytes().into_boxed_slice();
+        let location = is_simple.then(location);
         let title = link.title.as_ref().map_or(0, String::len);
         let texts = link.long_url.as_str().len() + location.as_deref().map_or(0, <[u8]>::len);
         let details = link.details.as_deref().map_or(0, Details::bytes);
