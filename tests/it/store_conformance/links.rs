@@ -74,6 +74,10 @@ pub(super) async fn a_large_batch_is_stored_as_it_was_given(store: &dyn Store) {
         assert!(found.is(&link.draft) && found.details == link.draft.details, "{found:?}");
         assert_eq!(outcome, Inserted::Stored(found.created_at));
     }
+    let some: Vec<_> = ids.into_iter().step_by(2).collect();
+    let read = store.read(&some, Source::Primary).await.unwrap().links;
+    assert_eq!(read.len(), some.len());
+    assert!(read.iter().all(|link| some.contains(&link.id)), "links in between are left out");
 }
 
 pub(super) async fn two_inserts_of_one_id_have_one_winner(store: &Arc<dyn Store>) {

@@ -29,7 +29,7 @@ use tokio::{sync::Mutex, time::timeout};
 use tokio_postgres::{
     Client, CopyInSink, Row, Statement,
     error::{Severity, SqlState},
-    types::ToSql,
+    types::{ToSql, Type},
 };
 use tokio_util::task::AbortOnDropHandle;
 
@@ -38,7 +38,7 @@ use super::{
     budget::PoolCount,
     connect::{Address, end_with_client},
     replica::{Position, REPLAYED, Replayed},
-    statements::{COPY, IDENTITY},
+    statements::{COPY, IDENTITY, READ_SPAN},
     transaction,
 };
 use crate::{InsertError, Result, StoreError};
@@ -180,6 +180,23 @@ impl Line {
             Err(InsertError::Unknown(_)) => self.query(deadline, params).await,
             answer => answer,
         }
+    }
+
+    /// Reads the links from one id to another.
+    pub(super) async fn read_span(
+        &self,
+        deadline: Duration,
+        first: i64,
+        last: i64,
+    ) -> Result<Vec<Row>, InsertError> {
+        self.call(deadline, async |open| {
+            let span: [(&(dyn ToSql + Sync), Type); 2] = [(&first, Type::INT8), (&last, Type::INT8)];
+            match timeout(deadline, open.client.query_typed(READ_SPAN, &span)).await {
+                Ok(answer) => answer.map_err(failed),
+                Err(_) => Err(InsertError::Failed(StoreError::TimedOut)),
+            }
+        })
+        .await
     }
 
     /// Runs a read-only statement for each of some lists of ids, one after the other in one flight.

@@ -29,8 +29,8 @@ use super::{
     transaction::DEADLINE,
 };
 use crate::{
-    Bucket, Change, Database as _, InsertError, Inserted, Links, Reading, Result, Source, StoreError, Under,
-    operation::insert, sql::create,
+    Bucket, Change, Database as _, InsertError, Inserted, Links, READ_MAX, Reading, Result, Source,
+    StoreError, Under, operation::insert, sql::create,
 };
 
 /// Deadline of a read from the primary, for each phase of
@@ -147,7 +147,17 @@ impl PostgresStore {
         if lock(&self.shunned).is_some_and(|until| Instant::now() < until) {
             return None;
         }
-        let read = self.reader.read(PRIMARY_DEADLINE, &[&ids]).await;
+        let read = match span_of(ids) {
+            None => self.reader.read(PRIMARY_DEADLINE, &[&ids]).await,
+            Some((first, last)) => {
+                let mut read = self.reader.read_span(PRIMARY_DEADLINE, first, last).await;
+                if let Ok(rows) = &mut read {
+                    let is_wanted = |id: i64| ids.binary_search(&id).is_ok();
+                    rows.retain(|row| row.try_get(0).is_ok_and(is_wanted));
+                }
+                read
+            }
+        };
         *lock(&self.shunned) = read.is_err().then(|| Instant::now() + SHUNNED);
         if let Err(error) = &read {
             tracing::warn!(?error, "read links from the primary");
@@ -238,6 +248,14 @@ fn lock<T>(shunned: &Mutex<Option<T>>) -> MutexGuard<'_, Option<T>> {
     shunned.lock().expect("no code panics while it holds this lock")
 }
 
+/// Returns the first and the last of ids of a start with a warm cache, if at most as many other
+/// links are between them.
+fn span_of(ids: &[i64]) -> Option<(i64, i64)> {
+    let (first, last) = (*ids.first()?, *ids.last()?);
+    let is_dense = || ids.is_sorted() && last.abs_diff(first) < 2 * ids.len() as u64;
+    (ids.len() > READ_MAX && is_dense()).then_some((first, last))
+}
+
 fn links(rows: &[Row]) -> Result<Vec<Link>> {
     rows.iter().map(link).collect()
 }
@@ -257,4 +275,20 @@ fn link(row: &Row) -> Result<Link> {
         created_by: ApiKeyId(row.try_get(6)?),
         details: details.map(|text| Box::new(Details::from_stored(text))),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_ids_that_lie_close_together_are_read_as_a_span() {
+        let every = |step: i64| -> Vec<i64> { (0..200).map(|number| number * step).collect() };
+        assert_eq!(span_of(&every(1)), Some((0, 199)));
+        assert_eq!(span_of(&every(2)), Some((0, 398)));
+        assert_eq!(span_of(&every(3)), None, "most links of the span are others");
+        assert_eq!(span_of(&every(-1)), None, "they do not ascend");
+        assert_eq!(span_of(&every(1)[..READ_MAX]), None, "so few may be misses");
+        assert_eq!(span_of(&[]), None);
+    }
 }
