@@ -78,15 +78,16 @@ pub struct ImportPosition {
     pub refused: u64,
 }
 
-/// One step of the removal of unvisited links.
+/// One step of a removal that one process at a time does for all: of unvisited links, or of old
+/// entries of the audit log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sweep {
     /// The process that runs the step, as owner of the lease.
     pub holder: String,
     /// How long the lease lasts after a step.
     pub held_for: Duration,
-    /// A link is removed if its last visit is longer ago than this.
-    pub unvisited_for: Duration,
+    /// A link is removed if its last visit is longer ago than this, and an entry if it is older.
+    pub kept_for: Duration,
     /// The interval between two complete removals.
     pub every: Duration,
 }

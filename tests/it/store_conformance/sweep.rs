@@ -49,8 +49,8 @@ pub(super) async fn what_came_or_was_visited_lately_stays_and_one_holder_removes
     // Removes links that were neither created nor visited since `before`, however long the test
     // takes.
     let sweep_after = async |holder: &str, held_for: Duration| {
-        let (unvisited_for, every) = (before.elapsed(), Duration::from_secs(3_600));
-        let sweep = Sweep { holder: holder.to_owned(), held_for, unvisited_for, every };
+        let (kept_for, every) = (before.elapsed(), Duration::from_secs(3_600));
+        let sweep = Sweep { holder: holder.to_owned(), held_for, kept_for, every };
         store.sweep(&sweep).await.unwrap()
     };
     let sweep = async |holder: &str| sweep_after(holder, HELD_FOR).await;

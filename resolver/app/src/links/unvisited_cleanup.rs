@@ -141,7 +141,7 @@ pub async fn remove_unvisited(
         holder,
         held_for: HELD_FOR,
         // A visit may be reported this much later than it happened.
-        unvisited_for: unvisited_for + told_every(Some(unvisited_for)),
+        kept_for: unvisited_for + told_every(Some(unvisited_for)),
         every: EVERY.min(unvisited_for / 4),
     };
     loop {

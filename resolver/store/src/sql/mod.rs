@@ -13,6 +13,7 @@
 
 pub(super) mod audit;
 pub(super) mod blocks;
+mod chores;
 pub(super) mod create;
 pub(super) mod deployment;
 mod details;

@@ -6,6 +6,7 @@ use links::{Precondition, api_key::OPERATOR};
 
 use super::{
     Sql, Value,
+    chores::{hold, rest},
     details::{BLOCKED, DELETED_AT, VALID_SINCE},
     edits::delete,
     insert_rows,
@@ -43,28 +44,16 @@ pub(super) async fn note_arrived(sql: &mut dyn Sql, arrived: &mut [(LinkId, u64)
 /// Only the process that holds the lease examines links. The deletions and the position are one
 /// transaction.
 pub(crate) async fn sweep(sql: &mut dyn Sql, sweep: &Sweep) -> Result<Option<Vec<LinkId>>> {
-    let dialect = sql.dialect();
-    let now = dialect.now();
-    let hold = format!(
-        "UPDATE chore SET holder = $1, held_until = {} WHERE name = $3 AND due_at <= {now} AND (holder = $1 OR held_until < {now})
-         RETURNING position, begun_at, {now}",
-        dialect.now_plus("$2")
-    );
-    let values = [
-        Value::Text(sweep.holder.clone()),
-        Value::milliseconds(sweep.held_for),
-        Value::Text(CHORE.to_owned()),
-    ];
-    let Some(row) = sql.first(&hold, &values).await? else { return Ok(None) };
+    let Some(row) = hold(sql, CHORE, sweep).await? else { return Ok(None) };
     let (position, begun, now) = (row.int(0)?, row.time(1)?, row.time(2)?);
-    let span = SignedDuration::try_from(sweep.unvisited_for).unwrap_or(SignedDuration::MAX);
+    let span = SignedDuration::try_from(sweep.kept_for).unwrap_or(SignedDuration::MAX);
     let Some(before) = now.checked_sub(span).ok().filter(|before| begun <= *before) else {
         // Visits have been recorded for a shorter time than that.
-        return rest(sql, sweep).await.map(|()| None);
+        return rest(sql, CHORE, sweep).await.map(|()| None);
     };
     let last = "SELECT max(id) FROM (SELECT id FROM link WHERE id > $1 ORDER BY id LIMIT $2) AS next";
     let last = sql.number(last, &[Value::Int(position), Value::Int(LOOKED_AT)]).await?;
-    let Some(last) = last else { return rest(sql, sweep).await.map(|()| None) };
+    let Some(last) = last else { return rest(sql, CHORE, sweep).await.map(|()| None) };
     let unvisited = format!(
         "SELECT link.id FROM link LEFT JOIN link_seen ON link_seen.link_id = link.id
          WHERE link.id > $1 AND link.id <= $2 AND link.created_at < $3 AND {DELETED_AT} IS NULL
@@ -99,15 +88,4 @@ pub(crate) async fn sweep(sql: &mut dyn Sql, sweep: &Sweep) -> Result<Option<Vec
     let keep = "UPDATE chore SET position = $1 WHERE name = $2";
     sql.query(keep, &[Value::Int(position), Value::Text(CHORE.to_owned())]).await?;
     Ok(Some(removed))
-}
-
-/// Ends a pass: resets the position, releases the lease and sets the time of the next pass.
-async fn rest(sql: &mut dyn Sql, sweep: &Sweep) -> Result<()> {
-    let rest = format!(
-        "UPDATE chore SET position = 0, holder = '', held_until = {}, due_at = {} WHERE name = $2",
-        sql.dialect().now(),
-        sql.dialect().now_plus("$1")
-    );
-    let values = [Value::milliseconds(sweep.every), Value::Text(CHORE.to_owned())];
-    sql.query(&rest, &values).await.map(drop)
 }
