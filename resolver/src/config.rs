@@ -260,6 +260,7 @@ pub struct Config {
     ///   cache-mib.
     /// - visits-spool-mib: Size of --visits-spool, in MiB, at least 64. When it is full, further
     ///   visits are dropped and counted. 4096 by default, for about 55 million visits.
+    /// - audit-days: Days for which entries of the audit log are kept. By default for ever.
     /// - threads: Threads of the public listener. By default one per core.
     #[arg(long, env = "RESOLVER_LIMIT", value_name = "NAME=COUNT[,…]", verbatim_doc_comment, help_heading = LIMITS)]
     pub limit: Vec<String>,

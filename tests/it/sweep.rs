@@ -1,4 +1,5 @@
-//! Removal of unvisited links by one resolver at a time. Visited links stay.
+//! Removal of unvisited links, and of old entries of the audit log, by one resolver at a time.
+//! Visited links stay.
 
 use std::time::Duration;
 
@@ -57,4 +58,23 @@ async fn of_several_resolvers_one_removes_and_another_goes_on_when_it_is_gone() 
         .query_one("SELECT count(*), count(DISTINCT subject) FROM audit WHERE action = 'delete-link'", &[]);
     let noted = noted.await.unwrap();
     assert_eq!((noted.get::<_, i64>(0), noted.get::<_, i64>(1)), (1_000, 1_000), "each once");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn entries_of_the_audit_log_are_removed_after_some_days() {
+    let mut cluster = Cluster::builder().start().await.unwrap();
+    let client = cluster.postgres.client().await.unwrap();
+    let hourly = "INSERT INTO audit (at, api_key, action, subject)
+        SELECT now() - interval '1 hour' * number, 1, 'revoke-key', 'hourly' FROM generate_series(1, 3000) AS number";
+    client.batch_execute(hourly).await.unwrap();
+    for name in ["remover-1", "remover-2"] {
+        let builder = cluster.resolver(name).unwrap().args(["--limit", "audit-days=30"]);
+        cluster.resolvers.push(builder.start().await.unwrap());
+    }
+    let left = async || {
+        let count = "SELECT count(*) FROM audit WHERE subject = 'hourly'";
+        client.query_one(count, &[]).await.unwrap().get::<_, i64>(0)
+    };
+    wait::until(SOON, "old ones are removed", async || left().await < 30 * 24).await.unwrap();
+    assert_eq!(left().await, 30 * 24 - 1);
 }

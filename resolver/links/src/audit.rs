@@ -161,7 +161,7 @@ impl NewEntry {
     }
 
     /// Makes the entry of an erasure of visits by their addresses. `is_done` says whether the
-    /// number is final. The log is kept for ever, so `network` is not the whole address of a
+    /// number is final. The log may be kept for ever, so `network` is not the whole address of a
     /// person.
     pub fn of_erasure(network: String, deleted: u64, is_done: bool) -> Self {
         let details = json!({ "deletedVisits": deleted, "isComplete": is_done });

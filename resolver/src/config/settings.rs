@@ -30,6 +30,9 @@ use super::{Config, PageSettings, Role, VisitSettings, entries::Entries};
 pub(super) const MIB_MAX: u64 = 1 << 20;
 /// The most links that are cached at the start: 5 GB of memory, and a list of 80 MB.
 const WARM_LINKS_MAX: usize = 10_000_000;
+/// The most days that anything is kept for: a century.
+const DAYS_MAX: i32 = 36_500;
+const DAY: Duration = Duration::from_secs(24 * 3_600);
 
 /// The default size of the cache of links in MiB, and the divisor for the share of the memory that
 /// it takes at most by default.
@@ -70,6 +73,8 @@ pub(crate) struct Settings {
     /// Whether redirects of cached links are answered without hyper.
     pub(crate) fast_path: bool,
     pub(crate) pages: PageSettings,
+    /// How long entries of the audit log are kept; `None` for ever.
+    pub(crate) audit_for: Option<Duration>,
     pub(crate) visits: VisitSettings,
     pub(crate) webhooks: Arc<Sender>,
 }
@@ -142,6 +147,7 @@ impl Config {
                 .number("threads", 1..=1_024)?
                 .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from)),
             fast_path: tuning.fast_path,
+            audit_for: limits.number("audit-days", 1..=DAYS_MAX)?.map(|days| DAY * days.unsigned_abs()),
             visits,
             webhooks: self.webhook_sender()?,
             holder,
@@ -178,6 +184,7 @@ impl Config {
             "cache-mib",
             "warm-links",
             "visits-spool-mib",
+            "audit-days",
             "threads",
         ];
         Entries::of("--limit", &names, &self.limit)
@@ -337,6 +344,12 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn the_audit_log_is_kept_for_ever_or_for_some_days() {
+        assert_eq!(parse(&[]).unwrap().audit_for, None);
+        assert_eq!(parse(&["--limit", "audit-days=7"]).unwrap().audit_for, Some(7 * DAY));
+    }
+
+    #[test]
     fn a_file_of_authorities_is_read_at_the_start() {
         parse(&["--webhooks", "ca=webhooks/testdata/authority.pem"]).unwrap();
     }
@@ -398,6 +411,7 @@ pub(super) mod tests {
             (&["--limit", "calls=1"], ["--limit", "calls=1", "calls-per-key"]),
             (&["--limit", "domains"], ["--limit", "domains", "domains=VALUE"]),
             (&["--limit", "visits-spool-mib=63"], ["--limit", "visits-spool-mib=63", "64"]),
+            (&["--limit", "audit-days=0"], ["--limit", "audit-days=0", "1 to 36500"]),
             (&["--limit", "database-connections=17"], ["--limit", "=17", "18 to 1000"]),
             (&["--proxy-headers", "country=a b"], ["--proxy-headers", "country=a b", "invalid HTTP header"]),
             (&["--fallback", "base-url=ftp://x"], ["--fallback", "base-url=ftp://x", "http"]),

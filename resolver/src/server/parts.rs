@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock, atomic::AtomicBool};
 
 use api::{Api, Calls, HealthCheck, rest};
 use app::{
-    LinkService,
+    LinkService, audit,
     cluster::SpoolGauge,
     creator::{Creator, CreatorConfig},
     delete_visits::DeletionPace,
@@ -253,6 +253,11 @@ impl Assembly<'_> {
             let holder = issuing.owner.instance.clone();
             let cleanup = remove_unvisited(store.clone(), lookup, metrics, holder, unvisited_for);
             supervisor.spawn("remover of unvisited links", cleanup);
+        }
+        if let Some(kept_for) = self.settings.audit_for {
+            let holder = issuing.owner.instance.clone();
+            let cleanup = audit::remove_old_entries(store.clone(), holder, kept_for);
+            supervisor.spawn("remover of old audit entries", cleanup);
         }
         for (index, task) in
             [(LinkIndex::LongUrls, "indexer of long URLs"), (LinkIndex::Texts, "indexer of texts")]

@@ -101,6 +101,7 @@ async fn suite(store: Arc<dyn Store>) {
     webhooks::a_change_of_a_link_records_an_event_while_a_webhook_is_called_for_it(&*store).await;
     webhooks::a_delivery_is_attempted_by_one_process_at_a_time(&*store).await;
     webhooks::further_deliveries_are_dropped_and_old_ones_removed(&*store).await;
+    sweep::old_audit_entries_are_removed_by_one_holder_at_a_time(&*store).await;
 }
 
 /// Runs the cases that leave behind a history and a block register that no other case expects.

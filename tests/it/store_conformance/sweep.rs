@@ -1,11 +1,15 @@
-//! Removal of unvisited links by one holder at a time, in steps. Links that arrived or were visited
-//! recently stay.
+//! Removal of unvisited links and of old entries of the audit log by one holder at a time, in
+//! steps. Links that arrived or were visited recently stay.
 
 use std::{collections::BTreeSet, time::Duration};
 
 use codes::LinkId;
 use jiff::Timestamp;
-use links::{Edit, ImportCode, ImportItem, Link, PickedCode, Precondition, Refusal, Slug, api_key::ApiKeyId};
+use links::{
+    Edit, ImportCode, ImportItem, Link, PickedCode, Precondition, Refusal, Slug,
+    api_key::ApiKeyId,
+    audit::{EntryFilter, NewEntry},
+};
 use store::{ImportBatch, Imported, Source, Store, Sweep};
 use tokio::time::{Instant, sleep};
 
@@ -100,4 +104,29 @@ async fn import(store: &dyn Store) -> LinkId {
         [Imported::Stored(id), Imported::Taken] => id,
         _ => panic!("{done:?}"),
     }
+}
+
+pub(super) async fn old_audit_entries_are_removed_by_one_holder_at_a_time(store: &dyn Store) {
+    let remove = async |holder: &str, kept_for: Duration| {
+        let sweep = Sweep { holder: holder.to_owned(), held_for: HELD_FOR, kept_for, every: Duration::ZERO };
+        store.remove_old_audit_entries(&sweep).await.unwrap()
+    };
+    let add = async || {
+        store.add_audit_entry(ApiKeyId(1), &NewEntry::of_orphan_visits(7)).await.unwrap();
+        sleep(A_MOMENT).await;
+    };
+    let count = async || store.audit_entries(&EntryFilter::default(), 10).await.unwrap().len();
+    add().await;
+    assert!(!remove("one", Duration::from_secs(86_400)).await, "nothing is that old");
+    assert_ne!(count().await, 0);
+    sleep(A_MOMENT).await;
+    assert!(remove("one", Duration::ZERO).await);
+    add().await;
+    assert!(!remove("other", Duration::ZERO).await, "while the first one is there");
+    assert_ne!(count().await, 0);
+    while remove("one", Duration::ZERO).await {}
+    assert_eq!(count().await, 0);
+    add().await;
+    assert!(remove("other", Duration::ZERO).await, "the first one rests");
+    assert_eq!(count().await, 0);
 }

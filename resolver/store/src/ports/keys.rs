@@ -11,8 +11,8 @@ use links::{
 
 use crate::{
     Database,
-    Lane::{Authenticate, List, Read, Write},
-    Result,
+    Lane::{Authenticate, List, LongWrite, Read, Write},
+    Result, Sweep,
     operation::run,
     sql::{audit, keys, sessions},
 };
@@ -113,6 +113,13 @@ pub trait Keys: Database {
     async fn audit_entries(&self, filter: &EntryFilter, most: usize) -> Result<Vec<Entry>> {
         let args = (filter.clone(), most);
         run(self, List, args, |sql, (filter, most)| Box::pin(audit::audit_entries(sql, filter, *most))).await
+    }
+
+    /// Runs one step of the removal of old entries of the audit log. Returns whether some were
+    /// removed, so that more may be left.
+    async fn remove_old_audit_entries(&self, sweep: &Sweep) -> Result<bool> {
+        run(self, LongWrite, sweep.clone(), |sql, sweep| Box::pin(audit::remove_old_entries(sql, sweep)))
+            .await
     }
 }
 

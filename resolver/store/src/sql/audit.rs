@@ -14,8 +14,18 @@ use links::{
 };
 use serde_json::{Value as Json, json};
 
-use super::{Sql, Value, places, webhooks::record_link};
-use crate::{Result, StoreError};
+use super::{
+    Sql, Value,
+    chores::{hold, rest},
+    places,
+    webhooks::record_link,
+};
+use crate::{Result, StoreError, Sweep};
+
+/// Name of the removal of old entries in table `chore`.
+const CHORE: &str = "remove old audit entries";
+/// Maximum number of entries removed in one step.
+const REMOVED: i64 = 1_000;
 
 /// Adds an entry for a change.
 pub(crate) async fn note(
@@ -115,4 +125,21 @@ pub(crate) async fn audit_entries(
         })
     };
     rows.iter().map(entry).collect()
+}
+
+/// Only the process that holds the lease removes entries. Returns false once there are no more, and
+/// if another process holds it.
+pub(crate) async fn remove_old_entries(sql: &mut dyn Sql, sweep: &Sweep) -> Result<bool> {
+    if hold(sql, CHORE, sweep).await?.is_none() {
+        return Ok(false);
+    }
+    let remove = format!(
+        "DELETE FROM audit WHERE id IN (SELECT id FROM audit WHERE at < {} ORDER BY at LIMIT $1)",
+        sql.dialect().now_minus(sweep.kept_for)
+    );
+    let has_removed = sql.execute(&remove, &[Value::Int(REMOVED)]).await? > 0;
+    if !has_removed {
+        rest(sql, CHORE, sweep).await?;
+    }
+    Ok(has_removed)
 }
