@@ -260,6 +260,9 @@ pub struct Config {
     ///   cache-mib.
     /// - visits-spool-mib: Size of --visits-spool, in MiB, at least 64. When it is full, further
     ///   visits are dropped and counted. 4096 by default, for about 55 million visits.
+    /// - visit-counts-days: Days for which visits are counted in statistics, at least those of
+    ///   --visits-keep. Whole months are removed. The totals of links and tags stay. By default for
+    ///   ever.
     /// - audit-days: Days for which entries of the audit log are kept. By default for ever.
     /// - threads: Threads of the public listener. By default one per core.
     #[arg(long, env = "RESOLVER_LIMIT", value_name = "NAME=COUNT[,…]", verbatim_doc_comment, help_heading = LIMITS)]
@@ -286,7 +289,8 @@ pub struct Config {
     /// visits/HOLDER-ID beside the SQLite file, or in ./data.
     #[arg(long, env = "RESOLVER_VISITS_SPOOL", value_name = "DIR", help_heading = VISITS)]
     pub visits_spool: Option<PathBuf>,
-    /// Keep single visits for this long; 0 for no time. Counts are kept forever.
+    /// Keep single visits for this long; 0 for no time. Counts are kept for ever, unless --limit
+    /// visit-counts-days says otherwise.
     #[arg(long, env = "RESOLVER_VISITS_KEEP", default_value = "90d", value_parser = parse_duration_or_zero, value_name = "TIME", help_heading = VISITS)]
     pub visits_keep: Duration,
     /// Choose what is recorded of visitors. LEVEL is strict (no addresses, referrers and user

@@ -136,7 +136,8 @@ async fn conform(databases: &mut Databases) {
         pages: pages_of_rows_equal_a_plain_sort, the_latest_rows_are_those_after_an_id;
         producers: each_of_128_spools_has_a_slot_and_one_more_has_none,
             a_spool_that_comes_back_goes_on_at_its_position;
-        upkeep: retention_removes_rows_and_texts_and_keeps_counters, secrets_are_the_same_for_all_callers;
+        upkeep: retention_removes_rows_and_texts_and_keeps_counters, secrets_are_the_same_for_all_callers,
+            counters_of_old_months_are_removed_and_do_not_come_back;
     }
     let few = "INSERT INTO tag (id, name) OVERRIDING SYSTEM VALUE VALUES (40, 'one'), (41, 'other');
         INSERT INTO visit_tag (tag_id, link_id) VALUES (40, 2), (40, 5), (40, 6), (41, 2), (41, 3)";

@@ -21,13 +21,34 @@ const BREATH: Duration = Duration::from_millis(50);
 /// Length of that pause in lengths of the step. Batches of visits may have waited for it.
 const REST: u32 = 3;
 
+/// For how many days visits are kept, today included.
+#[derive(Clone, Copy, Debug)]
+pub struct Retention {
+    /// Days of single visits.
+    pub rows_days: i32,
+    /// Days of counters; `None` for ever.
+    pub counts_days: Option<i32>,
+}
+
+impl Retention {
+    /// Returns the first day whose rows are kept.
+    fn rows_from(self, today: Day) -> Day {
+        today.minus(self.rows_days - 1)
+    }
+
+    /// Returns the first day whose counters are kept, unless all are. They go by whole months.
+    fn counts_from(self, today: Day) -> Option<Day> {
+        self.counts_days.map(|days| today.minus(days - 1).month().first_day())
+    }
+}
+
 /// Looks after the store for as long as the process runs.
 pub async fn run(
     store: Arc<dyn VisitStore>,
-    keep_days: i32,
+    retention: Retention,
     now: impl Fn() -> Timestamp + Send + Sync + 'static,
 ) {
-    tokio::join!(pack(&*store), run_chores(&*store, keep_days, now));
+    tokio::join!(pack(&*store), run_chores(&*store, retention, now));
 }
 
 /// Takes unused space from closed days, of which each may take long.
@@ -38,21 +59,22 @@ async fn pack(store: &dyn VisitStore) {
     }
 }
 
-async fn run_chores(store: &dyn VisitStore, keep_days: i32, now: impl Fn() -> Timestamp) {
-    let (mut keep_at, mut merge_at) = (Instant::now(), Instant::now());
+async fn run_chores(store: &dyn VisitStore, retention: Retention, now: impl Fn() -> Timestamp) {
+    let (mut keep_at, mut merge_at, mut remove_at) = (Instant::now(), Instant::now(), Instant::now());
     loop {
+        let today = Day::of(now().as_microsecond());
         if keep_at <= Instant::now() {
             keep_at = Instant::now() + KEEP;
-            // Rows of a day are kept until `keep_days` days after it.
-            let rows_from = Day::of(now().as_microsecond()).minus(keep_days - 1);
-            log("look after the days of visits", store.keep(rows_from).await);
+            log("look after the days of visits", store.keep(retention.rows_from(today)).await);
         }
         if merge_at <= Instant::now() {
-            merge_at = match repeat("merge counters of visits", || store.merge()).await {
-                Remaining::Nothing => Instant::now() + MERGE,
-                Remaining::Held => Instant::now() + RETRY,
-                Remaining::Something => Instant::now(),
-            };
+            merge_at = next(repeat("merge counters of visits", || store.merge()).await, MERGE);
+        }
+        if let Some(from) = retention.counts_from(today)
+            && remove_at <= Instant::now()
+        {
+            let remove = || store.remove_old_counters(from);
+            remove_at = next(repeat("remove old counters of visits", remove).await, KEEP);
         }
         repeat("add visits to links", || store.fold_link_visits()).await;
         repeat("tell webhooks of visits", || store.pass_on_events()).await;
@@ -60,6 +82,16 @@ async fn run_chores(store: &dyn VisitStore, keep_days: i32, now: impl Fn() -> Ti
         repeat("delete visits", || async { Ok(store.delete_rows().await?.is_some()) }).await;
         sleep(FOLD).await;
     }
+}
+
+/// Returns when a chore is looked at again, with `pause` after its end.
+fn next(remaining: Remaining, pause: Duration) -> Instant {
+    let pause = match remaining {
+        Remaining::Nothing => pause,
+        Remaining::Held => RETRY,
+        Remaining::Something => Duration::ZERO,
+    };
+    Instant::now() + pause
 }
 
 /// Repeats the steps of a chore for as long as they leave more to do, with pauses in proportion.
@@ -81,4 +113,29 @@ async fn repeat<F: Future<Output = Result<impl Into<Remaining>, VisitStoreError>
 
 fn log<T>(what: &'static str, result: Result<T, VisitStoreError>) -> Option<T> {
     result.inspect_err(|error| tracing::warn!(error = error as &dyn std::error::Error, "{what}")).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use visits::Month;
+
+    use super::*;
+
+    #[test]
+    fn counters_go_by_whole_months_and_outlive_the_rows() {
+        let march = Month::from_stored(2_026 * 12 + 2).first_day();
+        for (today, days, expected) in [
+            (march, 1, march),
+            (march, 2, march.minus(28)),
+            (march.minus(-30), 31, march),
+            (march.minus(-30), 32, march.minus(28)),
+            (march, 366, march.minus(365)),
+        ] {
+            let retention = Retention { rows_days: days, counts_days: Some(days) };
+            let from = retention.counts_from(today).unwrap();
+            assert_eq!(from, expected, "{days} days before {today:?}");
+            assert!(from <= retention.rows_from(today));
+        }
+        assert_eq!(Retention { rows_days: 90, counts_days: None }.counts_from(march), None);
+    }
 }

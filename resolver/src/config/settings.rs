@@ -31,7 +31,7 @@ pub(super) const MIB_MAX: u64 = 1 << 20;
 /// The most links that are cached at the start: 5 GB of memory, and a list of 80 MB.
 const WARM_LINKS_MAX: usize = 10_000_000;
 /// The most days that anything is kept for: a century.
-const DAYS_MAX: i32 = 36_500;
+pub(super) const DAYS_MAX: i32 = 36_500;
 const DAY: Duration = Duration::from_secs(24 * 3_600);
 
 /// The default size of the cache of links in MiB, and the divisor for the share of the memory that
@@ -184,6 +184,7 @@ impl Config {
             "cache-mib",
             "warm-links",
             "visits-spool-mib",
+            "visit-counts-days",
             "audit-days",
             "threads",
         ];
@@ -412,6 +413,7 @@ pub(super) mod tests {
             (&["--limit", "domains"], ["--limit", "domains", "domains=VALUE"]),
             (&["--limit", "visits-spool-mib=63"], ["--limit", "visits-spool-mib=63", "64"]),
             (&["--limit", "audit-days=0"], ["--limit", "audit-days=0", "1 to 36500"]),
+            (&["--limit", "visit-counts-days=89"], ["--limit visit-counts-days=89", "--visits-keep", "90"]),
             (&["--limit", "database-connections=17"], ["--limit", "=17", "18 to 1000"]),
             (&["--proxy-headers", "country=a b"], ["--proxy-headers", "country=a b", "invalid HTTP header"]),
             (&["--fallback", "base-url=ftp://x"], ["--fallback", "base-url=ftp://x", "http"]),

@@ -3,15 +3,19 @@
 use std::{path::PathBuf, time::Duration};
 
 use cli::{Error, wrong_value};
+use ingest::upkeep::Retention;
 use numbers::HolderId;
 use recorder::{CaptureRules, Flush};
 use visit_store::ClickhouseAddress;
 use visits::AddressMode;
 
-use super::{Config, entries::Entries, settings::MIB_MAX, tuning::Tuning};
+use super::{
+    Config,
+    entries::Entries,
+    settings::{DAYS_MAX, MIB_MAX},
+    tuning::Tuning,
+};
 
-/// The most days for which visits can be kept: more than ids have room for.
-const KEEP_DAYS_MAX: i32 = 36_500;
 /// The longest name of a parameter of `--visits-skip`, in bytes.
 const PARAM_MAX: usize = 255;
 
@@ -28,6 +32,8 @@ pub(crate) struct VisitSettings {
     pub(crate) addresses: AddressMode,
     /// How long single visits are kept; `None` if they are only counted.
     pub(crate) keep: Option<Duration>,
+    /// For how many days visits are counted; `None` for ever.
+    pub(crate) counts_days: Option<i32>,
     /// Which visits are recorded, and how much of each.
     pub(crate) rules: CaptureRules,
 }
@@ -36,7 +42,22 @@ impl VisitSettings {
     /// Returns the number of days for which single visits are kept, a begun one counted whole.
     pub(crate) fn keep_days(&self) -> i32 {
         let days = self.keep.map_or(0, |keep| keep.as_secs().div_ceil(24 * 3_600));
-        i32::try_from(days).unwrap_or(i32::MAX).min(KEEP_DAYS_MAX)
+        i32::try_from(days).unwrap_or(i32::MAX).min(DAYS_MAX)
+    }
+
+    pub(crate) fn retention(&self) -> Retention {
+        Retention { rows_days: self.keep_days(), counts_days: self.counts_days }
+    }
+
+    /// Refuses to remove counts of single visits that are kept: lists find their pages by them.
+    fn check_counts(&self) -> Result<(), Error> {
+        let keep_days = self.keep_days();
+        let Some(days) = self.counts_days.filter(|days| *days < keep_days) else { return Ok(()) };
+        let reason = format!(
+            "--visits-keep keeps single visits for {keep_days} days, which need their counts: use at least \
+             as many, or a shorter --visits-keep"
+        );
+        Err(wrong_value("--limit", format!("visit-counts-days={days}"), reason))
     }
 }
 
@@ -50,7 +71,7 @@ impl Config {
         let default_spool = || self.database.data_folder().join("visits").join(holder.as_str());
         let (addresses, recorded) = self.check_privacy()?;
         let (is_on, rules) = self.check_skipped(recorded)?;
-        Ok(VisitSettings {
+        let settings = VisitSettings {
             is_on,
             store: self.visits_store.of(&self.database.database)?,
             spool: self.visits_spool.clone().unwrap_or_else(default_spool),
@@ -58,8 +79,11 @@ impl Config {
             flush: tuning.flush,
             addresses,
             keep: Some(self.visits_keep).filter(|keep| !keep.is_zero()),
+            counts_days: limits.number("visit-counts-days", 1..=DAYS_MAX)?,
             rules,
-        })
+        };
+        settings.check_counts()?;
+        Ok(settings)
     }
 
     fn check_privacy(&self) -> Result<(AddressMode, CaptureRules), Error> {
@@ -125,6 +149,20 @@ mod tests {
         assert_eq!(visits.flush, Flush::Every(Duration::from_millis(100)));
         assert_eq!((visits.addresses, visits.rules), (AddressMode::Cut, CaptureRules::default()));
         assert_eq!(visits.keep, Some(Duration::from_secs(90 * 24 * 3_600)));
+        assert_eq!(visits.counts_days, None);
+    }
+
+    #[test]
+    fn visits_are_counted_for_at_least_as_long_as_they_are_listed() {
+        let retention = |args: &[&str]| {
+            let Retention { rows_days, counts_days } =
+                parse(args).map(|settings| settings.visits.retention())?;
+            Ok::<_, String>((rows_days, counts_days))
+        };
+        assert_eq!(retention(&["--limit=visit-counts-days=90"]), Ok((90, Some(90))));
+        assert_eq!(retention(&["--visits-keep=0", "--limit=visit-counts-days=1"]), Ok((0, Some(1))));
+        let error = retention(&["--visits-keep=2137h", "--limit=visit-counts-days=89"]).unwrap_err();
+        assert!(error.contains("--limit visit-counts-days=89: --visits-keep keeps"), "{error}");
     }
 
     #[test]

@@ -61,7 +61,7 @@ impl Running {
         let domains = &service.redirector.domain_cache;
         if settings.visits.is_on && settings.flags.role.serves_api() {
             let (store, clock) = (Arc::clone(&databases.open.visits), Arc::clone(domains));
-            let upkeep = upkeep::run(store, settings.visits.keep_days(), move || clock.now());
+            let upkeep = upkeep::run(store, settings.visits.retention(), move || clock.now());
             supervisor.spawn("upkeep of visits", upkeep);
         }
         let storing =

@@ -231,6 +231,10 @@ pub trait VisitStore: VisitReader {
     /// months.
     async fn merge(&self) -> Result<Remaining>;
 
+    /// Removes some counters of days before the first day of a month. From now on, nothing of those
+    /// days counts, also if it arrives late. The totals of links stay.
+    async fn remove_old_counters(&self, counts_from: Day) -> Result<Remaining>;
+
     /// Adds visits by link that were stored with batches to the links themselves, for lists and for
     /// the removal of unvisited links. Returns whether there is more to do.
     async fn fold_link_visits(&self) -> Result<bool>;

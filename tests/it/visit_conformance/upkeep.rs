@@ -1,10 +1,10 @@
 //! Retention and secrets.
 
 use codes::LinkId;
-use visit_store::{Batch, StoredText, TextRef, VisitStore};
-use visits::{DaySecret, Subject, TextHash};
+use visit_store::{Batch, Columns, Remaining, StoredText, TextRef, VisitStore};
+use visits::{Day, DaySecret, Month, Subject, TextHash};
 
-use super::{Visit, all_rows, batch, noon, register, store_batch, today, totals};
+use super::{Visit, all_rows, batch, fixture::always, noon, register, store_all, store_batch, today, totals};
 
 pub(crate) async fn retention_removes_rows_and_texts_and_keeps_counters(store: &dyn VisitStore) {
     let producer = register(store, 1).await;
@@ -33,6 +33,41 @@ pub(crate) async fn retention_removes_rows_and_texts_and_keeps_counters(store: &
     // A longer retention does not bring anything back.
     store.keep(today().minus(365)).await.unwrap();
     assert_eq!(store.rows_from().await.unwrap(), Some(rows_from));
+}
+
+async fn remove_counters(store: &dyn VisitStore, from: Day) {
+    while store.merge().await.unwrap() == Remaining::Something {}
+    while store.remove_old_counters(from).await.unwrap() == Remaining::Something {}
+}
+
+pub(crate) async fn counters_of_old_months_are_removed_and_do_not_come_back(store: &dyn VisitStore) {
+    let mut producer = register(store, 1).await;
+    let from = Month::from_stored(today().month().get() - 1).first_day();
+    let days = [from.minus(31), from.minus(1), from, today()];
+    for link in [1, 2] {
+        let visits = days.map(|day| Visit::of(link, day.start() + link));
+        store_all(store, &mut producer, &visits).await;
+    }
+    let link = Subject::Link(LinkId::from_stored(1));
+    let counted = async |subject: Subject| {
+        let (total, _) = totals(store, subject).await;
+        let spans = store.spans(subject, always(), Columns::default()).await.unwrap();
+        assert_eq!(spans.iter().map(|span| span.counters.total).sum::<i64>(), total);
+        total
+    };
+    let listed = async || {
+        let id = LinkId::from_stored(1);
+        store.link_totals(&[id], always()).await.unwrap().get(&id).map_or(0, |totals| totals.total)
+    };
+    assert_eq!((counted(link).await, counted(Subject::All(None)).await, listed().await), (4, 8, 4));
+    remove_counters(store, from).await;
+    for late in [7, 8] {
+        assert_eq!((counted(link).await, counted(Subject::All(None)).await, listed().await), (2, 4, 2));
+        // A spool brings an old visit, and a process keeps counters for longer.
+        store_all(store, &mut producer, &[Visit::of(1, from.minus(1).start() + late)]).await;
+        assert_eq!((counted(link).await, listed().await), (2, 2));
+        remove_counters(store, from.minus(1).month().first_day()).await;
+    }
 }
 
 pub(crate) async fn secrets_are_the_same_for_all_callers(store: &dyn VisitStore) {

@@ -7,7 +7,7 @@ use harness::{ClickhouseCluster, Scratch, wait};
 use links::DomainId;
 use tokio::time::sleep;
 use visit_store::{ClickhouseVisits, Days, Remaining, VisitReader as _, VisitStore};
-use visits::{Day, Outcome, Subject, VisitId, tally::Tally};
+use visits::{DAY, Day, Outcome, Subject, VisitId, tally::Tally};
 
 use super::{Databases, SOON, client};
 use crate::visit_conformance::{
@@ -294,6 +294,29 @@ async fn transferred_visits_are_erased(databases: &mut Databases) {
     assert_eq!(totals(&statistics(&store).await), totals(&before), "it stays counted");
 }
 
+/// Rows of transfers of 400 days ago, and rows of that age that were transferred lately.
+async fn old_counters_go_with_their_partitions(databases: &mut Databases) {
+    let (store, name) = store_with_visits(databases).await;
+    transfer(&store).await;
+    let before = statistics(&store).await;
+    let total = |all: &[Statistics]| all[0].1.iter().map(|day| day.1).sum::<i64>();
+    let (all, old) = (rows_in_clickhouse(databases, &name, "1").await, "day < toInt32(today()) - 300");
+    for transferred in [400 * DAY, 0] {
+        let copy = format!(
+            "INSERT INTO {name}.visit_day
+             SELECT kind, subject, part, day - 400, era, transfer - {transferred}, total, bots, quarters, dimensions,
+                    visitors, addresses
+             FROM {name}.visit_day WHERE day >= toInt32(today()) - 300"
+        );
+        databases.sql(&copy).await;
+    }
+    assert!(total(&statistics(&store).await) > total(&before));
+    let from = today().minus(200).month().first_day();
+    assert_eq!(store.remove_old_counters(from).await.unwrap(), Remaining::Nothing);
+    assert_eq!(statistics(&store).await, before);
+    assert_eq!(rows_in_clickhouse(databases, &name, old).await, all, "until their partition is old");
+}
+
 pub(super) async fn counters_are_transferred(databases: &mut Databases) {
     past_days_leave_and_add_up(databases).await;
     a_transfer_that_was_sent_but_not_noted_counts_once(databases).await;
@@ -302,6 +325,7 @@ pub(super) async fn counters_are_transferred(databases: &mut Databases) {
     transfers_that_postgres_has_forgotten_do_not_count(databases).await;
     nothing_leaves_within_an_hour_of_the_first_start(databases).await;
     transferred_visits_are_erased(databases).await;
+    old_counters_go_with_their_partitions(databases).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -4,7 +4,8 @@
 //!    until the servers merge its copies, and counts once.
 //! 2. Rows of transfers that are not noted in Postgres do not count, nor those before a deletion.
 //!    Whatever brings them, and whenever, they may stay.
-//! 3. A subject and day may have rows of several transfers: of visits that came late, or were taken
+//! 3. Days that are not kept any more do not count, and go later (`sql/old_counters.rs`).
+//! 4. A subject and day may have rows of several transfers: of visits that came late, or were taken
 //!    away. They add up.
 
 use std::collections::{HashMap, HashSet};
@@ -121,11 +122,14 @@ fn may_be_there(noted: &Noted, range: Days, today: Day) -> bool {
     !noted.eras.is_empty() && range.first <= today.minus(OPEN)
 }
 
-/// SQL condition for the transfers that count.
-fn noted_condition(Noted { eras }: &Noted) -> String {
+/// SQL condition for the transfers and the days that count.
+fn noted_condition(Noted { eras, days_from }: &Noted) -> String {
     let era = |(era, until): &(i64, i64)| format!("(era = {era} AND transfer <= {until})");
     let eras: Vec<String> = eras.iter().map(era).collect();
-    if eras.is_empty() { "0".to_owned() } else { format!("({})", eras.join(" OR ")) }
+    if eras.is_empty() {
+        return "0".to_owned();
+    }
+    format!("day >= {days_from} AND ({})", eras.join(" OR "))
 }
 
 /// Reads the counters of a subject here and there, as

@@ -148,6 +148,14 @@ impl VisitStore for ClickhouseVisits {
         counters::transfer(self).await
     }
 
+    async fn remove_old_counters(&self, counts_from: Day) -> Result<Remaining> {
+        let remaining = self.counters.remove_old_counters(counts_from).await?;
+        if remaining == Remaining::Nothing {
+            schema::drop_old_counters(&self.servers, self.database(), counts_from).await?;
+        }
+        Ok(remaining)
+    }
+
     async fn link_totals(&self, links: &[LinkId], days: Days) -> Result<HashMap<LinkId, VisitTotals>> {
         counters::link_totals(self, links, days).await
     }

@@ -132,15 +132,25 @@ pub(super) async fn migrate(servers: &Servers, address: &ClickhouseAddress) -> R
 /// Drops the partitions of days before `rows_from`.
 pub(super) async fn drop_old(servers: &Servers, database: &str, rows_from: Day) -> Result<()> {
     for table in TABLES {
-        let old = format!(
-            "SELECT DISTINCT toInt64(partition) AS old FROM system.parts
-             WHERE database = '{database}' AND table = '{}' AND active = 1 AND old < {}",
-            table.name(),
-            partition(rows_from)
-        );
-        for old in servers.fetch::<i64>(&old).await? {
-            servers.run(&format!("ALTER TABLE {} DROP PARTITION {old}", table.of(database))).await?;
-        }
+        drop_before(servers, database, table.name(), partition(rows_from)).await?;
+    }
+    Ok(())
+}
+
+/// Drops the partitions of transfers before `counts_from`, which have no later days. Counters of
+/// earlier days in the others go with those, and do not count until then.
+pub(super) async fn drop_old_counters(servers: &Servers, database: &str, counts_from: Day) -> Result<()> {
+    drop_before(servers, database, COUNTERS, counts_from.start() / PARTITION_MICROS).await
+}
+
+/// Drops the partitions of a table that are numbered below a bound, on all replicas.
+async fn drop_before(servers: &Servers, database: &str, table: &str, bound: i64) -> Result<()> {
+    let old = format!(
+        "SELECT DISTINCT toInt64(partition) AS old FROM system.parts
+         WHERE database = '{database}' AND table = '{table}' AND active = 1 AND old < {bound}"
+    );
+    for old in servers.fetch::<i64>(&old).await? {
+        servers.run(&format!("ALTER TABLE {database}.{table} DROP PARTITION {old}")).await?;
     }
     Ok(())
 }

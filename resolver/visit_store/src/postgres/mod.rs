@@ -32,7 +32,7 @@ use visits::{Day, Slot, VisitRow};
 use crate::{
     Batch, MERGED, Producer, Remaining, Result, VisitReader, VisitStore, VisitStoreError, WriteError,
     sql::{
-        self, closing, months,
+        self, closing, months, old_counters,
         transferred::{NothingTransferred, Transferred},
     },
 };
@@ -251,6 +251,11 @@ impl VisitStore for PostgresVisits {
             }
         }
         Ok(Remaining::from(merged > 0 && months.len() == months::STEP))
+    }
+
+    async fn remove_old_counters(&self, counts_from: Day) -> Result<Remaining> {
+        let more = self.in_turn(async |sql| old_counters::remove(sql, counts_from).await).await?;
+        Ok(more.map_or(Remaining::Held, Remaining::from))
     }
 
     async fn fold_link_visits(&self) -> Result<bool> {

@@ -24,7 +24,7 @@ use visits::{Day, SubjectKey, tally::Counters};
 
 use crate::{
     LEAVING, Remaining, Result,
-    sql::{changes::outdate, closing, take_counters},
+    sql::{changes::outdate, closing, old_counters::read_first_kept, take_counters},
 };
 
 /// The slot whose rows take changes of past days. No producer has it.
@@ -54,6 +54,8 @@ pub(crate) struct Transfer {
 pub(crate) struct Noted {
     /// The eras, each with its last transfer.
     pub(crate) eras: Vec<(i64, i64)>,
+    /// The first day that counts.
+    pub(crate) days_from: i64,
 }
 
 /// The counters of a subject and day that leave.
@@ -165,7 +167,7 @@ pub(crate) async fn end(sql: &mut dyn Sql, Transfer { era, number }: Transfer) -
 pub(crate) async fn noted(sql: &mut dyn Sql) -> Result<Noted> {
     let eras = sql.query("SELECT era, until FROM visit_era WHERE until > 0 ORDER BY until", &[]).await?;
     let eras = eras.iter().map(|row| Ok((row.int(0)?, row.int(1)?))).collect::<Result<_>>()?;
-    Ok(Noted { eras })
+    Ok(Noted { eras, days_from: read_first_kept(sql).await? })
 }
 
 /// Returns up to which transfer the counters of some links are deleted; 0 stands for the visits

@@ -6,7 +6,7 @@ use codes::LinkId;
 use store::{Sql, Value, VisitTotals};
 use visits::{Day, Month, Subject, SubjectKey};
 
-use super::{literal, take_counters};
+use super::{literal, old_counters::first_kept, take_counters};
 use crate::{Columns, DayCounters, Days, Result};
 
 pub(crate) async fn days(
@@ -15,7 +15,7 @@ pub(crate) async fn days(
     days: Days,
     columns: Columns,
 ) -> Result<Vec<DayCounters>> {
-    let (condition, values) = within(subject, "day", days.first.get()..days.end.get());
+    let (condition, values) = within_days(sql, subject, days.first.get()..days.end.get());
     let query = format!(
         "SELECT day, total, bots, {} FROM visit_day WHERE {condition} ORDER BY day, slot, part",
         expressions(sql, columns)
@@ -37,8 +37,8 @@ pub(crate) async fn days(
 /// one for each other day.
 ///
 /// A month's row is current if the versions of its days add up to its own. Each change adds to that
-/// sum, and the closing of a day keeps it, so no other set of changes has the same one; days are
-/// removed only together with their month's row.
+/// sum, and the closing of a day keeps it, so no other set of changes has the same one. Days are
+/// removed only together with their month's row, or do not count any more.
 pub(crate) async fn spans(
     sql: &mut dyn Sql,
     subject: Subject,
@@ -102,7 +102,7 @@ async fn months(
 }
 
 async fn versions(sql: &mut dyn Sql, subject: Subject, days: Range<i32>) -> Result<Vec<(i32, i64)>> {
-    let (condition, values) = within(subject, "day", days);
+    let (condition, values) = within_days(sql, subject, days);
     let rows = sql.query(&format!("SELECT day, version FROM visit_day WHERE {condition}"), &values).await?;
     rows.iter().map(|row| Ok((row.number(0)?, row.int(1)?))).collect()
 }
@@ -114,8 +114,9 @@ pub(crate) async fn link_totals(
 ) -> Result<HashMap<LinkId, VisitTotals>> {
     let query = format!(
         "SELECT subject, CAST(sum(total) AS bigint), CAST(sum(bots) AS bigint) FROM visit_day
-         WHERE kind = 0 AND {} AND day >= $2 AND day < $3 GROUP BY subject",
-        sql.dialect().among("subject", "$1")
+         WHERE kind = 0 AND {} AND day >= $2 AND day < $3 AND day >= {} GROUP BY subject",
+        sql.dialect().among("subject", "$1"),
+        first_kept(sql.dialect())
     );
     let links = Value::numbers(links.iter().map(|link| link.get()));
     let rows = sql.query(&query, &[links, days.first.get().into(), days.end.get().into()]).await?;
@@ -137,6 +138,12 @@ fn within(subject: Subject, column: &str, range: Range<i32>) -> (String, Vec<Val
     }
     values.push(part.into());
     (format!("{condition} AND part = $5"), values)
+}
+
+/// SQL condition for a subject and a range of days, without those that are not kept any more.
+fn within_days(sql: &mut dyn Sql, subject: Subject, range: Range<i32>) -> (String, Vec<Value>) {
+    let (condition, values) = within(subject, "day", range);
+    (format!("{condition} AND day >= {}", first_kept(sql.dialect())), values)
 }
 
 /// SQL expressions of the byte columns, empty for those that were not asked for.

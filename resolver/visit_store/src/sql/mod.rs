@@ -10,6 +10,7 @@ pub(crate) mod days;
 pub(crate) mod deletion;
 pub(crate) mod erasures;
 pub(crate) mod months;
+pub(crate) mod old_counters;
 pub(crate) mod producers;
 pub(crate) mod rows;
 pub(crate) mod secrets;

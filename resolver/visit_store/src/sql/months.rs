@@ -3,7 +3,7 @@
 use store::{Dialect, Row, Sql, Value};
 use visits::{Month, tally::Counters};
 
-use super::{take_counters, today};
+use super::{old_counters::first_kept, take_counters, today};
 use crate::{Result, sqlite::LINKS};
 
 /// Months whose days are merged, back from the current one.
@@ -47,12 +47,13 @@ pub(crate) async fn outdated(sql: &mut dyn Sql) -> Result<Vec<MonthKey>> {
             format!("{LINKS}.link_seen"),
         ),
     };
+    let first_kept = first_kept(sql.dialect());
     let days = |whose: &str| {
         format!(
             "SELECT kind, subject, part, version, {month} AS month,
                     octet_length(quarters) + octet_length(dimensions) + octet_length(visitors)
                         + octet_length(addresses) AS bytes
-             FROM visit_day WHERE {whose} AND day >= {} AND day < {}",
+             FROM visit_day WHERE {whose} AND day >= {} AND day < {} AND day >= {first_kept}",
             first.first_day().get(),
             end.first_day().get()
         )

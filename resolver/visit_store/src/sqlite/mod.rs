@@ -30,7 +30,7 @@ use visits::Day;
 use crate::{
     Batch, MERGED, Producer, Remaining, Result, VisitReader, VisitStore, VisitStoreError, WriteError,
     sql::{
-        self, closing, months,
+        self, closing, months, old_counters,
         tags::{remove_gone_counters, remove_gone_links},
         transferred::NothingTransferred,
     },
@@ -135,6 +135,11 @@ impl VisitStore for SqliteVisits {
             merged += usize::from(is_merged);
         }
         Ok(Remaining::from(merged > 0 && is_full))
+    }
+
+    async fn remove_old_counters(&self, counts_from: Day) -> Result<Remaining> {
+        let more = self.writer.write(async move |sql| old_counters::remove(sql, counts_from).await).await?;
+        Ok(more.into())
     }
 
     async fn fold_link_visits(&self) -> Result<bool> {
