@@ -7,7 +7,9 @@ use store::{Store as _, postgres::PostgresStore};
 use visit_store::{PostgresVisits, Remaining, VisitStore as _};
 use visits::{Day, Month, VisitId};
 
-use crate::visit_conformance::{batches, counters, deletion, erasure, pages, producers, today, upkeep};
+use crate::visit_conformance::{
+    batches, counters, deletion, erasure, folding, pages, producers, today, upkeep,
+};
 
 /// Creates a database of its own for a case, and returns its URL.
 async fn database(postgres: &Postgres, name: &str) -> String {
@@ -58,6 +60,10 @@ async fn postgres_passes_the_suite_of_stores_of_visits() {
     let url = database(&postgres, "events").await;
     let links = PostgresStore::new(&url, None).await.unwrap();
     batches::events_of_a_batch_wait_for_webhooks_once(&PostgresVisits::new(&url).unwrap(), &links).await;
+    let url = database(&postgres, "totals_of_links").await;
+    let links = PostgresStore::new(&url, None).await.unwrap();
+    let visits = PostgresVisits::new(&url).unwrap();
+    folding::totals_of_links_outlive_their_counters_until_they_are_deleted(&visits, &links).await;
 }
 
 /// Closing waits for no batch: a row that one is changing stays open, and the others are closed.

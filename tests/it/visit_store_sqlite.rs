@@ -105,6 +105,13 @@ async fn visits_are_added_to_links_once() {
 }
 
 #[tokio::test]
+async fn totals_of_links_outlive_their_counters_until_they_are_deleted() {
+    let files = Files::new().await;
+    folding::totals_of_links_outlive_their_counters_until_they_are_deleted(&files.visits, &*files.links)
+        .await;
+}
+
+#[tokio::test]
 async fn secrets_are_erased_after_two_days() {
     let files = Files::new().await;
     let connection = Connection::open(files.path("visits.db")).unwrap();

@@ -33,7 +33,10 @@ pub use requests::{
     BlockEntry, Comparison, CustomSlugLink, FullLink, ImportBatch, ImportPosition, LinkVisits, Source, Sweep,
     Visible,
 };
-pub use sql::{Dialect, Notice, Row, Sql, Value, add_to_links, add_webhook_events, insert_rows, tag_changes};
+pub use sql::{
+    Dialect, Notice, Row, Sql, Value, add_to_links, add_webhook_events, counted_visits, insert_rows,
+    tag_changes,
+};
 pub use witness::Witness;
 
 /// Maximum number of links in one insert, and of ids in one read. Larger batches gain nothing and

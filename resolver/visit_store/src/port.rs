@@ -196,7 +196,7 @@ pub trait VisitStore: VisitReader {
     async fn delete(&self, subject: Subject, before: VisitId) -> Result<u64> {
         let args = (subject, before);
         run(self, Write, args, |sql, (subject, before)| {
-            Box::pin(deletion::delete(sql, *subject, *before, &NothingTransferred))
+            Box::pin(deletion::delete(sql, *subject, *before, &NothingTransferred, None))
         })
         .await
     }

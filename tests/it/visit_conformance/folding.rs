@@ -3,10 +3,10 @@
 use codes::LinkId;
 use jiff::Timestamp;
 use store::{Catalog, VisitTotals};
-use visit_store::VisitStore;
-use visits::{Subject, VisitId};
+use visit_store::{Remaining, VisitStore};
+use visits::{Month, Subject, VisitId};
 
-use super::{Visit, noon, register, store_all};
+use super::{Visit, noon, register, store_all, today};
 
 pub(crate) async fn fold(store: &dyn VisitStore) {
     while store.fold_link_visits().await.unwrap() {}
@@ -52,4 +52,25 @@ pub(crate) async fn visits_are_added_to_links_once(store: &dyn VisitStore, catal
     fold(store).await;
     let left = [expected(1, 0, 0, None), expected(2, 102, 0, at(99)), all[2]];
     assert_eq!(listed(catalog).await, left);
+}
+
+pub(crate) async fn totals_of_links_outlive_their_counters_until_they_are_deleted(
+    store: &dyn VisitStore,
+    catalog: &dyn Catalog,
+) {
+    let (mut producer, at) = (register(store, 1).await, noon(0));
+    let from = Month::from_stored(today().month().get() - 1).first_day();
+    let old = Visit { is_bot: true, ..Visit::of(1, from.minus(1).start()) };
+    store_all(store, &mut producer, &[old, Visit::of(1, at), Visit::of(2, at + 1_000)]).await;
+    while store.merge().await.unwrap() == Remaining::Something {}
+    while store.remove_old_counters(from).await.unwrap() == Remaining::Something {}
+    fold(store).await;
+    let other = expected(2, 1, 0, Some(at + 1_000));
+    assert_eq!(listed(catalog).await, [expected(1, 2, 1, Some(at)), other]);
+    // One of its visits is not added yet.
+    store_all(store, &mut producer, &[Visit::of(1, at + 2_000)]).await;
+    let deleted = store.delete(Subject::Link(LinkId::from_stored(1)), VisitId::floor(at + 1_000_000));
+    assert_eq!(deleted.await.unwrap(), 3);
+    fold(store).await;
+    assert_eq!(listed(catalog).await, [expected(1, 0, 0, None), other]);
 }

@@ -2,7 +2,7 @@
 
 use codes::LinkId;
 use visit_store::{Batch, Columns, Remaining, StoredText, TextRef, VisitStore};
-use visits::{Day, DaySecret, Month, Subject, TextHash};
+use visits::{Day, DaySecret, Month, Subject, TextHash, VisitId};
 
 use super::{Visit, all_rows, batch, fixture::always, noon, register, store_all, store_batch, today, totals};
 
@@ -68,6 +68,9 @@ pub(crate) async fn counters_of_old_months_are_removed_and_do_not_come_back(stor
         assert_eq!((counted(link).await, listed().await), (2, 2));
         remove_counters(store, from.minus(1).month().first_day()).await;
     }
+    remove_counters(store, from).await;
+    assert_eq!(store.delete(link, VisitId::floor(noon(-1))).await.unwrap(), 6, "its total has all visits");
+    assert_eq!((counted(link).await, counted(Subject::All(None)).await, listed().await), (0, 2, 0));
 }
 
 pub(crate) async fn secrets_are_the_same_for_all_callers(store: &dyn VisitStore) {

@@ -91,6 +91,11 @@ pub trait Catalog: Database {
         run(self, List, ids.to_vec(), |sql, ids| Box::pin(visits::visit_totals(sql, ids))).await
     }
 
+    /// Returns how often a link was visited and by how many bots, without imported visits.
+    async fn counted_visits(&self, link: LinkId) -> Result<(i64, i64)> {
+        run(self, Read, link, |sql, link| Box::pin(visits::counted_visits(sql, *link))).await
+    }
+
     /// Returns how often the visible links of tags were visited, deleted links excepted; at most
     /// [`BATCH_MAX`](crate::BATCH_MAX) tags, in any order. Tags without visits may be left out.
     async fn tag_visit_totals(&self, tags: &[Tag], of: &Visible) -> Result<Vec<(Tag, VisitTotals)>> {

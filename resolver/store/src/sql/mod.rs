@@ -50,7 +50,7 @@ pub(super) use create::former_of;
 pub use dialect::Dialect;
 pub(super) use transaction::Cell;
 pub use transaction::{Notice, Row, Sql, Value};
-pub use visits::{add_to_links, tag_changes};
+pub use visits::{add_to_links, counted_visits, tag_changes};
 pub use webhooks::add_webhook_events;
 
 const ROWS_AT_ONCE: usize = 500;

@@ -46,6 +46,13 @@ pub async fn add_to_links(sql: &mut dyn Sql, visits: &[LinkVisits]) -> Result<()
     insert_rows(sql, "INSERT INTO link_seen (link_id, seen_at, total, bots)", &rows, &then).await
 }
 
+/// Returns how often a link was visited and by how many bots, without imported visits.
+pub async fn counted_visits(sql: &mut dyn Sql, link: LinkId) -> Result<(i64, i64)> {
+    let select = "SELECT total, bots FROM link_seen WHERE link_id = $1";
+    let row = sql.first(select, &[Value::Int(link.get())]).await?;
+    row.map_or(Ok((0, 0)), |row| Ok((row.int(0)?, row.int(1)?)))
+}
+
 /// Moves the position of a chore forward. Returns false if it is there already: what has come up to
 /// this position was added before.
 pub(super) async fn advance(sql: &mut dyn Sql, chore: &str, up_to: i64) -> Result<bool> {

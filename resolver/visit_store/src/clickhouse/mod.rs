@@ -162,7 +162,7 @@ impl VisitStore for ClickhouseVisits {
 
     async fn delete(&self, subject: Subject, before: VisitId) -> Result<u64> {
         self.fetch_counters().await?;
-        self.counters.transact(async |sql| deletion::delete(sql, subject, before, self).await).await
+        self.counters.transact(async |sql| deletion::delete(sql, subject, before, self, None).await).await
     }
 
     async fn fold_link_visits(&self) -> Result<bool> {

@@ -1,29 +1,37 @@
 //! Deletion of visits: counters and a cut at once, rows in steps.
 
 use codes::LinkId;
-use store::{Sql, Value};
+use store::{Dialect, Sql, Value, counted_visits};
 use visits::{Subject, VisitId, tally::Counters};
 
 use super::{
     changes::{outdate, tags_of},
     days, lock,
+    old_counters::read_first_kept,
     sums::Sums,
     tags::take_link_day,
     transferred::Transferred,
 };
-use crate::{LinkVisits, Result, link_visits::insert_links, postgres::LOCK};
+use crate::{
+    LinkVisits, Result,
+    link_visits::{decode_links, insert_links},
+    postgres::LOCK,
+};
 
 const STEP: i64 = 20_000;
 
+/// Deletes visits. `added` is what was added to the total of the link, all visits and those of
+/// bots, where that is in another database; the caller lets nothing be added meanwhile.
 pub(crate) async fn delete(
     sql: &mut dyn Sql,
     subject: Subject,
     before: VisitId,
     transferred: &dyn Transferred,
+    added: Option<(i64, i64)>,
 ) -> Result<u64> {
     lock(sql, LOCK).await?;
     let (link, deleted) = match subject {
-        Subject::Link(link) => (link.get(), delete_of_link(sql, link, transferred).await?),
+        Subject::Link(link) => (link.get(), delete_of_link(sql, link, transferred, added).await?),
         Subject::Orphans(..) => (0, delete_of_orphans(sql, transferred).await?),
         Subject::Tag(..) | Subject::All(_) => return Ok(0),
     };
@@ -40,7 +48,12 @@ pub(crate) async fn delete(
 }
 
 /// Removes the counters of a link, and takes them away from those of wider subjects.
-async fn delete_of_link(sql: &mut dyn Sql, link: LinkId, transferred: &dyn Transferred) -> Result<u64> {
+async fn delete_of_link(
+    sql: &mut dyn Sql,
+    link: LinkId,
+    transferred: &dyn Transferred,
+    added: Option<(i64, i64)>,
+) -> Result<u64> {
     let own: [Value; 1] = [link.get().into()];
     let remove = "DELETE FROM visit_day WHERE kind = 0 AND subject = $1
          RETURNING day, part, total, bots, quarters, dimensions, visitors, addresses";
@@ -61,8 +74,37 @@ async fn delete_of_link(sql: &mut dyn Sql, link: LinkId, transferred: &dyn Trans
     for table in ["visit_month", "visit_marks"] {
         sql.execute(&format!("DELETE FROM {table} WHERE kind = 0 AND subject = $1"), &own).await?;
     }
+    if read_first_kept(sql).await? > 0 {
+        (total, bots) = whole_total(sql, link, added).await?;
+    }
     insert_links(sql, &[LinkVisits { link, total: -total, bots: -bots, last: 0 }]).await?;
     Ok(u64::try_from(total).unwrap_or(0))
+}
+
+/// Returns all visits of a link and those of bots, as its total will tell once the batches that
+/// wait are added: more than its days tell, of which old ones were removed.
+///
+/// No batch is stored meanwhile. On Postgres, one that another process is adding is awaited.
+async fn whole_total(sql: &mut dyn Sql, link: LinkId, added: Option<(i64, i64)>) -> Result<(i64, i64)> {
+    let has_link = match sql.dialect() {
+        Dialect::Postgres => "position($1 IN links) > 0",
+        Dialect::Sqlite => "instr(links, $1) > 0",
+    };
+    let waiting =
+        format!("SELECT links FROM visit_link_batch WHERE {has_link} {}", sql.dialect().for_update());
+    let id = Value::Bytes(link.get().to_le_bytes().to_vec());
+    let mut waiting = sql.query(&waiting, &[id]).await?;
+    let (mut total, mut bots) = match added {
+        Some(added) => added,
+        None => counted_visits(sql, link).await?,
+    };
+    for batch in &mut waiting {
+        let links = decode_links(&batch.take_bytes(0)?)?;
+        for visits in links.iter().filter(|visits| visits.link == link) {
+            (total, bots) = (total + visits.total, bots + visits.bots);
+        }
+    }
+    Ok((total, bots))
 }
 
 /// Removes the counters of orphan visits. Counts of outcomes, which links and everything have too,
@@ -95,4 +137,48 @@ pub(crate) async fn delete_rows(sql: &mut dyn Sql) -> Result<Option<u64>> {
     };
     let remove = "DELETE FROM visit WHERE link_id = $1 AND id <= $2";
     Ok(Some(sql.execute(remove, &[link.into(), bound.into()]).await?))
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_executor::block_on;
+    use links::DomainId;
+    use store::sqlite::SqliteSql;
+    use visits::{Day, SubjectKey};
+
+    use super::*;
+    use crate::{
+        DayDelta, MERGED,
+        sql::{old_counters, transferred::NothingTransferred},
+        sqlite::tests::memory,
+    };
+
+    #[test]
+    fn a_deletion_takes_what_old_days_have_counted_from_the_total() {
+        for (has_old, expected) in [(false, 2), (true, 103)] {
+            let mut connection = memory();
+            let sql = &mut SqliteSql(&mut connection);
+            let (link, other) = (LinkId::from_stored(7), LinkId::from_stored(8));
+            for day in [19_000, 20_000] {
+                let counters = Counters { total: 1, ..Counters::default() };
+                let subject = SubjectKey::of_link(link, DomainId::DEFAULT);
+                let delta = DayDelta { subject, day: Day::from_stored(day), delta: counters };
+                block_on(days::add(sql, MERGED, &[delta])).unwrap();
+            }
+            for link in [link, other] {
+                let waiting = LinkVisits { link, total: 3, bots: 2, last: 0 };
+                block_on(insert_links(sql, &[waiting])).unwrap();
+            }
+            if has_old {
+                assert!(block_on(old_counters::remove(sql, Day::from_stored(19_500))).unwrap());
+            }
+            let delete = delete(sql, Subject::Link(link), VisitId::MAX, &NothingTransferred, Some((100, 10)));
+            assert_eq!(block_on(delete).unwrap(), expected);
+            let last = "SELECT links FROM visit_link_batch ORDER BY number DESC LIMIT 1";
+            let bytes: Vec<u8> = connection.query_row(last, [], |row| row.get(0)).unwrap();
+            let taken = decode_links(&bytes).unwrap();
+            let (total, bots) = if has_old { (-103, -12) } else { (-2, 0) };
+            assert_eq!(taken, [LinkVisits { link, total, bots, last: 0 }]);
+        }
+    }
 }

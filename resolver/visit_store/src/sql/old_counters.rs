@@ -3,7 +3,8 @@
 //! 1. Whole months go: the row of a merged month counts only beside all of its days.
 //! 2. The first day that is kept is noted before anything is removed, and statistics begin there.
 //!    So a day counts whole or not at all, whatever of it is left, comes late, or was transferred.
-//! 3. The totals of links stay.
+//! 3. The totals of links stay. A deletion takes what old days have counted from them too
+//!    (`deletion.rs`).
 
 use store::{Dialect, Sql};
 use visits::Day;

@@ -25,12 +25,12 @@ use store::{
     sqlite::{Worker, attach, open_reader, open_writer},
 };
 use tokio::sync::Mutex;
-use visits::Day;
+use visits::{Day, Subject, VisitId};
 
 use crate::{
     Batch, MERGED, Producer, Remaining, Result, VisitReader, VisitStore, VisitStoreError, WriteError,
     sql::{
-        self, closing, months, old_counters,
+        self, closing, deletion, months, old_counters,
         tags::{remove_gone_counters, remove_gone_links},
         transferred::NothingTransferred,
     },
@@ -45,7 +45,8 @@ pub struct SqliteVisits {
     /// A reader of its own for rows: they may take long, and no page of counters waits for one.
     lister: Worker,
     links: Arc<dyn Store>,
-    /// Held while batches are added to the links, so that no two callers send the same ones.
+    /// Held while batches are added to the links, so that no two callers send the same ones, and
+    /// while visits are deleted.
     folding: Mutex<()>,
 }
 
@@ -64,6 +65,17 @@ impl SqliteVisits {
             links,
             folding: Mutex::new(()),
         })
+    }
+
+    /// Adds some batches to the links, as [`fold_link_visits`](VisitStore::fold_link_visits) says.
+    /// The caller has its turn at `folding`.
+    async fn fold(&self) -> Result<bool> {
+        let Some(waiting) = self.writer.write(async move |sql| link_visits::begin(sql.0)).await? else {
+            return Ok(false);
+        };
+        self.links.add_visits(waiting.up_to, &waiting.items).await?;
+        self.writer.write(async move |sql| link_visits::end(sql.0, waiting.up_to)).await?;
+        Ok(waiting.has_more)
     }
 }
 
@@ -106,6 +118,21 @@ impl VisitStore for SqliteVisits {
         self.writer.run(write).await.map_err(WriteError::Unknown)?
     }
 
+    async fn delete(&self, subject: Subject, before: VisitId) -> Result<u64> {
+        // No batch is on its way between the two files meanwhile, so the total stays as it is.
+        let _turn = self.folding.lock().await;
+        let added = match subject {
+            Subject::Link(link) => {
+                while self.fold().await? {}
+                Some(self.links.counted_visits(link).await?)
+            }
+            Subject::Tag(..) | Subject::All(_) | Subject::Orphans(..) => None,
+        };
+        self.writer
+            .write(async move |sql| deletion::delete(sql, subject, before, &NothingTransferred, added).await)
+            .await
+    }
+
     async fn delete_rows(&self) -> Result<Option<u64>> {
         self.writer.run(chores::delete_securely).await
     }
@@ -144,12 +171,7 @@ impl VisitStore for SqliteVisits {
 
     async fn fold_link_visits(&self) -> Result<bool> {
         let _turn = self.folding.lock().await;
-        let Some(waiting) = self.writer.write(async move |sql| link_visits::begin(sql.0)).await? else {
-            return Ok(false);
-        };
-        self.links.add_visits(waiting.up_to, &waiting.items).await?;
-        self.writer.write(async move |sql| link_visits::end(sql.0, waiting.up_to)).await?;
-        Ok(waiting.has_more)
+        self.fold().await
     }
 
     async fn pass_on_events(&self) -> Result<bool> {
