@@ -10,33 +10,21 @@ use store::{Keys, Sweep};
 use tokio::time::sleep;
 
 use super::{
-    AppError, LinkService, authorize::require_operator, find_link::LinkName, list_links::whole_second,
+    AppError, LinkService, authorize::require_operator, chore, find_link::LinkName, list_links::whole_second,
 };
 
 /// Number of entries on a page.
 pub const PER_PAGE: usize = 100;
-/// How long the process that removes entries may be silent before another one takes over.
-const HELD_FOR: Duration = Duration::from_secs(60);
-/// Pause between two steps, because others use the database too.
-const BREATH: Duration = Duration::from_millis(50);
 /// Pause after a removal, and interval at which a process asks whether it is its turn.
 const EVERY: Duration = Duration::from_secs(3_600);
-/// Pause after an error.
-const RETRY: Duration = Duration::from_secs(60);
 
 /// Removes entries that are older than `kept_for`, whenever it is this process's turn. No other
 /// process has the name `holder`.
 pub async fn remove_old_entries(keys: Arc<dyn Keys>, holder: String, kept_for: Duration) {
-    let sweep = Sweep { holder, held_for: HELD_FOR, kept_for, every: EVERY };
+    let sweep = Sweep { holder, held_for: chore::HELD_FOR, kept_for, every: EVERY };
     loop {
-        match keys.remove_old_audit_entries(&sweep).await {
-            Ok(true) => sleep(BREATH).await,
-            Ok(false) => sleep(EVERY).await,
-            Err(error) => {
-                tracing::warn!(error = &error as &dyn std::error::Error, "remove old audit entries");
-                sleep(RETRY).await;
-            }
-        }
+        let step = keys.remove_old_audit_entries(&sweep).await;
+        sleep(chore::pause("remove old audit entries", EVERY, step)).await;
     }
 }
 

@@ -15,6 +15,7 @@
 
 pub mod audit;
 pub mod authorize;
+mod chore;
 pub mod cluster;
 pub mod creator;
 pub mod database_metrics;

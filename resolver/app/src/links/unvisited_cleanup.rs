@@ -27,6 +27,8 @@ use tokio::{
 
 use lookup::{Lookup, metrics::Metrics};
 
+use crate::chore;
+
 /// The interval at which a link's visits are reported.
 const TOLD_EVERY: Duration = Duration::from_secs(3_600);
 /// Maximum number of links whose last report is remembered. Each takes some tens of bytes.
@@ -37,10 +39,6 @@ const COLLECTED_FOR: Duration = Duration::from_secs(5);
 const COLLECTED_MAX: usize = 10_000;
 /// Capacity of the channel of visited links from the task that counts visits.
 const WAITING: usize = 4_096;
-/// How long the running resolver may be silent before another one takes over the removal.
-const HELD_FOR: Duration = Duration::from_secs(60);
-/// Pause between two steps, because others use the database too.
-const BREATH: Duration = Duration::from_millis(50);
 /// Interval at which a resolver asks whether it is its turn.
 const ASKED_EVERY: Duration = Duration::from_secs(30);
 /// Pause after a removal has examined every link.
@@ -139,23 +137,18 @@ pub async fn remove_unvisited(
 ) {
     let sweep = Sweep {
         holder,
-        held_for: HELD_FOR,
+        held_for: chore::HELD_FOR,
         // A visit may be reported this much later than it happened.
         kept_for: unvisited_for + told_every(Some(unvisited_for)),
         every: EVERY.min(unvisited_for / 4),
     };
     loop {
-        match catalog.sweep(&sweep).await {
-            Ok(Some(removed)) => {
-                metrics.links_removed.increment(removed.len() as u64);
-                removed.iter().for_each(|id| lookup.changed(*id));
-                sleep(BREATH).await;
-            }
-            Ok(None) => sleep(ASKED_EVERY.min(unvisited_for / 4)).await,
-            Err(error) => {
-                tracing::warn!(error = &error as &dyn std::error::Error, "remove unvisited links");
-                sleep(ASKED_EVERY).await;
-            }
+        let step = catalog.sweep(&sweep).await;
+        for removed in step.iter().flatten().flatten() {
+            metrics.links_removed.increment(1);
+            lookup.changed(*removed);
         }
+        let has_more = step.map(|removed| removed.is_some());
+        sleep(chore::pause("remove unvisited links", ASKED_EVERY.min(unvisited_for / 4), has_more)).await;
     }
 }
