@@ -56,7 +56,7 @@ async fn postgres_passes_the_suite_of_stores_of_visits() {
     }
     rows_in_use_stay_open(&database(&postgres, "rows_in_use").await).await;
     damaged_months_keep_no_day_open(&database(&postgres, "damaged_months").await).await;
-    indexes_of_closed_days_are_packed(&database(&postgres, "packed").await).await;
+    indexes_of_closed_days_are_rebuilt(&database(&postgres, "rebuilt").await).await;
     let url = database(&postgres, "events").await;
     let links = PostgresStore::new(&url, None).await.unwrap();
     batches::events_of_a_batch_wait_for_webhooks_once(&PostgresVisits::new(&url).unwrap(), &links).await;
@@ -117,7 +117,7 @@ async fn damaged_months_keep_no_day_open(url: &str) {
 }
 
 /// Links arrive in any order, which leaves a third of an index empty until the day is closed.
-async fn indexes_of_closed_days_are_packed(url: &str) {
+async fn indexes_of_closed_days_are_rebuilt(url: &str) {
     let store = PostgresVisits::new(url).unwrap();
     let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls).await.unwrap();
     tokio::spawn(connection);
@@ -150,9 +150,13 @@ async fn indexes_of_closed_days_are_packed(url: &str) {
     client.batch_execute("CREATE ROLE stranger LOGIN").await.unwrap();
     let (_, server) = url.split_once('@').unwrap();
     let stranger = PostgresVisits::new(&format!("postgres://stranger@{server}")).unwrap();
-    assert!(!stranger.pack().await.unwrap(), "a role that does not own the days leaves them as they are");
-    assert!(store.pack().await.unwrap());
-    assert!(!store.pack().await.unwrap(), "once is enough");
+    assert!(
+        !stranger.rebuild_index(today().minus(9)).await.unwrap(),
+        "a role that does not own the days leaves them as they are"
+    );
+    assert!(!store.rebuild_index(closed).await.unwrap(), "a day that goes soon is left as it is");
+    assert!(store.rebuild_index(today().minus(9)).await.unwrap());
+    assert!(!store.rebuild_index(today().minus(9)).await.unwrap(), "once is enough");
     assert!(size(closed).await < 3_200_000, "{}", size(closed).await);
     assert_eq!(size(today()).await, loose[1], "visits of today go on to arrive");
     let gone = client.query_one("SELECT to_regclass($1) IS NULL", &[&left]).await.unwrap();

@@ -48,21 +48,22 @@ pub async fn run(
     retention: Retention,
     now: impl Fn() -> Timestamp + Send + Sync + 'static,
 ) {
-    tokio::join!(pack(&*store), run_chores(&*store, retention, now));
+    let today = || Day::of(now().as_microsecond());
+    tokio::join!(rebuild_indexes(&*store, retention, today), run_chores(&*store, retention, today));
 }
 
-/// Takes unused space from closed days, of which each may take long.
-async fn pack(store: &dyn VisitStore) {
+/// Rebuilds indexes of closed days, each of which may take long.
+async fn rebuild_indexes(store: &dyn VisitStore, retention: Retention, today: impl Fn() -> Day) {
     loop {
         sleep(KEEP).await;
-        log("pack the rows of a day", store.pack().await);
+        log("rebuild the index of a day of visits", store.rebuild_index(retention.rows_from(today())).await);
     }
 }
 
-async fn run_chores(store: &dyn VisitStore, retention: Retention, now: impl Fn() -> Timestamp) {
+async fn run_chores(store: &dyn VisitStore, retention: Retention, today: impl Fn() -> Day) {
     let (mut keep_at, mut merge_at, mut remove_at) = (Instant::now(), Instant::now(), Instant::now());
     loop {
-        let today = Day::of(now().as_microsecond());
+        let today = today();
         if keep_at <= Instant::now() {
             keep_at = Instant::now() + KEEP;
             log("look after the days of visits", store.keep(retention.rows_from(today)).await);

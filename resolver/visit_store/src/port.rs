@@ -221,9 +221,9 @@ pub trait VisitStore: VisitReader {
     /// erasures of visits that would have no rows, and erases secrets that are due.
     async fn keep(&self, rows_from: Day) -> Result<()>;
 
-    /// Takes unused space from the rows of a closed day. Returns whether there was any. It may take
-    /// long, and nothing waits for it.
-    async fn pack(&self) -> Result<bool> {
+    /// Rebuilds the index of a closed day if that saves space. Returns whether there was one. It may
+    /// take long, and nothing waits for it, but the removal of days before `rows_from`.
+    async fn rebuild_index(&self, _rows_from: Day) -> Result<bool> {
         Ok(false)
     }
 

@@ -115,7 +115,7 @@ async fn close(postgres: &Postgres, store: &PostgresVisits) -> anyhow::Result<Cl
     let all = || used(postgres) + procfs::cpu_time(Pid::this()).unwrap_or_default();
     let before = all();
     while store.merge().await? == Remaining::Something {}
-    while store.pack().await? {}
+    while store.rebuild_index(today(postgres).await?.minus(30)).await? {}
     let cpu = all().saturating_sub(before);
     let client = postgres.client().await?;
     // Otherwise the next day's counters take the place of what was removed.
@@ -162,8 +162,8 @@ fn report(args: &Args, rounds: &[Round; 2]) -> Report {
         "B counters",
         "B texts",
         "µs to close",
-        "B/row closed",
-        "B counters closed",
+        "B/row, closed",
+        "B counters, closed",
     ]);
     let visits = f64::from(u32::try_from(args.visits).unwrap_or(u32::MAX));
     for (round, target) in rounds.iter().zip([ONE_LINK, MANY_LINKS]) {

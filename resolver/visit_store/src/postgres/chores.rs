@@ -24,20 +24,19 @@ const AHEAD: i32 = 3;
 const BEHIND: i32 = 2;
 /// Key of the advisory lock of the upkeep.
 const LOCK: i64 = 0x5348_4f52_564b_4550;
-/// Indexes of links on days $1 that take more than 36 bytes a row: links arrive in any order, which
-/// leaves a third of an index empty, and one that is built anew takes 31. None if another process
-/// builds one. Only a role that owns the days, or has `pg_maintain` of Postgres 17, may do that.
+/// Key of the advisory lock of the process that rebuilds an index.
+const REBUILDING: i64 = 0x5348_4f52_5652_4549;
+/// Selects an index of links on days $1 with more than 36 bytes a row. Links arrive in any order,
+/// which leaves a third of it empty; a new one has 31. Only the owner of the days may build it.
 const LOOSE: &str = "SELECT index.oid::regclass::text FROM pg_inherits
      JOIN pg_index ON indexrelid = inhrelid
      JOIN pg_class AS index ON index.oid = indexrelid
      JOIN pg_class AS day ON day.oid = indrelid
      WHERE inhparent = 'visit_link'::regclass AND day.relname = ANY($1)
        AND pg_relation_size(index.oid) > greatest(1048576, 36 * day.reltuples)
-       AND (pg_has_role(day.relowner, 'USAGE')
-            OR EXISTS (SELECT FROM pg_roles WHERE rolname = 'pg_maintain' AND pg_has_role(oid, 'USAGE')))
-       AND NOT EXISTS (SELECT FROM pg_stat_progress_create_index WHERE datname = current_database())
-     ORDER BY day.relname LIMIT 1";
-/// Indexes of a process that stopped while it built them.
+       AND pg_has_role(day.relowner, 'USAGE')
+     ORDER BY day.relname DESC LIMIT 1";
+/// Selects the indexes that an interrupted `REINDEX CONCURRENTLY` has left.
 const LEFT_OVER: &str = "SELECT index.oid::regclass::text FROM pg_index
      JOIN pg_class AS index ON index.oid = indexrelid
      JOIN pg_class AS day ON day.oid = indrelid
@@ -52,27 +51,43 @@ pub(super) async fn keep(client: &mut Client, rows_from: Day) -> Result<()> {
             create_partition(client, Day::from_stored(day)).await?;
         }
     }
-    for day in days.into_iter().filter(|day| *day < rows_from.get()) {
-        locked(client, &format!("SELECT visit_remove_day({day})")).await?;
-    }
     // Kept for two days: the secret of the day before yesterday is gone.
     let erase = "DELETE FROM visit_secret WHERE name LIKE 'day-%' AND substr(name, 5)::integer <= $1";
     client.execute_typed(erase, &[(&(today.get() - 2), Type::INT4)]).await?;
+    for day in days.into_iter().filter(|day| *day < rows_from.get()) {
+        locked(client, &format!("SELECT visit_remove_day({day})")).await?;
+    }
     remove_old(client, rows_from).await
 }
 
-/// Builds the index of links of a closed day anew if that saves space, while rows are read and
-/// written. Returns whether there was one.
-pub(super) async fn pack(client: &Client) -> Result<bool> {
-    let open_from = today(&mut PostgresSql(client)).await?.get() - OPEN + 1;
-    let days = partitions(client).await?.into_iter().filter(|day| *day < open_from);
+/// Rebuilds an index of links of a closed day if that saves space, while rows are read and written.
+/// Returns whether there was one.
+///
+/// The lock belongs to the session, because no transaction can rebuild an index concurrently.
+pub(super) async fn rebuild_index(client: &Client, rows_from: Day) -> Result<bool> {
+    let lock = format!("SELECT pg_try_advisory_lock({REBUILDING})");
+    if !client.query_one(&lock, &[]).await?.try_get::<_, bool>(0)? {
+        return Ok(false);
+    }
+    let done = rebuild_one(client, rows_from).await;
+    client.batch_execute(&format!("SELECT pg_advisory_unlock({REBUILDING})")).await?;
+    done
+}
+
+async fn rebuild_one(client: &Client, rows_from: Day) -> Result<bool> {
+    let today = today(&mut PostgresSql(client)).await?.get();
+    // Days that go soon would have to wait for it, and batches for them.
+    let closed = rows_from.get() + OPEN..=today - OPEN;
+    let days = partitions(client).await?.into_iter().filter(|day| closed.contains(day));
     let tables: Vec<String> = days.map(|day| format!("visit_{day}")).collect();
     let tables: [(&(dyn ToSql + Sync), Type); 1] = [(&tables, Type::TEXT_ARRAY)];
     let Some(row) = client.query_typed(LOOSE, &tables).await?.into_iter().next() else { return Ok(false) };
     for left in client.query_typed(LEFT_OVER, &tables).await? {
         client.batch_execute(&format!("DROP INDEX CONCURRENTLY {}", left.try_get::<_, &str>(0)?)).await?;
     }
-    client.batch_execute(&format!("REINDEX INDEX CONCURRENTLY {}", row.try_get::<_, &str>(0)?)).await?;
+    let index: &str = row.try_get(0)?;
+    client.batch_execute(&format!("REINDEX INDEX CONCURRENTLY {index}")).await?;
+    tracing::info!(index, "rebuilt the index of a past day of visits");
     Ok(true)
 }
 

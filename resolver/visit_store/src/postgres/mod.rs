@@ -230,10 +230,10 @@ impl VisitStore for PostgresVisits {
         self.with(async |client| chores::keep(client, rows_from).await).await
     }
 
-    async fn pack(&self) -> Result<bool> {
+    async fn rebuild_index(&self, rows_from: Day) -> Result<bool> {
         // Without a deadline: the index of a day may have a billion rows.
         let client = links::check_out(&self.pool).await?;
-        chores::pack(&client).await.inspect_err(|error| self.note(error))
+        chores::rebuild_index(&client, rows_from).await.inspect_err(|error| self.note(error))
     }
 
     async fn merge(&self) -> Result<Remaining> {
