@@ -82,7 +82,10 @@ impl Config {
             counts_days: limits.number("visit-counts-days", 1..=DAYS_MAX)?,
             rules,
         };
-        settings.check_counts()?;
+        // Processes of other roles remove none, and may share the limits of one that does.
+        if self.role.serves_api() {
+            settings.check_counts()?;
+        }
         Ok(settings)
     }
 

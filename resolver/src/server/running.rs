@@ -59,9 +59,12 @@ impl Running {
     ) -> Self {
         let service = &assembled.service;
         let domains = &service.redirector.domain_cache;
-        if settings.visits.is_on && settings.flags.role.serves_api() {
+        if settings.flags.role.serves_api() {
             let (store, clock) = (Arc::clone(&databases.open.visits), Arc::clone(domains));
-            let upkeep = upkeep::run(store, settings.visits.retention(), move || clock.now());
+            let upkeep = upkeep::run(store, settings.visits.retention(), move || {
+                // What is removed by a clock that is ahead does not come back.
+                clock.now().min(jiff::Timestamp::now())
+            });
             supervisor.spawn("upkeep of visits", upkeep);
         }
         let storing =

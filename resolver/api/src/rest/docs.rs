@@ -33,7 +33,7 @@ pub(super) const TOPICS: [(Topic, &str, &str); 9] = [
     (
         Topic::Visits,
         "Visits",
-        "Requests that visitors made. Rows of single visits are kept for as long as the operator configured, so that lists end where they do; counts and statistics include the visits before. Calls of bots are visits, told apart; HEAD is none.",
+        "Requests that visitors made. Rows of single visits are kept for as long as the operator configured, so that lists end where they do; statistics go further back, as far as the operator keeps counts. Calls of bots are visits, told apart; HEAD is none.",
     ),
     (
         Topic::Reservations,

@@ -93,7 +93,7 @@ pub trait Catalog: Database {
 
     /// Returns how often a link was visited and by how many bots, without imported visits.
     async fn counted_visits(&self, link: LinkId) -> Result<(i64, i64)> {
-        run(self, Read, link, |sql, link| Box::pin(visits::counted_visits(sql, *link))).await
+        run(self, Write, link, |sql, link| Box::pin(visits::counted_visits(sql, *link))).await
     }
 
     /// Returns how often the visible links of tags were visited, deleted links excepted; at most

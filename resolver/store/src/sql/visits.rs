@@ -48,8 +48,10 @@ pub async fn add_to_links(sql: &mut dyn Sql, visits: &[LinkVisits]) -> Result<()
 
 /// Returns how often a link was visited and by how many bots, without imported visits.
 pub async fn counted_visits(sql: &mut dyn Sql, link: LinkId) -> Result<(i64, i64)> {
-    let select = "SELECT total, bots FROM link_seen WHERE link_id = $1";
-    let row = sql.first(select, &[Value::Int(link.get())]).await?;
+    // A batch that is being added is awaited.
+    let select =
+        format!("SELECT total, bots FROM link_seen WHERE link_id = $1 {}", sql.dialect().for_update());
+    let row = sql.first(&select, &[Value::Int(link.get())]).await?;
     row.map_or(Ok((0, 0)), |row| Ok((row.int(0)?, row.int(1)?)))
 }
 

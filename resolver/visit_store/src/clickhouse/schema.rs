@@ -143,16 +143,18 @@ pub(super) async fn drop_old_counters(servers: &Servers, database: &str, counts_
     drop_before(servers, database, COUNTERS, counts_from.start() / PARTITION_MICROS).await
 }
 
-/// Drops the partitions of a table that are numbered below a bound, on all replicas.
+/// Drops the partitions of a table that are numbered below a bound, on all replicas. One that cannot
+/// be dropped does not keep the others: the servers refuse those over `max_partition_size_to_drop`.
 async fn drop_before(servers: &Servers, database: &str, table: &str, bound: i64) -> Result<()> {
     let old = format!(
         "SELECT DISTINCT toInt64(partition) AS old FROM system.parts
          WHERE database = '{database}' AND table = '{table}' AND active = 1 AND old < {bound}"
     );
+    let mut done = Ok(());
     for old in servers.fetch::<i64>(&old).await? {
-        servers.run(&format!("ALTER TABLE {database}.{table} DROP PARTITION {old}")).await?;
+        done = done.and(servers.run(&format!("ALTER TABLE {database}.{table} DROP PARTITION {old}")).await);
     }
-    Ok(())
+    done
 }
 
 /// Returns the first day from another one on that has rows.

@@ -19,6 +19,8 @@ use crate::{
 };
 
 const STEP: i64 = 20_000;
+/// Batches that are read at once. A batch may have some hundred kilobytes.
+const BATCHES: usize = 20;
 
 /// Deletes visits. `added` is what was added to the total of the link, all visits and those of
 /// bots, where that is in another database; the caller lets nothing be added meanwhile.
@@ -90,21 +92,30 @@ async fn whole_total(sql: &mut dyn Sql, link: LinkId, added: Option<(i64, i64)>)
         Dialect::Postgres => "position($1 IN links) > 0",
         Dialect::Sqlite => "instr(links, $1) > 0",
     };
-    let waiting =
-        format!("SELECT links FROM visit_link_batch WHERE {has_link} {}", sql.dialect().for_update());
-    let id = Value::Bytes(link.get().to_le_bytes().to_vec());
-    let mut waiting = sql.query(&waiting, &[id]).await?;
-    let (mut total, mut bots) = match added {
+    let waiting = format!(
+        "SELECT number, links FROM visit_link_batch WHERE {has_link} AND number > $2
+         ORDER BY number LIMIT {BATCHES} {}",
+        sql.dialect().for_update()
+    );
+    let (mut total, mut bots, mut after) = (0, 0, 0);
+    loop {
+        let id = Value::Bytes(link.get().to_le_bytes().to_vec());
+        let mut batches = sql.query(&waiting, &[id, Value::Int(after)]).await?;
+        if batches.is_empty() {
+            break;
+        }
+        for batch in &mut batches {
+            after = batch.int(0)?;
+            for visits in decode_links(&batch.take_bytes(1)?)?.iter().filter(|visits| visits.link == link) {
+                (total, bots) = (total + visits.total, bots + visits.bots);
+            }
+        }
+    }
+    let (added, added_bots) = match added {
         Some(added) => added,
         None => counted_visits(sql, link).await?,
     };
-    for batch in &mut waiting {
-        let links = decode_links(&batch.take_bytes(0)?)?;
-        for visits in links.iter().filter(|visits| visits.link == link) {
-            (total, bots) = (total + visits.total, bots + visits.bots);
-        }
-    }
-    Ok((total, bots))
+    Ok((total + added, bots + added_bots))
 }
 
 /// Removes the counters of orphan visits. Counts of outcomes, which links and everything have too,

@@ -9,7 +9,7 @@
 use store::{Dialect, Sql};
 use visits::Day;
 
-use super::delete_some;
+use super::{delete_some, today};
 use crate::{MERGED, Result};
 
 /// The chore whose position is the first day that counts, on Postgres.
@@ -51,15 +51,21 @@ pub(crate) async fn remove(sql: &mut dyn Sql, counts_from: Day) -> Result<bool> 
     Ok(false)
 }
 
-/// Notes a first day, unless a later one is noted: what was removed does not come back.
+/// Notes a first day, unless a later one is noted: what was removed does not come back. One that is
+/// to come was noted while a clock was ahead, and would hide what is counted until then.
 async fn note(sql: &mut dyn Sql, counts_from: Day) -> Result<()> {
+    let today = today(sql).await?.get();
     let note = match sql.dialect() {
         Dialect::Postgres => format!(
             "INSERT INTO chore (name, position) VALUES ('{CHORE}', $1)
              ON CONFLICT (name) DO UPDATE SET position = excluded.position
-             WHERE chore.position < excluded.position"
+             WHERE chore.position < excluded.position OR chore.position > {today}"
         ),
-        Dialect::Sqlite => "UPDATE visit_upkeep SET counts_from = $1 WHERE counts_from < $1".to_owned(),
+        Dialect::Sqlite => {
+            format!(
+                "UPDATE visit_upkeep SET counts_from = $1 WHERE counts_from < $1 OR counts_from > {today}"
+            )
+        }
     };
     sql.execute(&note, &[counts_from.get().into()]).await?;
     Ok(())
@@ -142,8 +148,12 @@ mod tests {
         add(&mut connection, 3, FROM.minus(1));
         assert_eq!(totals(&mut connection), [2, 2, 2]);
         assert_eq!(remove_all(&mut connection, FROM), 0, "it is not closed");
-        // A process that keeps more brings nothing back.
+        // A process that keeps more brings nothing back, unless the other one's clock was ahead.
         assert_eq!(remove_all(&mut connection, FROM.minus(31)), 0);
+        assert_eq!(totals(&mut connection), [2, 2, 2]);
+        connection.execute("UPDATE visit_upkeep SET counts_from = 100000", []).unwrap();
+        assert_eq!(totals(&mut connection), [0, 0, 0]);
+        assert_eq!(remove_all(&mut connection, FROM), 0);
         assert_eq!(totals(&mut connection), [2, 2, 2]);
     }
 
