@@ -157,7 +157,7 @@ async fn indexes_of_closed_days_are_rebuilt(url: &str) {
     assert!(!store.rebuild_index(closed).await.unwrap(), "a day that goes soon is left as it is");
     assert!(store.rebuild_index(today().minus(9)).await.unwrap());
     assert!(!store.rebuild_index(today().minus(9)).await.unwrap(), "once is enough");
-    assert!(size(closed).await < 3_200_000, "{}", size(closed).await);
+    assert!(size(closed).await < 2_900_000, "{}", size(closed).await);
     assert_eq!(size(today()).await, loose[1], "visits of today go on to arrive");
     let gone = client.query_one("SELECT to_regclass($1) IS NULL", &[&left]).await.unwrap();
     assert!(gone.get::<_, bool>(0), "what was left over is removed");
