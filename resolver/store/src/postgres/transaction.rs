@@ -10,7 +10,7 @@ use std::{
 
 use async_trait::async_trait;
 use bytes::BytesMut;
-use futures_util::TryStreamExt as _;
+use futures_util::{TryStreamExt as _, future::try_join};
 use jiff::Timestamp;
 use tokio::time::timeout;
 use tokio_postgres::{
@@ -56,12 +56,6 @@ const TRIES: usize = 3;
 /// Applies [`DEADLINE`] to a call.
 pub(super) async fn within<T>(call: impl Future<Output = Result<T>>) -> Result<T> {
     timeout(DEADLINE, call).await.unwrap_or(Err(StoreError::TimedOut))
-}
-
-async fn begin(client: &mut Client) -> Result<Transaction<'_>> {
-    let transaction = client.transaction().await?;
-    transaction.batch_execute(LIMITS).await?;
-    Ok(transaction)
 }
 
 /// Returns whether the server rolled the transaction back because of what others did at the same
@@ -151,17 +145,23 @@ impl PostgresStore {
         operation: &Operation,
     ) -> Result<Done, InsertError> {
         let prepare = async {
-            let transaction = begin(client).await?;
-            // In the transaction that writes: after a fail-over, a connection leads to another
-            // server.
-            if let Some(under) = under {
-                self.compare(&transaction, under).await?;
-            }
-            let mut sql = PostgresSql(&transaction);
-            let done = match self.nodes.load().is_some() {
-                true => operation.run(&mut OnNodes(sql)).await?,
-                false => operation.run(&mut sql).await?,
+            let transaction = client.transaction().await?;
+            let run = async {
+                // In the transaction that writes: after a fail-over, a connection leads to another
+                // server.
+                if let Some(under) = under {
+                    self.compare(&transaction, under).await?;
+                }
+                let mut sql = PostgresSql(&transaction);
+                match self.nodes.load().is_some() {
+                    true => operation.run(&mut OnNodes(sql)).await,
+                    false => operation.run(&mut sql).await,
+                }
             };
+            // Sent before the first statement of the operation, whose answer comes with theirs: a
+            // round trip less.
+            let limits = async { transaction.batch_execute(LIMITS).await.map_err(StoreError::from) };
+            let ((), done) = try_join(limits, run).await?;
             Ok((transaction, done))
         };
         let prepared = timeout(deadline, prepare).await.unwrap_or(Err(StoreError::TimedOut));
