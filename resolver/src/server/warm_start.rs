@@ -90,8 +90,8 @@ impl WarmStart {
         let (ids, _) = list.as_chunks::<ID_BYTES>();
         let ids = ids.iter().map(|id| LinkId::from_stored(i64::from_le_bytes(*id)));
         let mut ids: Vec<LinkId> = ids.take(self.most).collect();
-        // The list has no order. In this one, links of a page are read together, and the latest ones
-        // first, in case that the cache is smaller now.
+        // The list has no order. In this one, links of a page are read together, and the latest
+        // links first, in case that the cache is smaller now.
         ids.sort_unstable_by(|left, right| right.cmp(left));
         Some(ids)
     }

@@ -221,8 +221,8 @@ pub trait VisitStore: VisitReader {
     /// erasures of visits that would have no rows, and erases secrets that are due.
     async fn keep(&self, rows_from: Day) -> Result<()>;
 
-    /// Rebuilds the index of a closed day if that saves space. Returns whether there was one. It may
-    /// take long, and nothing waits for it, but the removal of days before `rows_from`.
+    /// Rebuilds the index of a closed day if that saves space. Returns whether there was one. It
+    /// may take long. Days that go soon, those after `rows_from`, are left as they are.
     async fn rebuild_index(&self, _rows_from: Day) -> Result<bool> {
         Ok(false)
     }

@@ -143,8 +143,8 @@ pub(super) async fn drop_old_counters(servers: &Servers, database: &str, counts_
     drop_before(servers, database, COUNTERS, counts_from.start() / PARTITION_MICROS).await
 }
 
-/// Drops the partitions of a table that are numbered below a bound, on all replicas. One that cannot
-/// be dropped does not keep the others: the servers refuse those over `max_partition_size_to_drop`.
+/// Drops the partitions of a table that are numbered below a bound, on all replicas. One that
+/// cannot be dropped, because it is over `max_partition_size_to_drop`, does not keep the others.
 async fn drop_before(servers: &Servers, database: &str, table: &str, bound: i64) -> Result<()> {
     let old = format!(
         "SELECT DISTINCT toInt64(partition) AS old FROM system.parts
