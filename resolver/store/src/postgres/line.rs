@@ -182,21 +182,26 @@ impl Line {
         }
     }
 
-    /// Reads the links from one id to another.
+    /// Reads the links from one id to another, as [`read`](Self::read) does.
     pub(super) async fn read_span(
         &self,
         deadline: Duration,
         first: i64,
         last: i64,
     ) -> Result<Vec<Row>, InsertError> {
-        self.call(deadline, async |open| {
-            let span: [(&(dyn ToSql + Sync), Type); 2] = [(&first, Type::INT8), (&last, Type::INT8)];
-            match timeout(deadline, open.client.query_typed(READ_SPAN, &span)).await {
-                Ok(answer) => answer.map_err(failed),
-                Err(_) => Err(InsertError::Failed(StoreError::TimedOut)),
-            }
-        })
-        .await
+        let read = || {
+            self.call(deadline, async |open| {
+                let span: [(&(dyn ToSql + Sync), Type); 2] = [(&first, Type::INT8), (&last, Type::INT8)];
+                match timeout(deadline, open.client.query_typed(READ_SPAN, &span)).await {
+                    Ok(answer) => answer.map_err(failed),
+                    Err(_) => Err(InsertError::Failed(StoreError::TimedOut)),
+                }
+            })
+        };
+        match read().await {
+            Err(InsertError::Unknown(_)) => read().await,
+            answer => answer,
+        }
     }
 
     /// Runs a read-only statement for each of some lists of ids, one after the other in one flight.

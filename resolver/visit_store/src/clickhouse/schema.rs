@@ -9,7 +9,7 @@
 use visits::{DAY, Day, VisitId};
 
 use super::{address::ClickhouseAddress, servers::Servers};
-use crate::Result;
+use crate::{Result, VisitStoreError};
 
 /// The tables, each with its order.
 pub(super) const TABLES: [Table; 2] = [Table::ByLink, Table::ByTime];
@@ -150,11 +150,21 @@ async fn drop_before(servers: &Servers, database: &str, table: &str, bound: i64)
         "SELECT DISTINCT toInt64(partition) AS old FROM system.parts
          WHERE database = '{database}' AND table = '{table}' AND active = 1 AND old < {bound}"
     );
-    let mut done = Ok(());
+    let mut refused = Ok(());
     for old in servers.fetch::<i64>(&old).await? {
-        done = done.and(servers.run(&format!("ALTER TABLE {database}.{table} DROP PARTITION {old}")).await);
+        match servers.run(&format!("ALTER TABLE {database}.{table} DROP PARTITION {old}")).await {
+            Err(VisitStoreError::Engine(error)) if is_refusal(&*error) => {
+                refused = Err(VisitStoreError::Engine(error));
+            }
+            done => done?,
+        }
     }
-    done
+    refused
+}
+
+/// Returns whether a server has answered that it does not do what it was told.
+fn is_refusal(error: &(dyn std::error::Error + 'static)) -> bool {
+    matches!(error.downcast_ref(), Some(clickhouse::error::Error::BadResponse(_)))
 }
 
 /// Returns the first day from another one on that has rows.

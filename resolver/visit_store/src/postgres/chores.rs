@@ -41,7 +41,9 @@ const LEFT_OVER: &str = "SELECT index.oid::regclass::text FROM pg_index
      JOIN pg_class AS index ON index.oid = indexrelid
      JOIN pg_class AS day ON day.oid = indrelid
      WHERE NOT indisvalid AND index.relname ~ '_cc(new|old)[0-9]*$' AND day.relname = ANY($1)
-       AND pg_has_role(day.relowner, 'USAGE')";
+       AND index.relnamespace = (SELECT relnamespace FROM pg_class WHERE oid = 'visit'::regclass)
+       AND pg_has_role(day.relowner, 'USAGE')
+       AND NOT EXISTS (SELECT FROM pg_stat_progress_create_index AS at WHERE at.relid = day.oid)";
 
 pub(super) async fn keep(client: &mut Client, rows_from: Day) -> Result<()> {
     let today = today(&mut PostgresSql(&*client)).await?;
