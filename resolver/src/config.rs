@@ -261,8 +261,8 @@ pub struct Config {
     /// - visits-spool-mib: Size of --visits-spool, in MiB, at least 64. When it is full, further
     ///   visits are dropped and counted. 4096 by default, for about 55 million visits.
     /// - visit-counts-days: Days for which counts of visits are kept for statistics, at least as
-    ///   many as --visits-keep. Older months are removed for good; totals of links and tags stay. By
-    ///   default all are kept. The smallest value of all resolvers holds.
+    ///   many as --visits-keep. Older months are removed for good; totals of links and tags stay.
+    ///   By default all are kept. The smallest value of all resolvers holds.
     /// - audit-days: Days for which entries of the audit log are kept. By default all are. The
     ///   smallest value of all resolvers holds.
     /// - threads: Threads of the public listener. By default one per core.
