@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::api_key::ApiKeyId;
 
 use super::{
-    Block, DomainId, Edit, Invalid, Link, PasswordHash, Rule, Slug, StoredObject as _, Tag, record::set,
+    Block, DomainId, Edit, ExtraPath, Invalid, Link, PasswordHash, Rule, Slug, StoredObject as _, Tag, record::set,
 };
 
 /// Members that tell which link it is and in which state, or that every change writes. Without one
@@ -56,6 +56,9 @@ pub struct Details {
     /// Redirect status; `None` for the deployment's default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<RedirectStatus>,
+    /// What a path behind the name does; `None` for what the domain says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub extra_path: Option<ExtraPath>,
     /// Hash of the password that visitors have to enter.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub password: Option<PasswordHash>,
@@ -144,6 +147,8 @@ pub struct DetailsEdit {
     pub disabled: Option<bool>,
     /// Redirect status.
     pub status: Option<Option<RedirectStatus>>,
+    /// What a path behind the name does.
+    pub extra_path: Option<Option<ExtraPath>>,
     /// Hash of the password that visitors have to enter.
     pub password: Option<Option<PasswordHash>>,
     /// Redirect rules, replaced as a whole.
@@ -155,8 +160,17 @@ impl DetailsEdit {
     /// that only a later release can read.
     pub(super) fn apply_to(&self, details: &mut Details) -> bool {
         // The pattern names every attribute, so that the compiler notices a forgotten one.
-        let Self { valid_since, valid_until, max_visits, description, disabled, status, password, rules } =
-            self;
+        let Self {
+            valid_since,
+            valid_until,
+            max_visits,
+            description,
+            disabled,
+            status,
+            extra_path,
+            password,
+            rules,
+        } = self;
         let others = &details.others;
         let has_unknown_rule = rules.is_some() && details.rules.iter().any(Rule::is_of_later_release);
         let replaced = [
@@ -166,6 +180,7 @@ impl DetailsEdit {
             replace("description", &mut details.description, description, others),
             replace("disabled", &mut details.disabled, disabled, others),
             replace("status", &mut details.status, status, others),
+            replace("extraPath", &mut details.extra_path, extra_path, others),
             replace("password", &mut details.password, password, others),
             replace("rules", &mut details.rules, rules, others),
         ];
@@ -266,14 +281,15 @@ impl Details {
         let depends =
             is_timed || self.max_visits.is_some() || self.password.is_some() || !self.rules.is_empty();
         let is_known = !self.is_of_later_release();
-        !is_gone && !depends && is_known && self.status.is_none() && self.domain.is_none()
+        let is_whole = self.extra_path != Some(ExtraPath::Fill);
+        !is_gone && !depends && is_known && is_whole && self.status.is_none() && self.domain.is_none()
     }
 }
 
 impl Link {
     /// Returns the fields that the audit log keeps, named as in the API; `null` for one without a
     /// value. It never contains the password.
-    pub(crate) fn logged(&self) -> [(&'static str, Value); 15] {
+    pub(crate) fn logged(&self) -> [(&'static str, Value); 16] {
         let details = self.details();
         [
             ("longUrl", json!(self.long_url)),
@@ -284,6 +300,7 @@ impl Link {
             ("enabled", json!(!details.disabled)),
             ("hasPassword", json!(details.password.is_some())),
             ("redirectStatus", json!(details.status)),
+            ("extraPath", json!(details.extra_path)),
             ("validSince", json!(details.valid_since)),
             ("validUntil", json!(details.valid_until)),
             ("maxVisits", json!(details.max_visits)),

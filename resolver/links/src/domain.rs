@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 use url::Host;
 
-use super::{Invalid, destination::HOST_MAX, record::set, text_value::text_value};
+use super::{ExtraPath, Invalid, destination::HOST_MAX, record::set, text_value::text_value};
 
 codes::stored_number! {
     /// Number of a domain in the database.
@@ -141,6 +141,15 @@ pub struct DomainSettings {
     /// Scheme of its short links; `None` for that of `--public-url`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub protocol: Option<Protocol>,
+    /// Whether a path in capitals finds a link in small letters. New slugs are kept in small letters.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub ignore_case: bool,
+    /// Whether a link is found if a slash or a punctuation mark follows its name.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub ignore_trailing: bool,
+    /// What a path behind a link's name does, unless the link says so; `None` to refuse it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub extra_path: Option<ExtraPath>,
     /// Fallback redirects for requests that no link answers.
     #[serde(flatten)]
     pub redirects: Redirects,
@@ -174,6 +183,12 @@ pub struct DomainEdit {
     pub untracked: Option<bool>,
     /// Scheme of its short links.
     pub protocol: Option<Option<Protocol>>,
+    /// Whether a path in capitals finds a link in small letters.
+    pub ignore_case: Option<bool>,
+    /// Whether a link is found if a slash or a punctuation mark follows its name.
+    pub ignore_trailing: Option<bool>,
+    /// What a path behind a link's name does.
+    pub extra_path: Option<Option<ExtraPath>>,
     /// Target for the root path of the domain.
     pub base_url: Option<Option<String>>,
     /// Target for a path that no code could have.
@@ -190,6 +205,9 @@ impl DomainEdit {
         set(&mut settings.disabled, self.disabled.as_ref());
         set(&mut settings.untracked, self.untracked.as_ref());
         set(&mut settings.protocol, self.protocol.as_ref());
+        set(&mut settings.ignore_case, self.ignore_case.as_ref());
+        set(&mut settings.ignore_trailing, self.ignore_trailing.as_ref());
+        set(&mut settings.extra_path, self.extra_path.as_ref());
         set(&mut redirects.base_url, self.base_url.as_ref());
         set(&mut redirects.regular_404, self.regular_404.as_ref());
         set(&mut redirects.invalid_short_url, self.invalid_short_url.as_ref());

@@ -10,6 +10,7 @@ mod destination;
 mod details;
 mod domain;
 mod emoji;
+mod extra_path;
 mod fallback_target;
 mod filter;
 mod forward;
@@ -48,6 +49,7 @@ pub use domain::{
     Authority, Domain, DomainEdit, DomainId, DomainSettings, Protocol, REMOVED, Redirects,
     requested_authority,
 };
+pub use extra_path::ExtraPath;
 pub use fallback_target::{
     check_fallback_target, check_process_target, fill_placeholders, has_safe_placeholders,
 };
