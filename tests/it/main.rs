@@ -68,6 +68,7 @@ mod nodes;
 mod nospace;
 mod older_copies;
 mod openapi;
+mod other_names;
 mod outage;
 mod page_hosts;
 mod pages;

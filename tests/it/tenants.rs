@@ -18,7 +18,7 @@ mod trickled;
 mod without_read;
 
 use intruder::Intruder;
-use marks::Rng;
+pub(crate) use marks::Rng;
 use stage::Stage;
 use streams::Streams;
 use tenant::Tenant;

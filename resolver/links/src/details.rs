@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 use crate::api_key::ApiKeyId;
 
 use super::{
-    Block, DomainId, Edit, ExtraPath, Invalid, Link, PasswordHash, Rule, Slug, StoredObject as _, Tag, record::set,
+    Block, DomainId, Edit, ExtraPath, Invalid, Link, PasswordHash, Rule, Slug, StoredObject as _, Tag,
+    record::set,
 };
 
 /// Members that tell which link it is and in which state, or that every change writes. Without one

@@ -1,6 +1,19 @@
 //! What a path behind a link's name does: `/docs/a/b` for the link `docs`.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
+
+use crate::{
+    LongUrl,
+    fallback_target::{escaped_in_path, fill},
+    reference::{Reference, is_web, without_ignored},
+};
+
+/// Placeholders for the segments of a path, in their order.
+const SEGMENTS: [&str; 9] = ["{1}", "{2}", "{3}", "{4}", "{5}", "{6}", "{7}", "{8}", "{9}"];
+/// The placeholder for the segments that have none.
+const REST: &str = "{rest}";
 
 codes::named_values! {
     /// What a path behind a link's name does.
@@ -16,5 +29,95 @@ codes::named_values! {
         /// Its segments take the place of `{1}`, `{2}`, … in the long URL, and what is left of it
         /// that of `{rest}`.
         Fill => "fill",
+    }
+}
+
+impl ExtraPath {
+    /// Returns the long URL that a path leads to, which is empty, or begins with the slash behind
+    /// the link's name. The path is as it was sent, and is escaped once.
+    ///
+    /// Returns `None` if the request is not for the link: its path is refused, does not have the
+    /// segments that the long URL has places for, or makes the URL too long.
+    pub fn apply<'a>(self, long_url: &'a str, path: &str) -> Option<Cow<'a, str>> {
+        match self {
+            Self::Fill => fill_segments(long_url, path).map(Cow::Owned),
+            _ if path.is_empty() => Some(Cow::Borrowed(long_url)),
+            Self::Refuse => None,
+            Self::Ignore => Some(Cow::Borrowed(long_url)),
+            Self::Append => append(long_url, path).map(Cow::Owned),
+        }
+    }
+}
+
+fn append(long_url: &str, path: &str) -> Option<String> {
+    let long_url = without_ignored(long_url);
+    if !Reference::split(&long_url).scheme.is_some_and(is_web) {
+        return None;
+    }
+    let (before, after) = long_url.split_at(long_url.find(['?', '#']).unwrap_or(long_url.len()));
+    // Without a path, the slash ends the host.
+    let url = format!("{}/{}{after}", before.strip_suffix('/').unwrap_or(before), escaped_in_path(path));
+    (url.len() <= LongUrl::MAX_LEN).then_some(url)
+}
+
+fn fill_segments(long_url: &str, path: &str) -> Option<String> {
+    let count = SEGMENTS.iter().rposition(|name| long_url.contains(name)).map_or(0, |last| last + 1);
+    let mut segments = path.trim_start_matches('/').splitn(count + 1, '/');
+    let mut values: Vec<(&str, &str)> = SEGMENTS[..count].iter().copied().zip(segments.by_ref()).collect();
+    let rest = segments.next().unwrap_or_default();
+    let is_full = values.len() == count && values.iter().all(|(_, segment)| !segment.is_empty());
+    if !is_full || !rest.is_empty() && !long_url.contains(REST) {
+        return None;
+    }
+    values.push((REST, rest));
+    fill(long_url, &values)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_appended_before_query_and_fragment() {
+        for (long_url, path, url) in [
+            ("https://a.b", "/c", Some("https://a.b/c")),
+            ("https://a.b/", "/c/d", Some("https://a.b/c/d")),
+            ("https://a.b/x?y#z", "/c/", Some("https://a.b/x/c/?y#z")),
+            ("https://a.b?y=/", "/c", Some("https://a.b/c?y=/")),
+            ("https://a.b/x", "/%2F%20\u{e9}|", Some("https://a.b/x/%2F%20%C3%A9%7C")),
+            ("https://a.b", "//evil.example", Some("https://a.b/evil.example")),
+            ("https://a.b", "/@evil.example", Some("https://a.b/@evil.example")),
+            ("mailto:a@b.example", "/c", None),
+            ("https://a.b/x", "", Some("https://a.b/x")),
+        ] {
+            assert_eq!(ExtraPath::Append.apply(long_url, path).as_deref(), url, "{long_url} {path}");
+        }
+        let long = format!("/{}", "x".repeat(LongUrl::MAX_LEN));
+        assert_eq!(ExtraPath::Append.apply("https://a.b", &long), None);
+        assert_eq!(ExtraPath::Ignore.apply("https://a.b", &long).as_deref(), Some("https://a.b"));
+        assert_eq!(ExtraPath::Refuse.apply("https://a.b", "/c"), None);
+    }
+
+    #[test]
+    fn segments_take_the_places_that_the_long_url_has_for_them() {
+        let issue = "https://a.b/{1}/issues/{2}?q={2}";
+        let file = "https://a.b/{1}/blob/main/{rest}#top";
+        for (long_url, path, url) in [
+            (issue, "/repo/7", Some("https://a.b/repo/issues/7?q=7")),
+            (issue, "/repo/7/", Some("https://a.b/repo/issues/7?q=7")),
+            (issue, "/a%2Fb/7%26x=1", Some("https://a.b/a%2Fb/issues/7&x=1?q=7%26x%3D1")),
+            (issue, "/{2}/7", Some("https://a.b/%7B2%7D/issues/7?q=7")),
+            (issue, "/repo", None),
+            (issue, "/repo//", None),
+            (issue, "/repo/7/8", None),
+            (issue, "", None),
+            (file, "/repo", Some("https://a.b/repo/blob/main/#top")),
+            (file, "/repo/src/lib.rs", Some("https://a.b/repo/blob/main/src/lib.rs#top")),
+            ("https://{1}/", "/evil.example", None),
+            ("https://a.b/", "", Some("https://a.b/")),
+            ("https://a.b/", "/c", None),
+        ] {
+            assert_eq!(ExtraPath::Fill.apply(long_url, path).as_deref(), url, "{long_url} {path}");
+        }
     }
 }

@@ -79,31 +79,44 @@ const FILLED_BYTES: usize = LongUrl::MAX_LEN;
 
 /// Returns `true` if all placeholders stand where they are replaced.
 pub fn has_safe_placeholders(target: &str) -> bool {
-    split(target).is_some()
+    split(target, &[DOMAIN, ORIGINAL_PATH]).is_some()
 }
 
-/// Fills the placeholders of a fallback target. The path is that of the request as it was sent. It
-/// is decoded, and escaped once for the place where it stands: in a query as a whole, because its
-/// characters may have a meaning there, and elsewhere segment by segment.
+/// Fills the placeholders of a fallback target. The path is that of the request as it was sent.
 ///
 /// Returns `None` if a placeholder is not after the host, or if the filled target would be longer
 /// than a long URL may be. A target without placeholders has no such limit.
 pub fn fill_placeholders(target: &str, domain: &str, path: &str) -> Option<String> {
-    let (fixed, rest) = split(target)?;
+    fill(target, &[(DOMAIN, domain), (ORIGINAL_PATH, path)])
+}
+
+/// Replaces placeholders by values of a visitor's choice. A value is decoded, and escaped once for
+/// the place where it stands: in a query as a whole, because its characters may have a meaning
+/// there, and elsewhere segment by segment.
+///
+/// Returns `None` as [`fill_placeholders`] does.
+pub(crate) fn fill(target: &str, values: &[(&str, &str)]) -> Option<String> {
+    let names: Vec<&str> = values.iter().map(|(name, _)| *name).collect();
+    let (fixed, rest) = split(target, &names)?;
     if rest.is_empty() {
         return Some(fixed.to_owned());
     }
     let (before, query) = rest.split_once('?').map_or((rest, None), |(before, query)| (before, Some(query)));
-    // An escaped slash is part of a segment.
-    let escape = |segment| escaped_once(segment, |byte| byte != b'/' && is_in_path(byte));
-    let segments: Vec<_> = path.trim_start_matches('/').split('/').map(escape).collect();
-    let mut filled = fixed.to_owned() + &fill_part(before, domain, &segments.join("/"))?;
+    let mut filled = fixed.to_owned() + &fill_part(before, values, escaped_in_path)?;
     if let Some(query) = query {
-        let escape = |text| escaped_once(text, |byte| byte.is_ascii_alphanumeric());
         filled.push('?');
-        filled.push_str(&fill_part(query, &escape(domain), &escape(path))?);
+        filled.push_str(&fill_part(query, values, |text| {
+            escaped_once(text, |byte| byte.is_ascii_alphanumeric())
+        })?);
     }
     (filled.len() <= FILLED_BYTES).then_some(filled)
+}
+
+/// Returns a path as a part of another one, without slashes before it. An escaped slash stays part
+/// of a segment.
+pub(crate) fn escaped_in_path(path: &str) -> String {
+    let escape = |segment| escaped_once(segment, |byte| byte != b'/' && is_in_path(byte));
+    path.trim_start_matches('/').split('/').map(escape).collect::<Vec<_>>().join("/")
 }
 
 fn escaped_once(text: &str, is_plain: impl Fn(u8) -> bool) -> String {
@@ -113,16 +126,26 @@ fn escaped_once(text: &str, is_plain: impl Fn(u8) -> bool) -> String {
 }
 
 /// Returns a part of a target with its placeholders filled; `None` if that alone is too long.
-fn fill_part(part: &str, domain: &str, path: &str) -> Option<String> {
-    let len = |placeholder: &str, value: &str| part.matches(placeholder).count() * value.len();
-    let is_short = len(DOMAIN, domain) + len(ORIGINAL_PATH, path) <= FILLED_BYTES;
-    // The host comes first: it has no braces, and the visitor's path may have any.
-    is_short.then(|| part.replace(DOMAIN, domain).replace(ORIGINAL_PATH, path))
+/// Escaped values have no braces, so none is taken for a placeholder.
+fn fill_part(part: &str, values: &[(&str, &str)], escape: impl Fn(&str) -> String) -> Option<String> {
+    let mut filled = part.to_owned();
+    for (name, value) in values {
+        let count = filled.matches(name).count();
+        if count == 0 {
+            continue;
+        }
+        let value = escape(value);
+        if count * value.len() > FILLED_BYTES {
+            return None;
+        }
+        filled = filled.replace(name, &value);
+    }
+    Some(filled)
 }
 
 /// Splits a target after its host. Returns `None` if a placeholder is not after a host.
-fn split(target: &str) -> Option<(&str, &str)> {
-    let is_placeholder = |text: &str| text.contains(DOMAIN) || text.contains(ORIGINAL_PATH);
+pub(crate) fn split<'a>(target: &'a str, names: &[&str]) -> Option<(&'a str, &'a str)> {
+    let is_placeholder = |text: &str| names.iter().any(|name| text.contains(name));
     if !is_placeholder(target) {
         return Some((target, ""));
     }

@@ -22,6 +22,7 @@ mod link;
 mod location;
 mod long_url;
 mod lookalike;
+mod other_names;
 mod password;
 mod record;
 mod reference;
@@ -65,6 +66,7 @@ pub use link::{Draft, Link, NewLink};
 pub use location::{ESCAPED_IN_PATHS, location, location_with_query};
 pub use long_url::{LongUrl, LongUrlError};
 pub use numbers::Invalid;
+pub use other_names::{OtherName, OtherWay, other_names};
 pub use password::PasswordHash;
 pub use record::{Edit, Precondition, Record, Relocation};
 pub use rule::{

@@ -4,7 +4,7 @@
 //! the poll in which its request was read: by [`fast_path`](crate::fast_path) or, on a connection
 //! that also carries other requests, by [`answer_cached`]. [`follow`] answers all other requests.
 
-use std::{net::IpAddr, ptr, sync::Arc};
+use std::{borrow::Cow, net::IpAddr, ptr, sync::Arc};
 
 use agents::is_crawler;
 use codes::Code;
@@ -15,8 +15,8 @@ use hyper::{
 };
 use jiff::Timestamp;
 use links::{
-    Domain, DomainId, Facts, Link, LinkState, Rule, StoredObject as _, asks_where, choose, location,
-    location_with_query,
+    Domain, DomainId, Facts, Link, LinkState, OtherName, Rule, StoredObject as _, asks_where, choose,
+    location, location_with_query,
 };
 use lookup::{CachedTarget, LookupError, LookupKey, domain_cache::Question};
 use visits::Outcome;
@@ -144,7 +144,7 @@ pub(crate) fn check_live(
     now: Timestamp,
     path: &str,
 ) -> Result<(), Refusal> {
-    let FoundLink { link, visited, key } = found;
+    let FoundLink { link, visited, key, .. } = found;
     let Some(outcome) = outcome_of(link.state(now)) else { return Ok(()) };
     let was_live = link.details().valid_since.is_none_or(|since| since <= now);
     let answer = if was_live {
@@ -211,9 +211,18 @@ pub(crate) struct FoundLink {
     pub(crate) link: Arc<Link>,
     pub(crate) visited: Arc<Domain>,
     pub(crate) key: LookupKey,
+    /// The path behind the link's name, with its slash, as it was sent; empty if there is none.
+    behind: String,
 }
 
-/// Looks up the link of a path.
+impl FoundLink {
+    /// Returns where a long URL of the link leads with the path behind the link's name.
+    pub(crate) fn placed<'a>(&self, long_url: &'a str) -> Option<Cow<'a, str>> {
+        self.link.extra_path(self.visited.settings.extra_path).apply(long_url, &self.behind)
+    }
+}
+
+/// Looks up the link of a path, or of another name that the path may be meant as.
 /// Returns the refusal if the path has no link, the link is blocked, the client has used up its
 /// budget of unknown codes, or it is unknown whether the link exists (I8).
 pub(crate) async fn find(
@@ -226,52 +235,92 @@ pub(crate) async fn find(
         return Err(unavailable(redirector).into());
     }
     let question = redirector.domain_cache.question(host, path);
-    let Question { domain: visited, is_sure, wanted: key, .. } = &question;
+    let Question { domain: visited, is_sure, wanted, .. } = &question;
+    let others = redirector.domain_cache.other_names(&question, path);
     let without_link = |why, outcome| {
         let visit = Visit::without_link(visited.id, outcome);
         Refusal::new(not_found(redirector, visited, why, path), visit)
     };
-    let Some(key) = key else {
+    let Some(key) = wanted.as_ref().or(others.first().map(|(_, key)| key)) else {
         return Err(without_link(Unmatched::Regular, Outcome::InvalidPath));
+    };
+    let unknown = || match wanted {
+        Some(key) => without_link(Unmatched::Code(key), Outcome::UnknownCode),
+        None => without_link(Unmatched::Regular, Outcome::InvalidPath),
     };
     let is_disabled = visited.settings.disabled;
     if (is_disabled && !is_sure) || visited.settings.is_of_later_release() {
         return Err(unavailable(redirector).into());
     }
     if is_disabled {
-        return Err(without_link(Unmatched::Code(key), Outcome::UnknownCode));
+        return Err(unknown());
     }
     // A link in the cache exists, and looking it up costs no query.
-    let is_free = redirector.lookup.knows_on(visited.id, key);
+    let is_free = wanted.as_ref().is_some_and(|wanted| redirector.lookup.knows_on(visited.id, wanted));
     if !is_free && let Err(wait) = redirector.clients.spend(client) {
         return Err(hold_back(slow_down(redirector, wait)).into());
     }
-    let found = redirector.lookup.find_on(visited.id, key).await;
+    let found = find_named(redirector, &question, &others).await;
     if !is_free && !matches!(found, Ok(None)) {
         redirector.clients.give_back(client);
     }
-    let is_stopped = matches!(&found, Ok(Some(link)) if is_stopped(redirector, link));
-    let leads = |link: &Link| link.is_live(redirector.domain_cache.now()) && !is_stopped;
+    let may_deny = || redirector.domain_cache.may_deny(&question);
     match found {
-        // The link may be the default domain's while the host belongs to another domain.
-        Ok(Some(link)) if !leads(&link) && !redirector.domain_cache.may_deny(&question) => {
-            Err(unavailable(redirector).into())
+        Ok(Some((link, behind))) => {
+            check_shown(redirector, &link, may_deny)?;
+            Ok(FoundLink { link, visited: visited.clone(), key: key.clone(), behind: behind.to_owned() })
         }
-        Ok(Some(link)) if is_stopped => {
-            Err(Refusal::new(taken_down(redirector), Visit::of(&link, Outcome::TakenDown)))
-        }
-        // Details that this release cannot read may protect the link.
-        Ok(Some(link))
-            if link.is_live(redirector.domain_cache.now()) && link.details().is_of_later_release() =>
-        {
-            Err(unavailable(redirector).into())
-        }
-        Ok(Some(link)) => Ok(FoundLink { link, visited: visited.clone(), key: key.clone() }),
-        Ok(None) if redirector.domain_cache.may_deny(&question) => {
-            Err(without_link(Unmatched::Code(key), Outcome::UnknownCode))
-        }
+        Ok(None) if may_deny() => Err(unknown()),
         Ok(None) | Err(LookupError::NoStore | LookupError::Overloaded) => Err(unavailable(redirector).into()),
     }
+}
+
+/// Returns the link that has the name, or else another one that the path may be meant as, with the
+/// path behind it.
+async fn find_named<'a>(
+    redirector: &Redirector,
+    question: &Question,
+    others: &[(OtherName<'a>, LookupKey)],
+) -> Result<Option<(Arc<Link>, &'a str)>, LookupError> {
+    let (domain, of_domain) = (question.domain.id, question.domain.settings.extra_path);
+    let named = match &question.wanted {
+        Some(key) => redirector.lookup.find_on(domain, key).await?,
+        None => None,
+    };
+    let is_meant = |link: &Arc<Link>| {
+        let leads = || link.extra_path(of_domain).apply(link.long_url.as_str(), "").is_some();
+        link.is_blocked() || !link.is_deleted() && leads()
+    };
+    if named.as_ref().is_some_and(is_meant) || others.is_empty() {
+        return Ok(named.map(|link| (link, "")));
+    }
+    let means = |other: &OtherName<'a>, link: &Link| other.means(link, of_domain);
+    match redirector.lookup.find_other(domain, others, means).await? {
+        Some((other, link)) if redirector.domain_cache.may_show_other(question, others) => {
+            Ok(Some((link, other.behind)))
+        }
+        Some(_) => Err(LookupError::NoStore),
+        // A deleted link may be told of.
+        None => Ok(named.filter(|link| link.is_deleted()).map(|link| (link, ""))),
+    }
+}
+
+/// Checks that a link that was found may be shown to a visitor.
+fn check_shown(redirector: &Redirector, link: &Link, may_deny: impl Fn() -> bool) -> Result<(), Refusal> {
+    let is_stopped = is_stopped(redirector, link);
+    let is_live = link.is_live(redirector.domain_cache.now());
+    // The link may be the default domain's while the host belongs to another domain.
+    if (!is_live || is_stopped) && !may_deny() {
+        return Err(unavailable(redirector).into());
+    }
+    if is_stopped {
+        return Err(Refusal::new(taken_down(redirector), Visit::of(link, Outcome::TakenDown)));
+    }
+    // Details that this release cannot read may protect the link.
+    if is_live && link.details().is_of_later_release() {
+        return Err(unavailable(redirector).into());
+    }
+    Ok(())
 }
 
 /// Returns whether the link is blocked, or its only target is denied by a target rule.
@@ -291,7 +340,7 @@ pub(crate) async fn lead_visitor<B>(
 ) -> Result<Answer, Refusal> {
     let link = &found.link;
     let (redirector, path) = (&*thread.redirector, request.uri().path());
-    let to = target(redirector, visitor, request, now, link)
+    let to = target(redirector, visitor, request, now, found)
         .ok_or_else(|| Refusal::new(taken_down(redirector), Visit::of(link, Outcome::TakenDown)))?;
     // The visit is counted last, so that a visit without a target does not count.
     if link.is_limited() {
@@ -323,8 +372,9 @@ fn target<B>(
     visitor: Visitor,
     request: &Request<B>,
     now: Timestamp,
-    link: &Link,
+    found: &FoundLink,
 ) -> Option<Destination> {
+    let link = &found.link;
     let query = request.uri().query().unwrap_or("");
     let text = |name| str::from_utf8(bytes(request.headers(), name).unwrap_or_default()).unwrap_or("");
     let located =
@@ -347,10 +397,11 @@ fn target<B>(
     if !redirector.lookup.allows(long_url) {
         return None;
     }
-    let long_url = long_url.as_str();
-    let merged = if link.forward_query { location_with_query(long_url, query) } else { None };
-    let is_own = rule.is_none() && merged.is_none();
-    let location = HeaderValue::try_from(merged.unwrap_or_else(|| location(long_url)));
+    let placed = found.placed(long_url.as_str()).or_else(|| found.placed(link.long_url.as_str()));
+    let placed = placed.unwrap_or(Cow::Borrowed(long_url.as_str()));
+    let merged = if link.forward_query { location_with_query(&placed, query) } else { None };
+    let is_own = rule.is_none() && merged.is_none() && matches!(placed, Cow::Borrowed(_));
+    let location = HeaderValue::try_from(merged.unwrap_or_else(|| location(&placed)));
     let location = location.expect("a URI reference has visible ASCII characters only");
     Some(Destination { location, rule: rule.map_or(0, |rule| number_of(rule, link.rules())), is_own })
 }

@@ -3,7 +3,7 @@
 //! The target is shown only if every visitor is led to it, and as often as they like: not behind a
 //! password, by rules, or with a visit limit.
 
-use std::net::IpAddr;
+use std::{borrow::Cow, net::IpAddr};
 
 use hyper::{Request, StatusCode};
 use web::{
@@ -37,7 +37,7 @@ pub(crate) async fn preview<B>(
     let name = redirector.lookup.name_of(link).unwrap_or_default();
     let preview = LinkPreview {
         short_url: format!("{}/{name}", redirector.domain_cache.base(link.domain())),
-        target: is_same_for_all.then(|| link.long_url.as_str().to_owned()),
+        target: found.placed(link.long_url.as_str()).filter(|_| is_same_for_all).map(Cow::into_owned),
         has_password,
         // A title may reveal what a password protects.
         title: link.title.clone().filter(|_| is_same_for_all),

@@ -22,8 +22,8 @@ pub use migrations::runner;
 pub use operation::{Database, Done, Lane, Operation, Under, Work};
 pub use outcomes::{
     Advanced, Change, DomainEdited, DomainRemoved, Exported, Imported, Indexed, Inserted, InsertedLink,
-    LinkIndex, Reading, Registration, Renamed, Schema, SettingsPoll, SettingsVersion, SharedSettings,
-    TagChange, TagCount, VisitTotals,
+    LinkIndex, NamedIds, Reading, Registration, Renamed, Schema, SettingsPoll, SettingsVersion,
+    SharedSettings, TagChange, TagCount, VisitTotals,
 };
 pub use ports::{
     AfterAttempt, AttemptEnd, Backlog, Catalog, ClaimedDelivery, Disable, FanOut, FannedOut, Keys, Links,

@@ -1,9 +1,11 @@
 //! Results of store calls: outcomes of writes, results of reads, and changes made by other
 //! processes.
 
+use std::collections::HashMap;
+
 use codes::{Keyspace, KeyspaceIndex, LinkId};
 use jiff::Timestamp;
-use links::{Domain, Link, Record, Tag, targets::TargetRule, webhook::Subscription};
+use links::{Domain, DomainId, Link, Record, Slug, Tag, targets::TargetRule, webhook::Subscription};
 use numbers::Mark;
 use tokio::time::Instant;
 
@@ -61,6 +63,15 @@ pub struct Reading {
     pub copied: Option<(Vec<Link>, Instant)>,
     /// Whether ids without a link are known to be absent. A copy that lags behind cannot prove
     /// absence (I8).
+    pub complete: bool,
+}
+
+/// The result of a lookup of slugs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamedIds {
+    /// The ids of those that are there.
+    pub ids: HashMap<(DomainId, Slug), LinkId>,
+    /// Whether the others are known to be absent, as in [`Reading::complete`].
     pub complete: bool,
 }
 

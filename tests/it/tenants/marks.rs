@@ -8,12 +8,12 @@ pub(super) const MARK: &str = "zqmk";
 const SHOWN: usize = 160;
 
 /// Random numbers of a seed (splitmix64).
-pub(super) struct Rng(u64);
+pub(crate) struct Rng(u64);
 
 impl Rng {
     /// Begins at a mixed state: those of neighbouring seeds would give the same numbers, shifted by
     /// one.
-    pub(super) fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self(Self(seed).next())
     }
 
@@ -25,7 +25,7 @@ impl Rng {
         mixed ^ (mixed >> 31)
     }
 
-    pub(super) fn below(&mut self, most: usize) -> usize {
+    pub(crate) fn below(&mut self, most: usize) -> usize {
         usize::try_from(self.next() % most.max(1) as u64).unwrap()
     }
 
@@ -33,7 +33,7 @@ impl Rng {
         self.below(many) == 0
     }
 
-    pub(super) fn pick<'a, T>(&mut self, from: &'a [T]) -> Option<&'a T> {
+    pub(crate) fn pick<'a, T>(&mut self, from: &'a [T]) -> Option<&'a T> {
         let place = self.below(from.len());
         from.get(place)
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use codes::Code;
-use links::{Domain, DomainId, Link};
+use links::{Domain, DomainId, Link, OtherName, other_names};
 
 use super::DomainCache;
 use supply::safety_rule::SafetyRule;
@@ -23,6 +23,14 @@ pub struct Question {
     was_fresh: bool,
 }
 
+/// Returns whether a key cannot be a code of a keyspace that this process does not know.
+fn is_explained(key: &LookupKey) -> bool {
+    match key {
+        LookupKey::Slug(slug) => Code::parse(slug.as_str()).is_err(),
+        LookupKey::Code(_) => true,
+    }
+}
+
 impl DomainCache {
     /// Interprets a visitor's host and path.
     pub fn question(&self, host: Option<&str>, path: &str) -> Question {
@@ -31,6 +39,17 @@ impl DomainCache {
         let (domain, is_default) = self.place(host);
         let (is_sure, wanted) = (is_default || was_fresh, self.config.lookup.key_of_path(path));
         Question { domain, is_sure, wanted, was_fresh }
+    }
+
+    /// Returns the other names that a path may be meant as on the domain of a question.
+    pub fn other_names<'a>(&self, question: &Question, path: &'a str) -> Vec<(OtherName<'a>, LookupKey)> {
+        let names = other_names(path, &question.domain.settings).into_iter();
+        names
+            .filter_map(|name| {
+                let key = self.config.lookup.key_of_path(&name.path)?;
+                Some((name, key))
+            })
+            .collect()
     }
 
     /// Returns whether an absence that the store has reported may be passed on to the visitor.
@@ -45,11 +64,13 @@ impl DomainCache {
             self.is_fresh()
         };
         let is_placed = question.is_sure || was_fresh;
-        let is_explained = match &question.wanted {
-            Some(LookupKey::Slug(slug)) => Code::parse(slug.as_str()).is_err(),
-            Some(LookupKey::Code(_)) | None => true,
-        };
-        is_placed && (is_explained || was_fresh)
+        is_placed && (was_fresh || question.wanted.as_ref().is_none_or(is_explained))
+    }
+
+    /// Returns whether the link that another name found may be shown: no name before it may stand
+    /// for a link, nor may the domain be another one.
+    pub fn may_show_other(&self, question: &Question, others: &[(OtherName<'_>, LookupKey)]) -> bool {
+        self.may_deny(question) && (question.was_fresh || others.iter().all(|(_, key)| is_explained(key)))
     }
 
     /// Returns the link with this name, a code or a slug, on exactly this domain.

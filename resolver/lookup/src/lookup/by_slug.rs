@@ -1,10 +1,13 @@
 //! Lookups by domain and slug: the domain's own link, or the default domain's.
 
-use std::sync::atomic::Ordering;
+use std::{
+    collections::HashMap,
+    sync::{Arc, atomic::Ordering},
+};
 
 use codes::Code;
-use links::{DomainId, Link, Slug};
-
+use links::{DomainId, Link, OtherName, Slug};
+use store::NamedIds;
 use supply::safety_rule::SafetyRule;
 
 use super::{Found, Lookup, LookupError, STALE_DEADLINE, cache::Name, slugs::SlugOnDomain};
@@ -67,6 +70,38 @@ impl Lookup {
         // An absence is reported only after the store has denied both links (I8), the own one last:
         // the link may have moved here from the default domain since it was asked for.
         Ok(self.find_slug(&place).await?.or(shared))
+    }
+
+    /// Returns the first of other names of a path that `means` a link on a domain, and that link.
+    /// All slugs among them are read at once.
+    pub async fn find_other<'a, 'b>(
+        &self,
+        domain: DomainId,
+        others: &'a [(OtherName<'b>, LookupKey)],
+        means: impl Fn(&OtherName<'b>, &Link) -> bool,
+    ) -> Result<Option<(&'a OtherName<'b>, Arc<Link>)>, LookupError> {
+        let is_minted = |key: &LookupKey| matches!(key, LookupKey::Code(_)) && domain.is_default();
+        let slugs: Vec<Slug> =
+            others.iter().filter(|(_, key)| !is_minted(key)).filter_map(|(_, key)| key.slug()).collect();
+        let mut domains = vec![domain, DomainId::DEFAULT];
+        domains.dedup();
+        let named = match slugs.is_empty() {
+            true => NamedIds { ids: HashMap::new(), complete: true },
+            false => self.slugs.ask_all(domains.clone(), slugs).await?,
+        };
+        for (name, key) in others {
+            let has = |slug: &Slug| domains.iter().any(|on| named.ids.contains_key(&(*on, slug.clone())));
+            if matches!(key, LookupKey::Slug(slug) if !has(slug)) {
+                if named.complete {
+                    continue;
+                }
+                return Err(LookupError::NoStore);
+            }
+            if let Some(link) = self.find_on(domain, key).await?.filter(|link| means(name, link)) {
+                return Ok(Some((name, link)));
+            }
+        }
+        Ok(None)
     }
 
     async fn find_default(&self, wanted: &LookupKey) -> Found {

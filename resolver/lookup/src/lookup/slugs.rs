@@ -14,7 +14,7 @@ use codes::LinkId;
 use foldhash::quality::RandomState;
 use links::{DomainId, Slug};
 use moka::future::Cache;
-use store::{Links, StoreError};
+use store::{Links, NamedIds, StoreError};
 use tokio::{runtime::Handle, sync::Semaphore, time::timeout};
 
 use super::LookupError;
@@ -119,6 +119,26 @@ impl Slugs {
             Err(Missing::Absent) => Ok(None),
             Err(Missing::NoStore(error)) => Err(failed(&error)),
         }
+    }
+
+    /// Returns the ids of slugs on some domains by one query that no other caller shares, and keeps
+    /// them.
+    pub(super) async fn ask_all(
+        &self,
+        domains: Vec<DomainId>,
+        slugs: Vec<Slug>,
+    ) -> Result<NamedIds, LookupError> {
+        let (links, questions) = (Arc::clone(&self.links), Arc::clone(&self.questions));
+        let ask = self.runtime.spawn(async move {
+            let _question = questions.acquire().await;
+            let asked = timeout(DEADLINE, links.find_slugs(&domains, &slugs)).await;
+            asked.unwrap_or(Err(StoreError::TimedOut))
+        });
+        let named = ask.await.unwrap_or(Err(StoreError::Stopped)).map_err(|error| failed(&error))?;
+        for (place, id) in &named.ids {
+            self.ids.insert(place.clone(), *id).await;
+        }
+        Ok(named)
     }
 
     async fn ask(&self, (domain, slug): &SlugOnDomain) -> Result<LinkId, Missing> {

@@ -12,7 +12,7 @@ use tokio::{sync::mpsc, time::Instant};
 use crate::{
     Bucket, Change, CustomSlugLink, Database, FullLink, InsertError, Inserted, InsertedLink,
     Lane::{List, Read, Write},
-    Reading, Result, Source, Under,
+    NamedIds, Reading, Result, Source, StoreError, Under,
     buckets::by_bucket,
     operation::{insert, run},
     sql::{create, edits, list, restore, slugs, uses},
@@ -123,8 +123,18 @@ pub trait Links: Database {
     /// Returns the id of the link that a slug leads to, in the best of its spellings. On the
     /// default domain only slugs that cannot be minted are stored; on other domains, all codes.
     async fn find_slug(&self, domain: DomainId, slug: &Slug) -> Result<Option<LinkId>> {
-        run(self, Read, (domain, slug.clone()), |sql, (domain, slug)| {
-            Box::pin(slugs::find_slug(sql, *domain, slug.as_str()))
+        let found = self.find_slugs(&[domain], std::slice::from_ref(slug)).await?;
+        match found.ids.into_values().next() {
+            None if !found.complete => Err(StoreError::ReplicaBehind),
+            id => Ok(id),
+        }
+    }
+
+    /// Returns the ids of the links that slugs lead to on each of these domains, as
+    /// [`find_slug`](Links::find_slug) does, with one read.
+    async fn find_slugs(&self, domains: &[DomainId], slugs: &[Slug]) -> Result<NamedIds> {
+        run(self, Read, (domains.to_vec(), slugs.to_vec()), |sql, (domains, slugs)| {
+            Box::pin(slugs::find_slugs(sql, domains, slugs))
         })
         .await
     }

@@ -4,7 +4,7 @@
 //! any server that proves to be as recent.
 
 use std::{
-    collections::HashSet,
+    collections::{HashMap, HashSet},
     sync::{Mutex, MutexGuard, atomic::Ordering},
     time::{Duration, SystemTime},
 };
@@ -29,7 +29,7 @@ use super::{
     transaction::DEADLINE,
 };
 use crate::{
-    Bucket, Change, Database as _, InsertError, Inserted, Links, READ_MAX, Reading, Result, Source,
+    Bucket, Change, Database as _, InsertError, Inserted, Links, NamedIds, READ_MAX, Reading, Result, Source,
     StoreError, Under, operation::insert, sql::create,
 };
 
@@ -118,16 +118,32 @@ impl Links for PostgresStore {
         Ok(Reading { links: Vec::new(), copied: Some((shown, as_of.min(replayed))), complete: false })
     }
 
-    async fn find_slug(&self, domain: DomainId, slug: &Slug) -> Result<Option<LinkId>> {
-        let mut unread = None;
-        for spelling in slug_spellings(slug.as_str()) {
-            match self.read_spelling(domain, &spelling).await {
-                Ok(None) => {}
-                Ok(found) => return Ok(found),
-                Err(error) => unread = Some(error),
+    async fn find_slugs(&self, domains: &[DomainId], slugs: &[Slug]) -> Result<NamedIds> {
+        let spellings: Vec<_> = slugs.iter().map(|slug| slug_spellings(slug.as_str())).collect();
+        let all: Vec<&str> = spellings.iter().flatten().map(|spelling| &**spelling).collect();
+        let numbers: Vec<i64> = domains.iter().map(|domain| domain.get()).collect();
+        let of: [&(dyn ToSql + Sync); 2] = [&numbers, &all];
+        let (rows, complete) = match self.slug_reader.read(PRIMARY_DEADLINE, &of).await {
+            Ok(rows) => (rows, true),
+            // A copy can prove presence, but never absence (I8). An older entry does no harm: it
+            // leads to a row, which tells its own name and how old it is.
+            Err(error) => match self.copy_slug_reader.query(DEADLINE, &of).await? {
+                rows if rows.is_empty() => return Err(error.into()),
+                rows => (rows, false),
+            },
+        };
+        let mut stored = HashMap::new();
+        for row in &rows {
+            stored.insert((row.try_get(0)?, row.try_get(1)?), row.try_get(2)?);
+        }
+        let mut ids = HashMap::new();
+        for (slug, spellings) in slugs.iter().zip(&spellings) {
+            for domain in domains {
+                let id = spellings.iter().find_map(|one| stored.get(&(domain.get(), &**one)));
+                ids.extend(id.map(|id| ((*domain, slug.clone()), LinkId::from_stored(*id))));
             }
         }
-        unread.map_or(Ok(None), Err)
+        Ok(NamedIds { ids, complete })
     }
 
     async fn send_changes(&self, changes: mpsc::Sender<Change>) {
@@ -223,23 +239,6 @@ impl PostgresStore {
         let none: &[i64] = &[];
         if replica.read_replica(REPLICA_DEADLINE, &[&none]).await.is_ok() {
             self.address.observer.answered(Server::Replica);
-        }
-    }
-
-    async fn read_spelling(&self, domain: DomainId, slug: &str) -> Result<Option<LinkId>> {
-        let id = |rows: Vec<Row>| match rows.first() {
-            Some(row) => Ok(Some(LinkId::from_stored(row.try_get(0)?))),
-            None => Ok(None),
-        };
-        let of: [&(dyn ToSql + Sync); 2] = [&domain.get(), &slug];
-        match self.slug_reader.read(PRIMARY_DEADLINE, &of).await {
-            Ok(rows) => id(rows),
-            // A copy can prove presence, but never absence (I8). An older entry does no harm: it
-            // leads to a row, which tells its own name and how old it is.
-            Err(error) => {
-                let rows = self.copy_slug_reader.query(DEADLINE, &of).await?;
-                id(rows)?.map(Some).ok_or_else(|| error.into())
-            }
         }
     }
 }

@@ -2,6 +2,8 @@
 //! the default one, minted codes have an entry as well. On the default domain a mintable code has
 //! one only after the link of its number left it (`links/src/lifecycle.rs`, `leaves_code`).
 
+use std::collections::HashMap;
+
 use codes::LinkId;
 use links::{DomainId, Link, Slug, slug_spellings};
 
@@ -11,11 +13,10 @@ use super::{
     edits::lock,
     keyspaces::keyspaces,
 };
-use crate::Result;
+use crate::{NamedIds, Result};
 
 /// SQL query for the link of a slug. On the default domain a slug that can be minted is stored only
-/// if the link of its number was picked and left it; on other domains, all codes are. On Postgres
-/// visitors wait for it, so a dedicated connection has it prepared.
+/// if the link of its number was picked and left it; on other domains, all codes are.
 pub(crate) const FIND_SLUG: &str = "SELECT link_id FROM slug WHERE domain_id = $1 AND slug = $2";
 
 pub(crate) async fn find_slug(sql: &mut dyn Sql, domain: DomainId, slug: &str) -> Result<Option<LinkId>> {
@@ -26,6 +27,23 @@ pub(crate) async fn find_slug(sql: &mut dyn Sql, domain: DomainId, slug: &str) -
         }
     }
     Ok(None)
+}
+
+/// SQL query of Postgres for the links of slugs on some domains, as [`FIND_SLUG`] is for one.
+/// Visitors wait for it, so a dedicated connection has it prepared.
+pub(crate) const FIND_SLUGS: &str =
+    "SELECT domain_id, slug, link_id FROM slug WHERE domain_id = ANY($1) AND slug = ANY($2)";
+
+pub(crate) async fn find_slugs(sql: &mut dyn Sql, domains: &[DomainId], slugs: &[Slug]) -> Result<NamedIds> {
+    let mut ids = HashMap::new();
+    for domain in domains {
+        for slug in slugs {
+            if let Some(id) = find_slug(sql, *domain, slug.as_str()).await? {
+                ids.insert((*domain, slug.clone()), id);
+            }
+        }
+    }
+    Ok(NamedIds { ids, complete: true })
 }
 
 /// Claims a code on a domain. Returns false if another link has it there in any spelling, or if the

@@ -1,0 +1,160 @@
+//! Paths that are no link's name: in other letters, with what a chat put behind them, and with a path
+//! behind the name.
+
+use std::collections::HashMap;
+
+use futures_util::{StreamExt as _, stream};
+use harness::{Api, Cluster};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::{
+    rest_calls::{Alone, call, done, leads_to, visit},
+    tenants::Rng,
+};
+
+const TWO: &str = "two.test";
+/// One client asks for many names that are not there.
+const UNLIMITED: [&str; 2] = ["--limit", "unknown-codes-per-minute=0"];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn other_names_are_found_on_sqlite() {
+    let alone = Alone::start(&UNLIMITED).await;
+    other_names_are_found(alone.api()).await;
+    prefixes_are_found_as_a_plain_search_finds_them(alone.api()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn other_names_are_found_on_postgres() {
+    let cluster = Cluster::builder().resolver_args(UNLIMITED).start().await.unwrap();
+    let api = &cluster.resolvers[0].api;
+    other_names_are_found(api).await;
+    prefixes_are_found_as_a_plain_search_finds_them(api).await;
+}
+
+async fn pick(api: &Api, slug: &str, fields: Value) {
+    let mut wish = json!({ "customSlug": slug, "longUrl": format!("https://example.org/{slug}") });
+    wish.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+    api.create_with(&wish).await.unwrap();
+}
+
+async fn other_names_are_found(api: &Api) {
+    let on_two = |slug: &str| format!("https://example.org/{slug}");
+    pick(api, "sale", json!({ "domain": TWO })).await;
+    pick(api, "Spring", json!({ "domain": TWO })).await;
+    pick(api, "docs", json!({ "domain": TWO, "extraPath": "append" })).await;
+    pick(api, "docs/intro", json!({ "domain": TWO })).await;
+    let issue = "https://example.org/{1}/issues/{2}";
+    pick(api, "issue", json!({ "domain": TWO, "extraPath": "fill", "longUrl": issue })).await;
+    pick(api, "shared", json!({ "extraPath": "ignore" })).await;
+    let minted = api.create_with(&json!({ "longUrl": "https://example.org/minted" })).await.unwrap().code;
+    let lost = (404, None);
+
+    // By default, only what a link itself allows is found.
+    for (path, answer) in [
+        ("sale/", lost.clone()),
+        ("SALE", lost.clone()),
+        ("sale/x", lost.clone()),
+        ("docs/a/b?c=d", leads_to("https://example.org/docs/a/b?c=d")),
+        ("docs/intro", leads_to(&on_two("docs/intro"))),
+        ("docs/intro/x", leads_to("https://example.org/docs/intro/x")),
+        ("docs", leads_to(&on_two("docs"))),
+        ("issue/repo/7", leads_to("https://example.org/repo/issues/7")),
+        ("issue/repo", lost.clone()),
+        ("issue", lost.clone()),
+        ("shared/what/ever", leads_to(&on_two("shared"))),
+        ("docsx/a", lost.clone()),
+    ] {
+        assert_eq!(visit(api, TWO, path).await, answer, "{path}");
+    }
+    let settings = json!({ "ignoreCase": true, "ignoreTrailing": true, "extraPath": "ignore" });
+    done(api, Method::PATCH, "domains/two.test", Some(settings.clone())).await;
+    done(api, Method::PATCH, "domains/DEFAULT", Some(settings)).await;
+    for (path, answer) in [
+        ("sale/", leads_to(&on_two("sale"))),
+        ("SALE", leads_to(&on_two("sale"))),
+        ("Sale%29.", leads_to(&on_two("sale"))),
+        ("sale%E3%80%82", leads_to(&on_two("sale"))),
+        ("sale/x", leads_to(&on_two("sale"))),
+        ("SALE/x/y/", leads_to(&on_two("sale"))),
+        ("Spring", leads_to(&on_two("Spring"))),
+        ("spring", lost.clone()),
+        ("DOCS/A", leads_to("https://example.org/docs/A")),
+        // Without the slash another name is exact.
+        ("docs/intro/", leads_to(&on_two("docs/intro"))),
+        ("Shared.", leads_to(&on_two("shared"))),
+        ("%2E", lost.clone()),
+    ] {
+        assert_eq!(visit(api, TWO, path).await, answer, "{path}");
+    }
+    let to_minted = leads_to("https://example.org/minted");
+    assert_eq!(api.follow(&format!("{minted},")).await.unwrap(), to_minted);
+    assert_eq!(api.follow(&format!("{minted}/x")).await.unwrap(), to_minted);
+    let in_other_letters: String = minted.chars().map(swapped).collect();
+    assert_eq!(
+        api.follow(&in_other_letters).await.unwrap().0,
+        404,
+        "minted codes differ in their letters' case"
+    );
+
+    // What is behind a name leads past a link that is gone, and not past one that was taken down.
+    assert_eq!(call(api, Method::DELETE, "short-urls/docs/intro?domain=two.test", None).await.status, 204);
+    assert_eq!(visit(api, TWO, "docs/intro").await, leads_to("https://example.org/docs/intro"));
+    let reason = Some(json!({ "reason": "phishing" }));
+    done(api, Method::POST, "short-urls/docs/block?domain=two.test", reason).await;
+    for path in ["docs", "DOCS", "docs/", "docs/a"] {
+        assert_eq!(visit(api, TWO, path).await.0, 410, "{path}");
+    }
+}
+
+fn swapped(letter: char) -> char {
+    if letter.is_ascii_lowercase() { letter.to_ascii_uppercase() } else { letter.to_ascii_lowercase() }
+}
+
+/// Asks for random paths of few letters, and compares each answer with that of a search among all
+/// links, the longest name first.
+async fn prefixes_are_found_as_a_plain_search_finds_them(api: &Api) {
+    const HOST: &str = "three.test";
+    let mut random = Rng::new(39);
+    let path = |random: &mut Rng| {
+        let segments: Vec<&str> =
+            (0..=random.below(5)).map(|_| *random.pick(&["a", "b", "c"]).unwrap()).collect();
+        segments.join("/")
+    };
+    let mut links = HashMap::new();
+    for mode in ["refuse", "ignore", "append", "fill"].into_iter().cycle().take(60) {
+        let name = path(&mut random);
+        if links.contains_key(&name) {
+            continue;
+        }
+        let template = if mode == "fill" { "/{1}?{rest}" } else { "" };
+        let long_url = format!("https://example.org/{}{template}", name.replace('/', "-"));
+        pick(api, &name, json!({ "domain": HOST, "extraPath": mode, "longUrl": long_url })).await;
+        links.insert(name, (mode, long_url));
+    }
+    let expected = |path: &str| {
+        let segments: Vec<&str> = path.split('/').collect();
+        (1..=segments.len()).rev().filter(|len| *len == segments.len() || *len <= 4).find_map(|len| {
+            let (mode, long_url) = links.get(&segments[..len].join("/"))?;
+            let behind = &segments[len..];
+            match *mode {
+                "fill" if behind.is_empty() => None,
+                "fill" => {
+                    let rest = behind[1..].join("%2F");
+                    Some(long_url.replace("{1}", behind[0]).replace("{rest}", &rest))
+                }
+                _ if behind.is_empty() => Some(long_url.clone()),
+                "ignore" => Some(long_url.clone()),
+                "append" => Some(format!("{long_url}/{}", behind.join("/"))),
+                _ => None,
+            }
+        })
+    };
+    let paths: Vec<String> = (0..5_000).map(|_| path(&mut random)).collect();
+    let asked = stream::iter(&paths).map(async |path| (path, visit(api, HOST, path).await));
+    let answers: Vec<_> = asked.buffer_unordered(16).collect().await;
+    for (path, answer) in answers {
+        let expected = expected(path).map_or((404, None), |url| leads_to(&url));
+        assert_eq!(answer, expected, "{path}");
+    }
+}
