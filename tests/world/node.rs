@@ -154,7 +154,8 @@ impl Parts<'_> {
         let lookup =
             Lookup::start(&supervisor, lookup_config, Arc::clone(&mint), store.clone(), Arc::clone(&metrics));
         let lookup = Arc::new(lookup);
-        let public_url = PublicUrl { protocol: Protocol::Http, authority: DEFAULT_HOST.to_owned() };
+        let (authority, path) = (DEFAULT_HOST.to_owned(), String::new());
+        let public_url = PublicUrl { protocol: Protocol::Http, authority, path };
         let policy = Policy { domains_max: common.domains_max, checks_redirects: false };
         let config = DomainCacheConfig {
             settings: store.clone(),

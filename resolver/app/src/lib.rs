@@ -28,7 +28,7 @@ pub mod webhooks;
 
 use std::{sync::Arc, time::Duration};
 
-use ::links::Schemes;
+use ::links::{OwnAddress, Schemes};
 use ::visits::AddressMode;
 use ::webhooks::Policy;
 use futures_util::future::BoxFuture;
@@ -94,8 +94,8 @@ pub struct LinkService {
 /// The operator's rules for links.
 #[derive(Clone, Debug)]
 pub struct LinkPolicy {
-    /// Hosts that long URLs must not lead to: the service's own.
-    pub own_hosts: Vec<(url::Host, u16)>,
+    /// Addresses whose short links no long URL may lead to: the service's own.
+    pub own_addresses: Vec<OwnAddress>,
     /// Schemes that long URLs may have.
     pub schemes: Schemes,
     /// How long `findIfExists` returns the same link without a search of the database.

@@ -23,6 +23,7 @@ mod location;
 mod long_url;
 mod lookalike;
 mod other_names;
+mod own_address;
 mod password;
 mod record;
 mod reference;
@@ -67,6 +68,7 @@ pub use location::{ESCAPED_IN_PATHS, location, location_with_query};
 pub use long_url::{LongUrl, LongUrlError};
 pub use numbers::Invalid;
 pub use other_names::{OtherName, OtherWay, other_names};
+pub use own_address::OwnAddress;
 pub use password::PasswordHash;
 pub use record::{Edit, Precondition, Record, Relocation};
 pub use rule::{

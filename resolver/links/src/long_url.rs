@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use url::{Host, Url};
 
-use super::{Schemes, Slug};
+use super::{OwnAddress, Schemes};
 use crate::{
     destination::{HOST_MAX, name_of},
     reference::{Reference, is_web},
@@ -63,9 +63,9 @@ impl LongUrl {
 
     /// Validates a URL with the schemes that the operator allows.
     ///
-    /// `own` holds the hosts and ports of the default domain's short links. A URL there is refused
-    /// if its path could be a short link, and accepted otherwise.
-    pub fn parse(text: &str, own: &[(Host, u16)], schemes: &Schemes) -> Result<Self, LongUrlError> {
+    /// `own` holds the addresses of the default domain's short links. A URL there is refused if its
+    /// path could be a short link, and accepted otherwise.
+    pub fn parse(text: &str, own: &[OwnAddress], schemes: &Schemes) -> Result<Self, LongUrlError> {
         let text = text.trim_matches(is_around);
         if text.len() > Self::MAX_LEN {
             return Err(LongUrlError::TooLong);
@@ -97,7 +97,7 @@ impl LongUrl {
             address => address.to_owned(),
         };
         let port = url.port_or_known_default().ok_or(LongUrlError::Malformed)?;
-        if own.contains(&(host, port)) && Slug::of_path(url.path()).is_some() {
+        if own.iter().any(|own| own.has(&host, port, url.path())) {
             return Err(LongUrlError::OwnDomain);
         }
         Ok(Self(text.into()))
@@ -163,7 +163,12 @@ mod tests {
 
     #[test]
     fn each_rule_refuses_with_its_own_reason() {
-        let own = [(Host::parse("s.test").unwrap(), 80), (Host::parse("s.test").unwrap(), 443)];
+        let at = |host: &str, port, path: &str| OwnAddress {
+            host: Host::parse(host).unwrap(),
+            port,
+            path: path.to_owned(),
+        };
+        let own = [at("s.test", 80, ""), at("s.test", 443, ""), at("below.test", 443, "/go")];
         let parse = |text: &str| LongUrl::parse(text, &own, &Schemes::default());
         let long = format!("https://example.com/{}", "a".repeat(LongUrl::MAX_LEN));
         let hosts =
@@ -203,11 +208,13 @@ mod tests {
             ("http://s.test/abc", LongUrlError::OwnDomain),
             ("https://S.TEST../a/b?x#y", LongUrlError::OwnDomain),
             ("https://s.test/%61bc", LongUrlError::OwnDomain),
+            ("https://below.test/go/abc", LongUrlError::OwnDomain),
         ] {
             assert_eq!(parse(text), Err(reason), "{text:?}");
         }
         let accepted = "https://example.com http://example.com:8080/ä?q=1#f http://[::1]/ \
                         http://s.test:81/x https://s.test/ https://s.test/rest/health http://s.test/a//b \
+                        https://below.test/abc https://below.test/gone https://below.test/go/ \
                         mailto:a@s.test tel:+491234";
         for text in accepted.split(' ') {
             assert_eq!(parse(text).unwrap().as_str(), text);

@@ -42,7 +42,7 @@ use web::{
     request_id::RequestId,
 };
 
-use crate::{ListenerThread, PublicService, router, secure};
+use crate::{ListenerThread, PublicService, base_path, router, secure};
 
 /// The head of a request, and so the longest header.
 pub(super) const HEAD_BYTES: usize = 16 * 1024;
@@ -58,6 +58,7 @@ pub(super) async fn serve_connection(mut stream: TimedStream<TcpStream>, thread:
     }
     let peer = connection.peer();
     let clients = thread.service.clients.trusts(peer).then_some(&*thread.service.clients);
+    let base = &*thread.service.redirector.domain_cache.config.public_url.path;
     let is_stopping = |cx: &mut Context<'_>| {
         connection.set_waker(cx.waker());
         thread.service.is_stopping()
@@ -67,6 +68,13 @@ pub(super) async fn serve_connection(mut stream: TimedStream<TcpStream>, thread:
         if traces && clients.is_some() && request.has_traceparent {
             return false;
         }
+        // Only the default domain is below a path, and only its links are answered here.
+        let below = (!base.is_empty()).then(|| request.head.below(base));
+        let head = match &below {
+            None => &request.head,
+            Some(Some(head)) => head,
+            Some(None) => return false,
+        };
         let visitor = match clients {
             Some(clients) => Visitor {
                 peer,
@@ -80,7 +88,7 @@ pub(super) async fn serve_connection(mut stream: TimedStream<TcpStream>, thread:
             responses.push_redirect(&target.location, now);
             Some(())
         };
-        let is_answered = redirect::follow_cached(&thread.redirects, visitor, &request.head, push).is_some();
+        let is_answered = redirect::follow_cached(&thread.redirects, visitor, head, push).is_some();
         if is_answered {
             let duration = begun.elapsed();
             thread.durations.record_redirect(duration);
@@ -141,14 +149,16 @@ pub(super) async fn serve_with_hyper(
 
     let service = service_fn(move |request: hyper::Request<Incoming>| {
         let request = secure::as_http1(request);
-        // The answer begins before the body of the request has ended.
-        let is_streamed = rest::is_bulk(request.method(), request.uri().path());
         let visitor = visitor(&thread.service.clients, peer, is_proxy, &request);
         let begun = Begun::new(&thread.service, (visitor.client, is_proxy), &request);
         if !names_one_host(&request) {
             let no_host = answer(StatusCode::BAD_REQUEST, TEXT, "send exactly one Host header\n");
             return Either::Left(ready(Ok::<_, Infallible>(begun.finish(&thread, no_host, true))));
         }
+        let base = thread.service.redirector.domain_cache.base_path(redirect::host(&request));
+        let request = base_path::cut_off(base, request);
+        // The answer begins before the body of the request has ended.
+        let is_streamed = rest::is_bulk(request.method(), request.uri().path());
         let cached = || redirect::answer_cached(&thread.redirects, visitor, &request);
         if let Some(answer) = thread.service.serves_visitors.then(cached).flatten() {
             thread.redirects.commit();

@@ -11,6 +11,7 @@
 //! own runtime beside them. Stores and their connections belong to that runtime in any case.
 
 mod accept;
+mod base_path;
 mod connection;
 mod router;
 mod secure;

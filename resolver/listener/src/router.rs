@@ -6,7 +6,7 @@ use hyper::{
     body::Incoming,
     header::{ACCEPT, ACCEPT_LANGUAGE, ALLOW, CACHE_CONTROL, COOKIE, HeaderValue},
 };
-use pages::is_page;
+use pages::{below, is_page};
 use redirect::{Visitor, fallback_page, host, path_before, pixel, qr_code, robots, unlock};
 use web::{Answer, TEXT, answer, empty, request_durations::route_of};
 
@@ -22,9 +22,11 @@ pub(super) async fn route(thread: &ListenerThread, visitor: Visitor, request: Re
     // Unless the API answers, a visitor's page may follow, which depends on these.
     let reader =
         (!is_api(request.uri().path())).then(|| (of_reader(request.headers()), request.uri().clone()));
+    let base = thread.service.redirector.domain_cache.base_path(host(&request));
     let mut answer = answer_to(thread, visitor, request).await;
     if let Some((headers, uri)) = reader {
         answer = thread.service.renderer.write(&headers, uri.path(), answer);
+        answer = below(base, uri.path(), answer);
     }
     if route_of(&answer).is_none() {
         answer.extensions_mut().insert(name.clone());

@@ -65,6 +65,9 @@ pub struct PublicUrl {
     pub protocol: Protocol,
     /// The host, and the port unless it is the scheme's default.
     pub authority: String,
+    /// The path below which the default domain is served, without a slash at its end; empty at the
+    /// root.
+    pub path: String,
 }
 
 /// The operator's settings for domains and target rules.
@@ -323,11 +326,20 @@ impl DomainCache {
     pub fn is_short_url(&self, url: &LongUrl, domain: DomainId, name: &str) -> bool {
         let entries = self.entries();
         let (authority, path) = url.authority_and_path();
-        let is_there = match self.of_host(&entries, &authority) {
-            Some(other) => other.id == domain,
-            None => domain.is_default() && self.is_default_name(&authority),
+        let base = match self.of_host(&entries, &authority) {
+            Some(other) if other.id == domain => "",
+            None if domain.is_default() && self.is_default_name(&authority) => &*self.config.public_url.path,
+            _ => return false,
         };
-        is_there && Slug::of_path(&path).is_some_and(|slug| slug.is_same(name))
+        path.strip_prefix(base).and_then(Slug::of_path).is_some_and(|slug| slug.is_same(name))
+    }
+
+    /// Returns the path below which a host is served, without a slash at its end: that of the public
+    /// URL, unless another domain has the host.
+    pub fn base_path(&self, host: Option<&str>) -> &str {
+        let path = &self.config.public_url.path;
+        let is_other = |host: &str| self.of_host(&self.entries(), host).is_some();
+        if path.is_empty() || host.is_some_and(is_other) { "" } else { path }
     }
 
     /// Returns the default domain's name.
@@ -353,9 +365,10 @@ impl DomainCache {
         let domain = entries.domain(id);
         let protocol =
             domain.and_then(|domain| domain.settings.protocol).unwrap_or(self.config.public_url.protocol);
-        let name = domain
-            .and_then(|domain| domain.authority.as_ref())
-            .map_or(self.default_name(), Authority::as_str);
-        format!("{}://{name}", protocol.as_str())
+        let (name, path) = match domain.and_then(|domain| domain.authority.as_ref()) {
+            Some(name) => (name.as_str(), ""),
+            None => (self.default_name(), &*self.config.public_url.path),
+        };
+        format!("{}://{name}{path}", protocol.as_str())
     }
 }

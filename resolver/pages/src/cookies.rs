@@ -37,6 +37,11 @@ pub(crate) fn set(answer: &mut Answer, kind: Kind, name: &str, value: &str, seco
     }
 }
 
+/// Returns the line of a cookie that is sent back below a path only, which has no slash at its end.
+pub(crate) fn below(path: &str, line: &str) -> String {
+    line.replace("; Path=/;", &format!("; Path={path};"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -20,6 +20,7 @@
 mod addresses;
 mod answer;
 mod assets;
+mod below;
 mod chart;
 mod cluster;
 mod context;
@@ -52,6 +53,7 @@ use limits::{Rate, budgets::CREATES_PER_MINUTE};
 use links::Link;
 
 pub use addresses::is_page;
+pub use below::below;
 pub use theme::Theme;
 
 use assets::Assets;

@@ -26,6 +26,9 @@ use crate::{
 /// The cookie, without and with HTTPS. With the prefix, no other host can set it (RFC 6265bis).
 const COOKIE: &str = "shortmint_session";
 const SECURE_COOKIE: &str = "__Host-shortmint_session";
+/// The cookie with HTTPS below a path. The other services of the host do not get it; with the prefix
+/// above, it would be sent to all of them.
+const SECURE_COOKIE_BELOW: &str = "__Secure-shortmint_session";
 const LASTS: Duration = Duration::from_secs(12 * 3600);
 /// Length of a token, in bytes before and after it is written as text.
 const TOKEN_BYTES: usize = 32;
@@ -72,7 +75,12 @@ impl Session {
 }
 
 fn cookie_name(pages: &Pages) -> &'static str {
-    if pages.is_https() { SECURE_COOKIE } else { COOKIE }
+    let is_at_root = pages.api.domain_cache.config.public_url.path.is_empty();
+    match (pages.is_https(), is_at_root) {
+        (false, _) => COOKIE,
+        (true, true) => SECURE_COOKIE,
+        (true, false) => SECURE_COOKIE_BELOW,
+    }
 }
 
 fn is_token(text: &str) -> bool {

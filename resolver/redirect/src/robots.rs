@@ -10,7 +10,8 @@
 //! 4. A rule is the beginning of what it allows: a link with any query, and also a longer name that
 //!    begins with the same letters. A rule that ends in `$` would allow the bare link only, and
 //!    links are followed with the queries of campaigns.
-//! 5. Crawlers need not read more than 500 KiB. If the links do not fit, the latest are listed.
+//! 5. Links below a path have it before their names, and nothing else of their host is disallowed.
+//! 6. Crawlers need not read more than 500 KiB. If the links do not fit, the latest are listed.
 
 use std::{sync::Arc, time::Duration};
 
@@ -135,12 +136,14 @@ impl Robots {
 /// Answers with a host's rules for crawlers.
 pub async fn show(redirector: &Arc<Redirector>, host: Option<&str>) -> Answer {
     let (visited, _) = redirector.domain_cache.place(host);
+    let base = redirector.domain_cache.base_path(host);
+    let shown = |text: Bytes| answer(StatusCode::OK, TEXT, below(base, text));
     if visited.settings.disabled {
-        return answer(StatusCode::OK, TEXT, format!("{HEAD}{TAIL}"));
+        return shown(format!("{HEAD}{TAIL}").into());
     }
     let domain = visited.id;
     if let Some(text) = redirector.robots.cached(domain).and_then(|text| text.bytes) {
-        return answer(StatusCode::OK, TEXT, text);
+        return shown(text);
     }
     let reader = Arc::clone(redirector);
     // On the daemon's own runtime, because requests of other connections may share this read.
@@ -149,10 +152,19 @@ pub async fn show(redirector: &Arc<Redirector>, host: Option<&str>) -> Answer {
         redirector.robots.text(domain, |domain| rules(redirector, domain)).await
     });
     match read.await {
-        Ok(Some(text)) => answer(StatusCode::OK, TEXT, text),
+        Ok(Some(text)) => shown(text),
         // A crawler that receives this status visits nothing until it receives another.
         Ok(None) | Err(_) => unavailable(redirector),
     }
+}
+
+/// Puts the path below which a host's links are before the paths of rules. Those of the default
+/// domain's links are also for other hosts, which have no such path.
+fn below(base: &str, text: Bytes) -> Bytes {
+    if base.is_empty() {
+        return text;
+    }
+    String::from_utf8_lossy(&text).replace(": /", &format!(": {base}/")).into()
 }
 
 /// Reads the rules of a domain's own links, at most [`RULES_MAX`] bytes of them.

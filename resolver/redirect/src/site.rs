@@ -132,7 +132,11 @@ async fn redirector(
         Arc::new(Lookup::start(&supervisor, lookup_config, mint, store.clone(), Arc::clone(&metrics)));
     let config = DomainCacheConfig {
         settings: store.clone(),
-        public_url: PublicUrl { protocol: Protocol::Http, authority: "sho.rt".to_owned() },
+        public_url: PublicUrl {
+            protocol: Protocol::Http,
+            authority: "sho.rt".to_owned(),
+            path: String::new(),
+        },
         policy: Policy { domains_max: 9, checks_redirects: true },
         lookup: Arc::clone(&lookup),
         closing: Closing::without_minting(),

@@ -11,7 +11,7 @@ use geoip::GeoIp;
 use hyper::header::HeaderName;
 use jiff::tz::TimeZone;
 use limits::Resources;
-use links::{Protocol, Redirects, Schemes, check_process_target, find_zone};
+use links::{OwnAddress, Protocol, Redirects, Schemes, check_process_target, find_zone};
 use lookup::{
     LookupConfig,
     domain_cache::{Policy, PublicUrl},
@@ -21,7 +21,7 @@ use numbers::{HolderId, Namespace};
 use redirect::fallback_page::FallbackTargets;
 use store::postgres::ConnectionBudget;
 use supply::safety_rule::SafetyRules;
-use url::{Host, Url};
+use url::Url;
 use web::client_limits::ClientLimits;
 
 use super::{Config, PageSettings, Role, VisitSettings, entries::Entries};
@@ -93,7 +93,7 @@ impl Config {
     pub(crate) fn settings(&self) -> Result<Settings, Error> {
         let keyspaces = parse_keyspaces(&self.keyspaces)
             .map_err(|error| wrong_value("--keyspaces", &self.keyspaces, error))?;
-        let (public_url, own_hosts) = self.check_public_url()?;
+        let (public_url, own_addresses) = self.check_public_url()?;
         let (holder, limits, tuning) = (self.check_holder()?, self.limits()?, self.tuning()?);
         let count = |name| Ok::<_, Error>(limits.number(name, 0..=u32::MAX)?.unwrap_or(0));
         self.check_role()?;
@@ -105,7 +105,7 @@ impl Config {
             flags: self.clone(),
             default_keyspace: self.check_default_keyspace(&keyspaces)?,
             link_policy: LinkPolicy {
-                own_hosts,
+                own_addresses,
                 schemes: Schemes::parse(&self.allowed_schemes).map_err(|error| {
                     wrong_value("--allowed-schemes", self.allowed_schemes.join(","), error)
                 })?,
@@ -281,13 +281,18 @@ impl Config {
         HolderId::new(id).map_err(|error| wrong_value("--holder-id", id, error))
     }
 
-    fn check_public_url(&self) -> Result<(String, Vec<(Host, u16)>), Error> {
+    fn check_public_url(&self) -> Result<(String, Vec<OwnAddress>), Error> {
         let text = self.public_url.clone().unwrap_or_else(|| format!("http://{}", self.listen));
-        let reason = "use an address such as https://sho.rt, without a path, a query or a password";
+        let reason = "use an address such as https://sho.rt or https://example.com/s, without a query or a password, \
+                      and with a path of letters, digits, -, ., _ and ~";
         let wrong = || wrong_value("--public-url", &text, reason);
         let url = Url::parse(&text).map_err(|_| wrong())?;
+        let (public_url, path) = (text.trim_end_matches('/'), url.path().strip_suffix('/'));
+        let path = path.unwrap_or(url.path());
         let plain = matches!(url.scheme(), "http" | "https")
-            && url.path() == "/"
+            && is_base_path(path)
+            // Written as it is requested, and not such as `/a/../b`.
+            && default_domain(public_url).path == path
             && url.query().is_none()
             && url.fragment().is_none()
             && url.username().is_empty()
@@ -295,15 +300,22 @@ impl Config {
         let host = url.host().filter(|_| plain).ok_or_else(wrong)?.to_owned();
         // With default ports a short link is served under both schemes.
         let ports = url.port().map_or(vec![80, 443], |port| vec![port]);
-        let own = ports.into_iter().map(|port| (host.clone(), port)).collect();
-        Ok((text.trim_end_matches('/').to_owned(), own))
+        let own = |port| OwnAddress { host: host.clone(), port, path: path.to_owned() };
+        Ok((public_url.to_owned(), ports.into_iter().map(own).collect()))
     }
 }
 
+/// Returns whether a path, without a slash at its end, needs no escapes anywhere.
+fn is_base_path(path: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    path.split('/').skip(1).all(|segment| !segment.is_empty() && segment.bytes().all(is_plain))
+}
+
 fn default_domain(public_url: &str) -> PublicUrl {
-    let (scheme, authority) = public_url.split_once("://").unwrap_or(("http", public_url));
+    let (scheme, rest) = public_url.split_once("://").unwrap_or(("http", public_url));
+    let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
     let protocol = Protocol::parse(&scheme.to_ascii_lowercase()).unwrap_or(Protocol::Http);
-    PublicUrl { protocol, authority: authority.to_ascii_lowercase() }
+    PublicUrl { protocol, authority: authority.to_ascii_lowercase(), path: path.to_owned() }
 }
 
 #[cfg(test)]
@@ -328,6 +340,21 @@ pub(super) mod tests {
         assert_eq!(settings.public_url, "http://127.0.0.1:8080");
         assert_eq!(settings.code_key_file, Path::new("./data/code.key"));
         assert_eq!(settings.default_keyspace.as_str(), "default");
+    }
+
+    #[test]
+    fn a_public_url_may_have_a_path() {
+        for (text, path) in [
+            ("https://A.test/", ""),
+            ("https://A.test/S", "/S"),
+            ("https://A.test/a/b-1/", "/a/b-1"),
+        ] {
+            let settings = parse(&["--public-url", text]).unwrap();
+            let PublicUrl { authority, path: found, .. } = &settings.default_domain;
+            assert_eq!((&**authority, &**found), ("a.test", path), "{text}");
+            assert!(settings.link_policy.own_addresses.iter().all(|own| own.path == path), "{text}");
+            assert_eq!(settings.public_url, format!("https://A.test{path}"));
+        }
     }
 
     #[test]
@@ -371,7 +398,11 @@ pub(super) mod tests {
             (&["--keyspaces", "web=9:A-Z"], ["--keyspaces", "web=9:A-Z", "1 to 8"]),
             (&["--default-keyspace", "web"], ["--default-keyspace", "web", "default"]),
             (&["--redirect-status", "200"], ["--redirect-status", "200", "308"]),
-            (&["--public-url", "https://sho.rt/x"], ["--public-url", "sho.rt/x", "without a path"]),
+            (&["--public-url", "https://sho.rt?x"], ["--public-url", "sho.rt?x", "without a query"]),
+            (&["--public-url", "https://sho.rt/a//b"], ["--public-url", "sho.rt/a//b", "a path of"]),
+            (&["--public-url", "https://sho.rt//"], ["--public-url", "sho.rt//", "a path of"]),
+            (&["--public-url", "https://sho.rt/a/../b"], ["--public-url", "sho.rt/a/../b", "a path of"]),
+            (&["--public-url", "https://sho.rt/%61"], ["--public-url", "sho.rt/%61", "a path of"]),
             (&["--issuer", "issuer:7070", "--holder-id", "a"], ["--issuer", "issuer:7070", "https://"]),
             (
                 &["--issuer", "http://issuer:7070", "--holder-id", "a"],

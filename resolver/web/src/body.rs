@@ -51,6 +51,11 @@ impl Body {
         self.bytes.len()
     }
 
+    /// Replaces the bytes in memory that were not sent yet.
+    pub fn replace(&mut self, change: impl FnOnce(&[u8]) -> Bytes) {
+        self.bytes = change(&self.bytes);
+    }
+
     #[inline]
     fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
         while self.bytes.is_empty() {

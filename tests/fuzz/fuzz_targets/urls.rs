@@ -17,8 +17,8 @@
 use http::HeaderValue;
 use libfuzzer_sys::fuzz_target;
 use links::{
-    Authority, LongUrl, Schemes, Slug, fill_placeholders, forward_query, has_safe_placeholders, location,
-    requested_authority,
+    Authority, LongUrl, OwnAddress, Schemes, Slug, fill_placeholders, forward_query, has_safe_placeholders,
+    location, requested_authority,
 };
 use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use url::{Host, Url};
@@ -57,7 +57,8 @@ fn check_schemes(text: &str) -> Schemes {
 }
 
 fn check_long_url(text: &str, schemes: &Schemes) {
-    let own = [80, 443].map(|port| (Host::Domain(OWN.to_owned()), port));
+    let host = Host::Domain(OWN.to_owned());
+    let own = [80, 443].map(|port| OwnAddress { host: host.clone(), port, path: String::new() });
     let Ok(long_url) = LongUrl::parse(text, &own, schemes) else { return };
     let kept = long_url.as_str();
     assert_eq!(kept, text.trim_matches(' '), "it is kept as it was written");

@@ -17,7 +17,7 @@ impl LinkService {
     /// Checks a long URL: its form, its scheme, and that the target rules allow its host.
     pub fn check_long_url(&self, text: &str) -> Checked<LongUrl> {
         let policy = &self.policy;
-        let url = LongUrl::parse(text, &policy.own_hosts, &policy.schemes).map_err(|error| match error {
+        let url = LongUrl::parse(text, &policy.own_addresses, &policy.schemes).map_err(|error| match error {
             LongUrlError::Scheme => {
                 format!("expected one of the schemes {} (--allowed-schemes)", policy.schemes)
             }

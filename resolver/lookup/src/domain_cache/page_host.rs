@@ -103,7 +103,8 @@ mod tests {
 
     fn public(url: &str) -> PublicUrl {
         let (scheme, authority) = url.split_once("://").unwrap();
-        PublicUrl { protocol: Protocol::parse(scheme).unwrap(), authority: authority.to_owned() }
+        let (protocol, authority) = (Protocol::parse(scheme).unwrap(), authority.to_owned());
+        PublicUrl { protocol, authority, path: String::new() }
     }
 
     #[test]

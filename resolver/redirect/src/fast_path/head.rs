@@ -39,6 +39,16 @@ pub struct RequestHead<'a> {
     pub is_opted_out: bool,
 }
 
+impl RequestHead<'_> {
+    /// Returns the head without `base`, a path without a slash at its end, before its own path;
+    /// `None` if the path is not below it.
+    #[must_use]
+    pub fn below(self, base: &str) -> Option<Self> {
+        let path = self.path.strip_prefix(base).filter(|path| path.starts_with('/'))?;
+        Some(Self { path, path_and_query: &self.path_and_query[base.len()..], ..self })
+    }
+}
+
 /// A request without a body, without headers that affect its connection, and without a repeated
 /// header among those on which its client or its link depends.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -198,6 +208,28 @@ mod tests {
             ..Request::default()
         };
         assert_eq!(read(head), Some((request, &b""[..])));
+    }
+
+    #[test]
+    fn a_path_before_that_of_the_link_is_cut_off_whole_or_not_at_all() {
+        let below = |target: &str| {
+            let head = format!("GET {target} HTTP/1.1\r\nHost: a.example\r\n\r\n");
+            let below = read(&head)?.0.head.below("/s")?;
+            Some((below.path.to_owned(), below.path_and_query.to_owned()))
+        };
+        for (target, expected) in [
+            ("/s/abc", Some(("/abc", "/abc"))),
+            ("/s/abc?x=/s/", Some(("/abc", "/abc?x=/s/"))),
+            ("/s/s/abc", Some(("/s/abc", "/s/abc"))),
+            ("/s/", Some(("/", "/"))),
+            ("/s", None),
+            ("/s?x", None),
+            ("/sabc", None),
+            ("/abc", None),
+        ] {
+            let expected = expected.map(|(path, whole)| (path.to_owned(), whole.to_owned()));
+            assert_eq!(below(target), expected, "{target}");
+        }
     }
 
     #[test]
