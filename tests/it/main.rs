@@ -5,6 +5,7 @@ mod alerts;
 mod allocations;
 mod backup;
 mod bad_input;
+mod base_path;
 mod behind_proxy;
 mod budgets;
 mod bulk;

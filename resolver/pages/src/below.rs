@@ -50,30 +50,38 @@ fn place(base: &str, page: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use hyper::StatusCode;
+    use hyper::{StatusCode, header::HeaderName};
 
     use super::*;
     use crate::{answer::redirect, cookies::Kind};
 
     #[test]
     fn addresses_of_this_service_get_the_path_and_nothing_else_does() {
-        let page = r##"<a href="/manage?x=/y"><img src="/_pages/x"><form method="post" action="/x">
-            <a href="#main"><a href="https://e.test/"><img src="data:,"><input value="/lost">&#34; href=&#34;/x"##;
-        let placed = r##"<a href="/s/manage?x=/y"><img src="/s/_pages/x"><form method="post" action="/s/x">
-            <a href="#main"><a href="https://e.test/"><img src="data:,"><input value="/lost">&#34; href=&#34;/x"##;
-        assert_eq!(place("/s", page), placed);
+        for (written, placed) in [
+            (r#"<a href="/manage?x=/y">"#, r#"<a href="/s/manage?x=/y">"#),
+            (r#"<img src="/_pages/x">"#, r#"<img src="/s/_pages/x">"#),
+            (r#"<form method="post" action="/x">"#, r#"<form method="post" action="/s/x">"#),
+            (r#"<i data-live="/x?a=b">"#, r#"<i data-live="/s/x?a=b">"#),
+        ] {
+            assert_eq!(place("/s", written), placed);
+        }
+        let others =
+            ["<a href=\"#main\">", "<a href=\"https://e.test/\">", "<input value=\"/x\">", "a href=&#34;/x"];
+        for other in others {
+            assert_eq!(place("/s", other), other);
+        }
     }
 
     #[test]
     fn pages_lead_to_pages_and_their_cookies_stay_below_the_path() {
-        let led = |base, path, to| {
+        let led = |base: &str, path: &str, to: &str| {
             let mut answer = redirect(StatusCode::SEE_OTHER, to);
             cookies::set(&mut answer, Kind::Preference, "language", "zh", 9, true);
             let answer = below(base, path, answer);
-            let text = |name| answer.headers()[name].to_str().unwrap().to_owned();
+            let text = |name: HeaderName| answer.headers()[name].to_str().unwrap().to_owned();
             (text(LOCATION), text(SET_COOKIE))
         };
-        let cookie = |path| format!("language=zh; Path={path}; Max-Age=9; SameSite=Lax; Secure");
+        let cookie = |path: &str| format!("language=zh; Path={path}; Max-Age=9; SameSite=Lax; Secure");
         for (path, to, expected) in [
             ("/manage/tags", "/manage/tags?stored", "/s/manage/tags?stored"),
             ("/_pages/sign-out", "/", "/s/"),
