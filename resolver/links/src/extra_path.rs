@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    LongUrl,
+    Invalid, LongUrl,
     fallback_target::{escaped_in_path, fill},
     reference::{Reference, is_web, without_ignored},
 };
@@ -14,6 +14,15 @@ use crate::{
 const SEGMENTS: [&str; 9] = ["{1}", "{2}", "{3}", "{4}", "{5}", "{6}", "{7}", "{8}", "{9}"];
 /// The placeholder for the segments that have none.
 const REST: &str = "{rest}";
+const NO_PLACEHOLDER: Invalid = Invalid::because(
+    "fill needs {1} to {9} or {rest} behind the host of each long URL, as in https://example.com/{rest}: \
+     add one, or choose another value",
+);
+/// Elsewhere the visitor would choose the host.
+const MISPLACED: Invalid = Invalid::because(
+    "fill needs http or https URLs, with placeholders only behind the host, as in \
+     https://example.com/{rest}: change the long URL, or choose another value",
+);
 
 codes::named_values! {
     /// What a path behind a link's name does.
@@ -47,6 +56,17 @@ impl ExtraPath {
             Self::Append => append(long_url, path).map(Cow::Owned),
         }
     }
+}
+
+/// Checks that the segments of a path can fill a long URL, and that no visitor chooses its host.
+pub fn check_template(long_url: &LongUrl) -> Result<(), Invalid> {
+    let has_any = |text: &str| SEGMENTS.iter().chain([&REST]).any(|name| text.contains(name));
+    let Reference { scheme, authority, .. } = Reference::split(long_url.as_str());
+    let host = authority.filter(|host| !host.is_empty() && scheme.is_some_and(is_web));
+    if host.is_none_or(has_any) {
+        return Err(MISPLACED);
+    }
+    if has_any(long_url.as_str()) { Ok(()) } else { Err(NO_PLACEHOLDER) }
 }
 
 fn append(long_url: &str, path: &str) -> Option<String> {
@@ -118,6 +138,35 @@ mod tests {
             ("https://a.b/", "/c", None),
         ] {
             assert_eq!(ExtraPath::Fill.apply(long_url, path).as_deref(), url, "{long_url} {path}");
+        }
+    }
+
+    #[test]
+    fn a_template_has_placeholders_and_they_are_behind_the_host() {
+        for text in [
+            "https://a.b/{1}",
+            "HTTP://a.b:8080/x/{9}/{rest}?y={2}#{3}",
+            "https://a.b?q={rest}",
+            "https://a.b#{1}",
+        ] {
+            assert_eq!(check_template(&LongUrl::from_stored(text)), Ok(()), "{text}");
+        }
+        for (text, error) in [
+            ("https://a.b/", NO_PLACEHOLDER),
+            ("https://a.b/{0}{10}{REST}{ORIGINAL_PATH}", NO_PLACEHOLDER),
+            ("https://{1}.b/{2}", MISPLACED),
+            ("https://a.b{rest}", MISPLACED),
+            ("https://a.b:{1}/", MISPLACED),
+            ("https://a.b@{1}/", MISPLACED),
+            ("https:///{1}", MISPLACED),
+            ("https:\\\\{1}\\x", MISPLACED),
+            ("https:{1}/{2}", MISPLACED),
+            ("{1}://a.b/{2}", MISPLACED),
+            ("{1}", MISPLACED),
+            ("app://a.b/{1}", MISPLACED),
+            ("mailto:{1}@a.b", MISPLACED),
+        ] {
+            assert_eq!(check_template(&LongUrl::from_stored(text)), Err(error), "{text}");
         }
     }
 }

@@ -51,7 +51,7 @@ pub use domain::{
     Authority, Domain, DomainEdit, DomainId, DomainSettings, Protocol, REMOVED, Redirects,
     requested_authority,
 };
-pub use extra_path::ExtraPath;
+pub use extra_path::{ExtraPath, check_template};
 pub use fallback_target::{
     check_fallback_target, check_process_target, fill_placeholders, has_safe_placeholders,
 };

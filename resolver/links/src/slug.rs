@@ -103,6 +103,13 @@ impl Slug {
         Ok(slug)
     }
 
+    /// Returns the slug in small letters, in its canonical spelling. It is not checked again: it may
+    /// be longer than before, or a name with a meaning of its own.
+    #[must_use]
+    pub fn to_lowercase(self) -> Self {
+        Self(canonical(&self.0.to_lowercase()).into())
+    }
+
     /// Checks that no new link under this name would stand for something else.
     pub fn check_meaning(&self) -> Result<(), Invalid> {
         let first = self.0.split('/').next().unwrap_or_default();
@@ -209,6 +216,21 @@ mod tests {
         assert_eq!(Slug::pick(&long), Err(TOO_LONG));
         let error = Slug::pick("a\u{200b}").unwrap_err().to_string();
         assert!(error.contains("U+200B"), "{error}");
+    }
+
+    #[test]
+    fn small_letters_of_every_script_are_kept_in_one_spelling() {
+        for (text, small) in [
+            ("Promo/Sale-1", "promo/sale-1"),
+            ("ÜBER", "über"),
+            ("CAFE\u{301}", "caf\u{e9}"),
+            ("ПРИВІТ", "привіт"),
+            ("短い", "短い"),
+        ] {
+            let slug = Slug::parse(text).unwrap().to_lowercase();
+            assert_eq!(slug.as_str(), small);
+            assert_eq!(slug.clone().to_lowercase(), slug);
+        }
     }
 
     #[test]

@@ -85,6 +85,9 @@ fn domain_fields(domain: &Domain) -> Map<String, Value> {
         ("domain", json!(domain_name(domain))),
         ("enabled", json!(!settings.disabled)),
         ("protocol", json!(settings.protocol)),
+        ("ignoreCase", json!(settings.ignore_case)),
+        ("ignoreTrailing", json!(settings.ignore_trailing)),
+        ("extraPath", json!(settings.extra_path)),
         ("baseUrlRedirect", json!(redirects.base_url)),
         ("regular404Redirect", json!(redirects.regular_404)),
         ("invalidShortUrlRedirect", json!(redirects.invalid_short_url)),
@@ -118,7 +121,7 @@ pub fn separate_name(subject: &str, details: Option<&Value>) -> LinkEntry {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Details, DomainEdit, DomainSettings, PasswordHash, Slug};
+    use crate::{Details, DomainEdit, DomainSettings, ExtraPath, PasswordHash, Slug};
 
     fn link(details: Details) -> Link {
         Link { title: Some("T".to_owned()), ..Link::sample(details) }
@@ -163,14 +166,18 @@ mod tests {
         let edit = DomainEdit {
             disabled: Some(true),
             base_url: Some(Some("https://e.test/".into())),
+            ignore_case: Some(true),
+            extra_path: Some(Some(ExtraPath::Append)),
             ..DomainEdit::default()
         };
         let settings = edit.apply(before.settings.clone());
         let after = Domain { authority: name("new.example"), settings, ..before };
         let expected = json!({
-            "domain": "new.example", "enabled": false, "baseUrlRedirect": "https://e.test/", "changed": {
+            "domain": "new.example", "enabled": false, "baseUrlRedirect": "https://e.test/", "ignoreCase": true,
+            "ignoreTrailing": false, "extraPath": "append", "changed": {
                 "domain": { "from": "old.example", "to": "new.example" }, "enabled": { "from": true, "to": false },
                 "baseUrlRedirect": { "from": null, "to": "https://e.test/" },
+                "ignoreCase": { "from": false, "to": true }, "extraPath": { "from": null, "to": "append" },
             },
         });
         assert_eq!(domain_change(&before, &after), expected);
