@@ -54,6 +54,8 @@ pub struct Row {
     pub enabled: Option<bool>,
     /// The HTTP status of the link's redirects.
     pub redirect_status: Option<u64>,
+    /// What a path behind the code does.
+    pub extra_path: Option<String>,
     /// Whether the code was minted rather than picked by a person.
     pub minted: Option<bool>,
     /// The Argon2 hash of the password, in PHC string format.
@@ -82,7 +84,7 @@ pub struct Row {
 }
 
 /// The number of columns that are written: the first ones of [`LAYOUT`].
-pub(super) const WRITTEN: usize = 25;
+pub(super) const WRITTEN: usize = 26;
 
 /// Fields that only the JSON form has.
 pub(super) const JSON_ONLY: [&str; 3] = ["passwordHash", "redirectRules", "deletedAt"];
@@ -107,6 +109,7 @@ pub(super) const LAYOUT: Layout = Layout {
         "uses",
         "enabled",
         "redirectStatus",
+        "extraPath",
         "minted",
         "createdBy",
         "editedAt",
@@ -166,6 +169,7 @@ impl Row {
             description,
             disabled: _,
             status,
+            extra_path,
             password,
             rules,
             deleted_at,
@@ -183,6 +187,7 @@ impl Row {
             valid_until,
             max_visits,
             redirect_status: status.map(|status| u64::from(u16::from(status))),
+            extra_path: extra_path.map(|extra_path| extra_path.as_str().to_owned()),
             password_hash: password.map(|hash| Secret(hash.phc().to_owned())),
             redirect_rules: (!rules.is_empty()).then(|| json!(rules).to_string()),
             edited_at,
@@ -204,6 +209,7 @@ impl Row {
             forward_query: item.flag("forwardQuery")?,
             enabled: item.flag("enabled")?,
             redirect_status: item.count("redirectStatus")?,
+            extra_path: item.text("extraPath")?,
             ..Self::default()
         })
     }
