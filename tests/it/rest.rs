@@ -173,6 +173,9 @@ async fn a_field_that_is_not_known_or_not_supported_is_named_and_not_ignored() {
         ("enabled", json!("no")),
         ("redirectStatus", json!(303)),
         ("redirectStatus", json!("303")),
+        ("extraPath", json!("up")),
+        ("extraPath", json!(1)),
+        ("extraPath", json!("fill")),
         ("password", json!("")),
         ("password", json!(7)),
         ("findIfExists", json!(2)),
@@ -267,8 +270,8 @@ fn expect_link(answer: &Answer, resolver: &Resolver, settings: &str) {
          \"dateCreated\":\"{date}\",\"tags\":[],\
          \"meta\":{{\"validSince\":null,\"validUntil\":null,\"maxVisits\":null}},\"domain\":null,{settings},\
          \"visitsSummary\":{{\"total\":0,\"nonBots\":0,\"bots\":0}},\"hasRedirectRules\":false,\
-         \"description\":null,\"enabled\":true,\"redirectStatus\":null,\"hasPassword\":false,\
-         \"createdBy\":\"initial\",\"editedBy\":null,\"editedAt\":null,\"version\":0,\"deletedAt\":null,\"blocked\":null,\"lastVisit\":null}}"
+         \"description\":null,\"enabled\":true,\"redirectStatus\":null,\"extraPath\":null,\
+         \"hasPassword\":false,\"createdBy\":\"initial\",\"editedBy\":null,\"editedAt\":null,\"version\":0,\"deletedAt\":null,\"blocked\":null,\"lastVisit\":null}}"
     );
     assert_eq!(answer.body, expected);
 }

@@ -5,7 +5,7 @@ mod database;
 
 use std::fmt;
 
-use clap::Args;
+use clap::{Args, builder::PossibleValue};
 
 pub use database::{Database, DatabaseArgs, VisitsStoreArgs};
 
@@ -49,6 +49,16 @@ pub struct TableArgs {
     pub show: ShowArgs,
 }
 
+/// Returns what a path behind a link's name may do.
+pub(crate) fn extra_path_values() -> [PossibleValue; 4] {
+    [
+        PossibleValue::new("refuse").help("The request is not for the link"),
+        PossibleValue::new("ignore").help("The link redirects as without it"),
+        PossibleValue::new("append").help("It is appended to the path of the long URL"),
+        PossibleValue::new("fill").help("It fills {1} to {9} and {rest} in the long URL"),
+    ]
+}
+
 /// Parses the width of a line. Shells set COLUMNS to an empty text or 0 without a terminal, so a
 /// malformed value means the default instead of an error.
 fn line_width(text: &str) -> Result<usize, std::convert::Infallible> {
@@ -58,7 +68,14 @@ fn line_width(text: &str) -> Result<usize, std::convert::Infallible> {
 
 #[cfg(test)]
 mod tests {
+    use links::ExtraPath;
+
     use super::*;
+
+    #[test]
+    fn every_value_of_an_extra_path_can_be_given() {
+        assert_eq!(extra_path_values().map(|value| value.get_name().to_owned()), ExtraPath::NAMES);
+    }
 
     #[test]
     fn a_terminal_of_any_width_has_a_table_that_is_bounded() {

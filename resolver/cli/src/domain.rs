@@ -9,7 +9,7 @@ use ureq::http::Method;
 
 use crate::{
     Error,
-    args::{ServerArgs, ShowArgs, TableArgs},
+    args::{ServerArgs, ShowArgs, TableArgs, extra_path_values},
     client::{Call, NOTHING_TO_CHANGE, Server, given, maybe, segment, wrong},
     table::{List, pairs, printable, text},
 };
@@ -38,8 +38,8 @@ pub enum DomainCommand {
         #[command(flatten)]
         table: TableArgs,
     },
-    /// Edit a domain's name, its protocol, or whether its links redirect. Properties without a flag
-    /// stay unchanged.
+    /// Edit a domain's name, its protocol, whether its links redirect, or which paths find them.
+    /// Properties without a flag stay unchanged.
     ///
     /// A change is in effect on every resolver when this command ends. An unknown domain is not
     /// added: create a link on it, or use resolver domain redirects, to add it.
@@ -88,6 +88,21 @@ pub struct DomainEditArgs {
         PossibleValue::new("default").help("The protocol of the server's --public-url"),
     ])]
     pub protocol: Option<String>,
+    /// Let a path in capitals find a link in small letters. New slugs are kept in small letters.
+    #[arg(long)]
+    pub ignore_case: bool,
+    /// Tell capitals and small letters apart.
+    #[arg(long, conflicts_with = "ignore_case")]
+    pub no_ignore_case: bool,
+    /// Let a path find a link if a slash or a punctuation mark follows the name.
+    #[arg(long)]
+    pub ignore_trailing: bool,
+    /// Refuse slashes and punctuation marks that follow a name.
+    #[arg(long, conflicts_with = "ignore_trailing")]
+    pub no_ignore_trailing: bool,
+    /// What a path behind a link's name does, unless the link says so.
+    #[arg(long, value_name = "WHAT", value_parser = extra_path_values())]
+    pub extra_path: Option<String>,
     #[command(flatten)]
     pub show: ShowArgs,
 }
@@ -183,10 +198,14 @@ fn path_of(name: &str) -> Result<String, Error> {
 /// Builds the body of an edit. Fields without a flag are absent, and so unchanged.
 fn edit_body(args: &DomainEditArgs) -> Map<String, Value> {
     let protocol = |name: &String| if name == "default" { Value::Null } else { json!(name) };
+    let switch = |on: bool, off: bool| (on || off).then_some(json!(on));
     given([
         ("domain", args.new_name.as_ref().map(|name| json!(name))),
-        ("enabled", (args.enable || args.disable).then_some(json!(args.enable))),
+        ("enabled", switch(args.enable, args.disable)),
         ("protocol", args.protocol.as_ref().map(protocol)),
+        ("ignoreCase", switch(args.ignore_case, args.no_ignore_case)),
+        ("ignoreTrailing", switch(args.ignore_trailing, args.no_ignore_trailing)),
+        ("extraPath", args.extra_path.as_ref().map(|what| json!(what))),
     ])
 }
 
@@ -210,6 +229,9 @@ fn domain(domain: &Value) -> String {
         ("default", text(&domain["isDefault"])),
         ("enabled", text(&domain["enabled"])),
         ("protocol", text(&domain["protocol"])),
+        ("ignores case", text(&domain["ignoreCase"])),
+        ("ignores trailing", text(&domain["ignoreTrailing"])),
+        ("extra path", text(&domain["extraPath"])),
     ];
     targets(rows, &domain["redirects"])
 }
@@ -234,6 +256,13 @@ mod tests {
             ("edit sho.rt --disable", json!({ "enabled": false })),
             ("edit sho.rt --protocol http", json!({ "protocol": "http" })),
             ("edit sho.rt --protocol default --json", json!({ "protocol": null })),
+            ("edit sho.rt --ignore-case", json!({ "ignoreCase": true })),
+            ("edit sho.rt --no-ignore-case", json!({ "ignoreCase": false })),
+            (
+                "edit sho.rt --ignore-trailing --extra-path fill",
+                json!({ "ignoreTrailing": true, "extraPath": "fill" }),
+            ),
+            ("edit sho.rt --no-ignore-trailing", json!({ "ignoreTrailing": false })),
             (
                 "edit sho.rt --name a.b --disable --protocol https",
                 json!({ "domain": "a.b", "enabled": false, "protocol": "https" }),

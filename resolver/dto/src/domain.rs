@@ -1,6 +1,6 @@
 //! Domains of short links.
 
-use links::{Authority, Protocol, STRAY_TARGET_BYTES};
+use links::{Authority, ExtraPath, Protocol, STRAY_TARGET_BYTES};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -26,6 +26,16 @@ pub struct Domain<'a> {
     /// The scheme of short URLs; null for that of `--public-url`.
     #[schemars(with = "ProtocolOrNull", extend("x-addition" = true))]
     pub protocol: Option<&'static str>,
+    /// Whether a path in capitals finds a link in small letters. New slugs are kept in small
+    /// letters.
+    #[schemars(extend("x-addition" = true))]
+    pub ignore_case: bool,
+    /// Whether a link is found if a slash or a punctuation mark follows its name.
+    #[schemars(extend("x-addition" = true))]
+    pub ignore_trailing: bool,
+    /// What a path behind a link's name does, unless the link says so; null to refuse it.
+    #[schemars(with = "ExtraPathOrNull", extend("x-addition" = true))]
+    pub extra_path: Option<&'static str>,
 }
 
 /// Where a domain sends visitors that no link redirects; null for a page of this service.
@@ -99,6 +109,14 @@ pub struct DomainEdit {
     /// The scheme of short URLs; null for that of `--public-url`.
     #[schemars(with = "ProtocolOrNull")]
     pub protocol: Patch<String>,
+    /// Whether a path in capitals finds a link in small letters. New slugs are kept in small
+    /// letters; those that are there stay as they are.
+    pub ignore_case: Patch<Flag>,
+    /// Whether a link is found if a slash or a punctuation mark follows its name.
+    pub ignore_trailing: Patch<Flag>,
+    /// What a path behind a link's name does, unless the link says so; null to refuse it.
+    #[schemars(with = "ExtraPathOrNull")]
+    pub extra_path: Patch<String>,
 }
 
 /// The query that names the domain of a link.
@@ -123,3 +141,8 @@ inline_schema!(
     struct ProtocolOrNull,
     json_schema!({ "enum": [Protocol::Http.as_str(), Protocol::Https.as_str(), null] })
 );
+
+inline_schema!(pub(crate) struct ExtraPathOrNull, {
+    let names = ExtraPath::NAMES.into_iter().map(Some).chain([None]);
+    json_schema!({ "enum": names.collect::<Vec<_>>() })
+});

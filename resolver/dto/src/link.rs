@@ -13,7 +13,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{DateTime, Flag, Number, Patch, Time, VisitsSummary, page::Page, values::inline_schema};
+use super::{
+    DateTime, Flag, Number, Patch, Time, VisitsSummary, domain::ExtraPathOrNull, page::Page,
+    values::inline_schema,
+};
 pub use bodies::{BatchItem, FillItem, NewShortUrl, ShortUrlEdit};
 
 /// The fields of a link that a caller sets.
@@ -65,6 +68,13 @@ pub struct LinkFields {
     #[serde(skip_serializing_if = "Patch::is_absent")]
     #[schemars(with = "StatusNumber", extend("x-addition" = true))]
     pub redirect_status: Patch<Number>,
+    /// What a path behind the link's name does: `refuse` as if the link were not there, `ignore`,
+    /// `append` to the path of the long URL, or `fill` the placeholders `{1}` to `{9}` with its
+    /// segments and `{rest}` with what is left. `fill` needs a placeholder behind the host of each
+    /// long URL. Null for what the domain says.
+    #[serde(skip_serializing_if = "Patch::is_absent")]
+    #[schemars(with = "ExtraPathOrNull", extend("x-addition" = true))]
+    pub extra_path: Patch<String>,
     /// The password that visitors are asked for, without control characters. Only its hash is
     /// stored, and no answer contains it.
     #[serde(skip_serializing_if = "Patch::is_absent")]
@@ -97,8 +107,8 @@ pub struct LinkFields {
     #[schemars(extend("format" = "keyspace", "x-addition" = true))]
     pub keyspace: Patch<String>,
     /// Whether a link that exists already for the long URL is returned: one with the given tags,
-    /// limits, domain, status and code, and the oldest if there are several. Title, description and
-    /// the other flags are not compared. It cannot be combined with a password.
+    /// limits, domain, status, extra path and code, and the oldest if there are several. Title,
+    /// description and the other flags are not compared. It cannot be combined with a password.
     #[serde(skip_serializing_if = "Patch::is_absent")]
     #[schemars(extend("default" = false))]
     pub find_if_exists: Patch<Flag>,
@@ -175,6 +185,9 @@ pub struct ShortUrl<'a> {
     /// The status of the link's redirects; null for the server's default.
     #[schemars(with = "StatusOrNull", extend("x-addition" = true))]
     pub redirect_status: Option<RedirectStatus>,
+    /// What a path behind the link's name does; null for what its domain says.
+    #[schemars(with = "ExtraPathOrNull", extend("x-addition" = true))]
+    pub extra_path: Option<&'static str>,
     /// Whether visitors are asked for a password.
     #[schemars(extend("x-addition" = true))]
     pub has_password: bool,

@@ -57,6 +57,11 @@ impl Locale {
         self.text(&format!("field-{}", field.name()))
     }
 
+    /// Returns what a path behind a link's name does, by the name of an [`links::ExtraPath`].
+    pub(crate) fn extra_path(&self, name: &str) -> String {
+        self.text(&format!("extra-path-{name}"))
+    }
+
     /// Returns a text about a number, its argument `count`.
     pub(crate) fn count(&self, id: &str, count: &u64) -> String {
         self.fill(id, [("count", (*count).into()), ("shown", self.number(count).into())])
@@ -145,7 +150,7 @@ mod tests {
         path::{Path, PathBuf},
     };
 
-    use links::{CONDITION_TYPES, audit::Action};
+    use links::{CONDITION_TYPES, ExtraPath, audit::Action};
 
     use super::*;
 
@@ -204,6 +209,7 @@ mod tests {
         let states = ["deleted", "blocked", "disabled", "expired", "not-yet", "live"];
         for (beginning, names) in [
             ("bulk-wrong", vec!["cells", "break", "quote"]),
+            ("extra-path", ExtraPath::NAMES.to_vec()),
             ("audit", Action::ALL.map(Action::as_str).to_vec()),
             ("rules-type", CONDITION_TYPES.to_vec()),
             ("rules-condition", CONDITION_TYPES.to_vec()),

@@ -40,6 +40,7 @@ pub(super) fn create_command(request: CreateLinkRequest) -> Result<CreateLink, S
         forward_query: request.forward_query.map(Some),
         enabled: request.enabled.map(Some),
         redirect_status: request.redirect_status.map(|status| Some(u64::from(status))),
+        extra_path: request.extra_path.map(Some),
         password: request.password.map(Some),
     };
     Ok(CreateLink {
@@ -67,6 +68,7 @@ pub(super) fn edit_command(request: EditLinkRequest) -> Result<(Target, LinkFiel
         forward_query: request.forward_query.map(Some),
         enabled: request.enabled.map(Some),
         redirect_status: request.redirect_status.map(|status| or_cleared(u64::from(status))),
+        extra_path: request.extra_path.map(or_cleared),
         password: request.password.map(or_cleared),
     };
     let name = name(request.short_code, request.domain);
@@ -119,6 +121,7 @@ pub(super) fn link(api: &Api, record: &Record, names: &Names) -> Option<Link> {
         forward_query: link.forward_query,
         enabled: !details.disabled,
         redirect_status: details.status.map(|status| u32::from(u16::from(status))),
+        extra_path: details.extra_path.map(|extra_path| extra_path.as_str().to_owned()),
         has_password: details.password.is_some(),
         created_by: names.creator(link).map(str::to_owned),
         edited_by: names.editor(link).map(str::to_owned),
@@ -171,6 +174,7 @@ mod tests {
             title: Some(String::new()),
             valid_until_ms: Some(0),
             max_visits: Some(0),
+            extra_path: Some(String::new()),
             valid_since_ms: Some(1_700_000_000_123),
             tags: Some(proto::links::v1::Tags::default()),
             ..EditLinkRequest::default()
@@ -181,6 +185,7 @@ mod tests {
             valid_since: Some(Some("2023-11-14T22:13:20.123Z".parse().unwrap())),
             valid_until: Some(None),
             max_visits: Some(None),
+            extra_path: Some(None),
             ..LinkFields::default()
         };
         assert_eq!(edit_command(request).unwrap().1, expected);

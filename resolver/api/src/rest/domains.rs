@@ -5,7 +5,7 @@
 
 use app::{LinkService, NamedDomain};
 use dto::{Flag, Patch};
-use links::{Authority, DomainEdit, Protocol, Redirects};
+use links::{Authority, DomainEdit, ExtraPath, Protocol, Redirects};
 
 use super::prelude::*;
 
@@ -29,7 +29,7 @@ pub(super) fn routes() -> Vec<Route> {
         Route::new(Method::PATCH, DOMAIN, keyed!(Scope::Admin, edit))
             .document("editDomain", Topic::Domains, "Edit a domain")
             .addition()
-            .text("Its name, which its links follow; whether its links redirect; and the scheme of its short URLs. Name and scheme of the default domain are those of `--public-url`, and cannot be edited here.")
+            .text("Its name, which its links follow; whether its links redirect; the scheme of its short URLs; and which paths find a link that differ from its name. Name and scheme of the default domain are those of `--public-url`, and cannot be edited here.")
             .optional_body::<dto::DomainEdit>()
             .answers::<dto::Domain>("The domain after the edit.")
             .fails(&[Kind::DomainTaken]),
@@ -49,6 +49,7 @@ impl Fields for dto::DomainEdit {}
 const NAME: &str = app::Field::Domain.name();
 const A_DOMAIN: &str = "expected a string with a domain";
 const A_PROTOCOL: &str = "expected http, https or null";
+const EXTRA_PATH: &str = app::Field::ExtraPath.name();
 
 async fn list(call: &Call, by: &Grant) -> Result<Answer, Problem> {
     let (dto::DomainsQuery { all: Flag(all) }, wrong): (_, FieldErrors) = call.query();
@@ -67,6 +68,9 @@ fn shown(NamedDomain { name, is_default, settings }: &NamedDomain) -> dto::Domai
         enabled: !settings.disabled,
         track_visitors: !settings.untracked,
         protocol: settings.protocol.map(Protocol::as_str),
+        ignore_case: settings.ignore_case,
+        ignore_trailing: settings.ignore_trailing,
+        extra_path: settings.extra_path.map(ExtraPath::as_str),
     }
 }
 
@@ -109,11 +113,17 @@ async fn edit(call: &Call, by: &Grant) -> Result<Answer, Problem> {
         Patch::Set(name) => Authority::parse(&name).map(Some).map_err(|error| error.to_string()),
     };
     let protocol = fields.protocol.try_change(|name| Protocol::parse(&name).ok_or(A_PROTOCOL.to_owned()));
+    let extra_path = fields.extra_path.try_change(|name| {
+        ExtraPath::parse(&name).ok_or_else(|| app::Field::ExtraPath.expected())
+    });
     let edit = DomainEdit {
         authority: wrong.note(NAME, authority).flatten(),
         disabled: fields.enabled.value().map(|Flag(enabled)| !enabled),
         untracked: fields.track_visitors.value().map(|Flag(tracks)| !tracks),
         protocol: wrong.note("protocol", protocol).flatten(),
+        ignore_case: fields.ignore_case.value().map(|Flag(ignores)| ignores),
+        ignore_trailing: fields.ignore_trailing.value().map(|Flag(ignores)| ignores),
+        extra_path: wrong.note(EXTRA_PATH, extra_path).flatten(),
         ..DomainEdit::default()
     };
     wrong.finish()?;

@@ -4,7 +4,7 @@
 use app::{Field, FieldErrors, LinkFields, create_link::CreateLink, key_names::Names, values::read_time};
 use dto::{Flag, Number, Patch, Time};
 use hyper::header::{ETAG, HeaderValue};
-use links::{Record, Tag, api_key::Grant};
+use links::{ExtraPath, Record, Tag, api_key::Grant};
 use serde_json::{Map, Value};
 use store::VisitTotals;
 
@@ -93,6 +93,7 @@ fn link_fields(api: &Api, fields: dto::LinkFields, wrong: &mut FieldErrors) -> L
         forward_query: flag(fields.forward_query),
         enabled: flag(fields.enabled),
         redirect_status: number(fields.redirect_status),
+        extra_path: fields.extra_path.change(),
         password: fields.password.change(),
     }
 }
@@ -166,6 +167,7 @@ pub(super) fn short_url<'a>(
         description: details.and_then(|details| details.description.as_deref()),
         enabled: !details.is_some_and(|details| details.disabled),
         redirect_status: link.details().status,
+        extra_path: link.details().extra_path.map(ExtraPath::as_str),
         has_password: link.password().is_some(),
         created_by: names.creator(link),
         edited_by: names.editor(link),

@@ -156,8 +156,9 @@ impl LinkService {
         let mut edit = self.check_fields(request.fields, &mut wrong);
         let domain = request.domain.as_deref().map_or(Ok(None), |name| self.check_domain(name));
         let domain = wrong.check(Field::Domain, domain).flatten();
-        let DetailsEdit { valid_since, valid_until, .. } = &edit.details;
+        let DetailsEdit { valid_since, valid_until, extra_path, .. } = &edit.details;
         link_fields::check_window(valid_since.flatten(), valid_until.flatten(), &mut wrong);
+        wrong.check(Field::ExtraPath, link_fields::check_templates(extra_path.flatten(), &edit.long_url));
         wrong.finish()?;
         let options =
             CreateOptions { code, tags: edit.tags.take().unwrap_or_default(), ..CreateOptions::default() };
@@ -243,8 +244,9 @@ impl LinkService {
         let Request { mut draft, mut options, domain, password, finds } = request;
         let mut details = draft.details.take().map_or_else(Details::default, |details| *details);
         details.domain = self.domain_for_new_link(domain, by).await?;
-        if let CodeChoice::CustomSlug(slug) = &options.code {
+        if let CodeChoice::CustomSlug(slug) = &mut options.code {
             let domain = details.domain.unwrap_or(DomainId::DEFAULT);
+            *slug = self.slug_on(domain, slug)?;
             self.refuse_circle([&draft.long_url], domain, slug.as_str())?;
         }
         if let Some(password) = password {
@@ -375,6 +377,9 @@ fn digest_of_request(long_url: &str, details: &Details, options: &CreateOptions,
     if by.finds_own_only() {
         let ApiKeyId(id) = by.id;
         let _ = write!(text, ",[\"by\",{id}]");
+    }
+    if let Some(extra_path) = details.extra_path {
+        let _ = write!(text, ",[\"extraPath\",\"{}\"]", extra_path.as_str());
     }
     text.push(']');
     digest(text)

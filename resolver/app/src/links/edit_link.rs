@@ -86,9 +86,10 @@ impl LinkService {
     }
 
     /// Returns an edit that fits the link. Rejects one with times that contradict those of the
-    /// link, one that would make it redirect to itself, or one that would enable it although its
-    /// long URLs are denied. Two concurrent edits may each agree with the earlier times. Then the
-    /// link does not redirect, which is shown, until one of them is undone.
+    /// link, one after which a path could not fill its long URLs, one that would make it redirect
+    /// to itself, or one that would enable it although its long URLs are denied. Two concurrent
+    /// edits may each agree with the earlier values. Then the link does not redirect, which is
+    /// shown, or a path behind its name is not filled in, until one of them is undone.
     pub(crate) fn check_against(&self, link: &Link, edit: &Edit) -> Result<Edit, AppError> {
         let DetailsEdit { valid_since, valid_until, .. } = &edit.details;
         if valid_since.is_some() || valid_until.is_some() {
@@ -97,6 +98,7 @@ impl LinkService {
             link_fields::check_window(since, valid_until.unwrap_or(has.valid_until), &mut wrong);
             wrong.finish()?;
         }
+        check_templates_after(link, edit)?;
         let rules = edit.details.rules.iter().flatten().map(|rule| &rule.long_url);
         if edit.details.disabled == Some(false) {
             // The new long URLs were checked when they were read. Those that the link keeps may be
@@ -111,4 +113,18 @@ impl LinkService {
         }
         Ok(edit.clone())
     }
+}
+
+/// Checks that a path can fill the long URLs that the link has after the edit, if the edit changes
+/// them or what a path does.
+fn check_templates_after(link: &Link, edit: &Edit) -> Result<(), AppError> {
+    let DetailsEdit { extra_path, rules, .. } = &edit.details;
+    if extra_path.is_none() && edit.long_url.is_none() && rules.is_none() {
+        return Ok(());
+    }
+    let long_url = edit.long_url.as_ref().unwrap_or(&link.long_url);
+    let rules = rules.as_deref().unwrap_or(link.rules());
+    let long_urls = rules.iter().map(|rule| &rule.long_url).chain([long_url]);
+    let checked = link_fields::check_templates(extra_path.unwrap_or(link.details().extra_path), long_urls);
+    checked.map_err(|error| AppError::invalid(Field::ExtraPath.name(), error))
 }

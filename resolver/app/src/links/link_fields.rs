@@ -6,8 +6,8 @@
 
 use jiff::Timestamp;
 use links::{
-    CODE_LEN_MAX, DESCRIPTION_BYTES, DetailsEdit, Edit, Precondition, RedirectStatus, TAGS_MAX, TITLE_BYTES,
-    Tag,
+    CODE_LEN_MAX, DESCRIPTION_BYTES, DetailsEdit, Edit, ExtraPath, LongUrl, Precondition, RedirectStatus,
+    TAGS_MAX, TITLE_BYTES, Tag, check_template,
 };
 
 use crate::{FieldErrors, LinkService, values::Checked};
@@ -37,6 +37,8 @@ pub enum Field {
     Enabled,
     /// The status of redirects: 301, 302, 307 or 308.
     RedirectStatus,
+    /// What a path behind the link's name does.
+    ExtraPath,
     /// The password that visitors have to enter.
     Password,
     /// A slug of the caller's choice.
@@ -57,7 +59,7 @@ pub enum Field {
 
 impl Field {
     /// Every field in the order of the declaration, with its name in requests.
-    const NAMES: [(Self, &str); 19] = [
+    const NAMES: [(Self, &str); 20] = [
         (Self::LongUrl, "longUrl"),
         (Self::Title, "title"),
         (Self::Description, "description"),
@@ -69,6 +71,7 @@ impl Field {
         (Self::ForwardQuery, "forwardQuery"),
         (Self::Enabled, "enabled"),
         (Self::RedirectStatus, "redirectStatus"),
+        (Self::ExtraPath, "extraPath"),
         (Self::Password, "password"),
         (Self::CustomSlug, "customSlug"),
         (Self::PathPrefix, "pathPrefix"),
@@ -108,6 +111,7 @@ impl Field {
                 "expected true, false or null".to_owned()
             }
             Self::RedirectStatus => "expected 301, 302, 307, 308 or null".to_owned(),
+            Self::ExtraPath => "expected refuse, ignore, append, fill or null".to_owned(),
             Self::Password | Self::CustomSlug | Self::PathPrefix | Self::Domain => {
                 "expected a string, or null".to_owned()
             }
@@ -153,6 +157,8 @@ pub struct LinkFields {
     pub enabled: Change<bool>,
     /// The status of redirects: 301, 302, 307 or 308.
     pub redirect_status: Change<u64>,
+    /// What a path behind the link's name does: a name of [`ExtraPath`].
+    pub extra_path: Change<String>,
     /// The password that visitors are asked for.
     pub password: Change<String>,
 }
@@ -175,6 +181,7 @@ impl LinkService {
             forward_query,
             enabled,
             redirect_status,
+            extra_path,
             password: _,
         } = fields;
         let long_url = long_url.flatten();
@@ -192,6 +199,9 @@ impl LinkService {
                 disabled: enabled.flatten().map(|enabled| !enabled),
                 status: check(wrong, Field::RedirectStatus, redirect_status, |status| {
                     check_redirect_status(status).map(Some)
+                }),
+                extra_path: check(wrong, Field::ExtraPath, extra_path, |name| {
+                    check_extra_path(&name).map(Some)
                 }),
                 password: None,
                 rules: None,
@@ -255,6 +265,21 @@ fn check_max_visits(count: u64) -> Checked<Option<u64>> {
 pub(crate) fn check_redirect_status(status: u64) -> Checked<RedirectStatus> {
     let status = u16::try_from(status).ok().and_then(|status| RedirectStatus::try_from(status).ok());
     status.ok_or_else(|| Field::RedirectStatus.expected())
+}
+
+pub(crate) fn check_extra_path(name: &str) -> Checked<ExtraPath> {
+    ExtraPath::parse(name).ok_or_else(|| Field::ExtraPath.expected())
+}
+
+/// Checks that a path behind the link's name can fill its long URLs, if it is to do that.
+pub(crate) fn check_templates<'a>(
+    extra_path: Option<ExtraPath>,
+    long_urls: impl IntoIterator<Item = &'a LongUrl>,
+) -> Checked<()> {
+    if extra_path != Some(ExtraPath::Fill) {
+        return Ok(());
+    }
+    long_urls.into_iter().try_for_each(check_template).map_err(|error| error.to_string())
 }
 
 pub(crate) fn check_code_len(len: u64) -> Checked<usize> {

@@ -3,7 +3,8 @@
 
 use jiff::{Timestamp, tz::TimeZone};
 use links::{
-    Authority, Base, DomainEdit, Link, LongUrl, LongUrlError, Slug, TimeError, check_fallback_target,
+    Authority, Base, DomainEdit, DomainId, Link, LongUrl, LongUrlError, Slug, TimeError,
+    check_fallback_target,
 };
 
 use crate::{AppError, Field, FieldErrors, LinkService};
@@ -65,6 +66,16 @@ impl LinkService {
         let entries = self.domain_cache.entries();
         let is_allowed = targets.all(|url| entries.targets.allow(url.as_str(), None));
         if is_allowed { Ok(()) } else { Err(AppError::invalid(field, DENIED)) }
+    }
+
+    /// Returns the slug of a new link as its domain keeps it: in small letters, if case is ignored
+    /// there.
+    pub(crate) fn slug_on(&self, domain: DomainId, slug: &Slug) -> Result<Slug, AppError> {
+        let entries = self.domain_cache.entries();
+        let is_small = entries.domain(domain).is_some_and(|domain| domain.settings.ignore_case);
+        // In small letters, it may be a path of the service.
+        let kept = if is_small { Slug::pick(slug.clone().to_lowercase().as_str()) } else { Ok(slug.clone()) };
+        kept.map_err(|error| AppError::invalid(Field::CustomSlug.name(), error.to_string()))
     }
 
     /// Checks the name of a domain. Returns `None` for the default domain.

@@ -127,8 +127,8 @@ mod tests {
 
     /// Flags, without those whose values have spaces or are empty.
     const SETTERS: &str = "--tag a --title T --valid-since 2026-01-01 --valid-until=2027-01-01T00:00:00+00:00 \
-                           --max-visits 18446744073709551615 --redirect-status 308 --crawlable \
-                           --no-forward-query --json";
+                           --max-visits 18446744073709551615 --redirect-status 308 \
+                           --extra-path append --crawlable --no-forward-query --json";
 
     fn all_setters() -> Vec<&'static str> {
         SETTERS.split_whitespace().chain(["--tag", "b c", "--description", ""]).collect()
@@ -138,7 +138,7 @@ mod tests {
         json!({
             "tags": ["a", "b c"], "title": "T", "description": "", "validSince": "2026-01-01",
             "validUntil": "2027-01-01T00:00:00+00:00", "maxVisits": u64::MAX, "redirectStatus": 308,
-            "crawlable": true, "forwardQuery": false, "password": "p",
+            "extraPath": "append", "crawlable": true, "forwardQuery": false, "password": "p",
         })
     }
 
@@ -172,6 +172,7 @@ mod tests {
             ("--no-valid-until", json!({ "validUntil": null })),
             ("--no-max-visits", json!({ "maxVisits": null })),
             ("--no-redirect-status", json!({ "redirectStatus": null })),
+            ("--no-extra-path", json!({ "extraPath": null })),
             ("--no-password", json!({ "password": null })),
             ("--no-crawlable", json!({ "crawlable": false })),
             ("--crawlable", json!({ "crawlable": true })),

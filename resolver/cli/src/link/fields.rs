@@ -10,7 +10,10 @@ use clap::{
 use dto::{Flag, LinkFields, Number, Patch, Time};
 use serde_json::Value;
 
-use crate::table::{pairs, text};
+use crate::{
+    args::extra_path_values,
+    table::{pairs, text},
+};
 
 /// The fields that a create and an edit can set.
 #[derive(Clone, Debug, Args)]
@@ -37,6 +40,9 @@ pub struct LinkSetters {
     /// Status of the link's redirects, instead of the server's.
     #[arg(long, value_name = "STATUS", value_parser = PossibleValuesParser::new(["301", "302", "307", "308"]).try_map(|text| text.parse::<u16>()))]
     pub redirect_status: Option<u16>,
+    /// What a path behind the link's name does, instead of what its domain says.
+    #[arg(long, value_name = "WHAT", value_parser = extra_path_values())]
+    pub extra_path: Option<String>,
     /// Let search engines list the link.
     #[arg(long)]
     pub crawlable: bool,
@@ -72,6 +78,9 @@ pub struct LinkClears {
     /// Use the server's redirect status.
     #[arg(long, conflicts_with = "redirect_status")]
     pub no_redirect_status: bool,
+    /// Let a path behind the link's name do what its domain says.
+    #[arg(long, conflicts_with = "extra_path")]
+    pub no_extra_path: bool,
     /// Remove the password.
     #[arg(long, conflicts_with = "password_file")]
     pub no_password: bool,
@@ -100,6 +109,7 @@ impl LinkSetters {
             valid_until: self.valid_until.clone().map(Time).into(),
             max_visits: self.max_visits.map(Number).into(),
             redirect_status: self.redirect_status.map(|status| Number(status.into())).into(),
+            extra_path: self.extra_path.clone().into(),
             crawlable: self.crawlable.then_some(Flag(true)).into(),
             forward_query: self.no_forward_query.then_some(Flag(false)).into(),
             password: password.into(),
@@ -117,6 +127,7 @@ impl LinkClears {
         clear(&mut edit.valid_until, self.no_valid_until);
         clear(&mut edit.max_visits, self.no_max_visits);
         clear(&mut edit.redirect_status, self.no_redirect_status);
+        clear(&mut edit.extra_path, self.no_extra_path);
         clear(&mut edit.password, self.no_password);
         if self.no_tags {
             edit.tags = Patch::Set(Vec::new());
@@ -165,6 +176,7 @@ pub(super) fn shown(link: &Value) -> String {
         ("crawlable", text(&link["crawlable"])),
         ("forwards query", text(&link["forwardQuery"])),
         ("redirect status", text(&link["redirectStatus"])),
+        ("extra path", text(&link["extraPath"])),
         ("password", text(&link["hasPassword"])),
         ("redirect rules", text(&link["hasRedirectRules"])),
         ("version", text(&link["version"])),

@@ -4,7 +4,7 @@
 
 use app::{AppError, FieldErrors, LinkService, NamedDomain, authorize::require_operator};
 use askama::Template;
-use links::{Authority, DomainEdit, Protocol, Redirects, api_key::Grant, scope::Scope};
+use links::{Authority, DomainEdit, ExtraPath, Protocol, Redirects, api_key::Grant, scope::Scope};
 use web::Answer;
 
 use super::{
@@ -29,8 +29,8 @@ struct DomainsPage<'a> {
     columns: [String; 3],
     /// The redirects of domains that have none of their own.
     defaults: [String; 3],
-    /// Whether redirects, the scheme, and whether visitors are kept may be edited. The use cases
-    /// decide; so they do about the other changes.
+    /// Whether redirects, the scheme, which paths find links, and whether visitors are kept may be
+    /// edited. The use cases decide; so they do about the other changes.
     may_edit: bool,
     /// Whether a name may be changed, and a domain be enabled again.
     may_rename: bool,
@@ -51,9 +51,14 @@ fn typed<'a>(refused: &Option<&'a Form>, field: &str, stored: &'a str) -> &'a st
     refused.map_or(stored, |form| form.value(field))
 }
 
-/// The same for a checkbox, whose setting is stored as what it switches off.
+/// The same for a checkbox.
+fn is_checked(refused: &Option<&Form>, field: &str, is_stored: &bool) -> bool {
+    refused.map_or(*is_stored, |form| form.is_on(field))
+}
+
+/// The same for a checkbox whose setting is stored as what it switches off.
 fn is_on(refused: &Option<&Form>, field: &str, is_off: &bool) -> bool {
-    refused.map_or(!is_off, |form| form.is_on(field))
+    is_checked(refused, field, &!is_off)
 }
 
 pub(super) async fn change(context: &Context<'_>) -> Result<(), AppError> {
@@ -83,11 +88,14 @@ fn read_edit(form: &Form, name: &str) -> Result<DomainEdit, AppError> {
     let changed = |name: &str| form.get(name).filter(|_| is_changed(name));
     let switched = |name: &str| {
         let was_on = form.get(&format!("was-{name}")).is_some_and(|was| !was.is_empty());
-        (was_on != form.is_on(name)).then(|| !form.is_on(name))
+        (was_on != form.is_on(name)).then(|| form.is_on(name))
     };
     let protocol = changed("protocol").map(|text| match text {
         "" => Ok(None),
         text => Protocol::parse(text).map(Some).ok_or_else(|| "expected http, https or no value".to_owned()),
+    });
+    let extra_path = changed("extraPath").map(|name| {
+        ExtraPath::parse(name).map(Some).ok_or_else(|| "expected refuse, ignore, append or fill".to_owned())
     });
     let mut target = |field| {
         wrong.note(field, changed(field).map(LinkService::check_fallback_target).transpose()).flatten()
@@ -95,9 +103,12 @@ fn read_edit(form: &Form, name: &str) -> Result<DomainEdit, AppError> {
     let [base_url, regular_404, invalid_short_url] = REDIRECTS.map(&mut target);
     let edit = DomainEdit {
         authority: wrong.note("name", authority).flatten(),
-        disabled: switched("enabled"),
-        untracked: switched("trackVisitors"),
+        disabled: switched("enabled").map(|is_on| !is_on),
+        untracked: switched("trackVisitors").map(|is_on| !is_on),
         protocol: wrong.note("protocol", protocol.transpose()).flatten(),
+        ignore_case: switched("ignoreCase"),
+        ignore_trailing: switched("ignoreTrailing"),
+        extra_path: wrong.note("extraPath", extra_path.transpose()).flatten(),
         base_url,
         regular_404,
         invalid_short_url,
@@ -147,13 +158,17 @@ mod tests {
         let form = Form::parse(
             b"name=New.example&enabled=on&was-enabled=&was-trackVisitors=on&protocol=https&was-protocol=\
               &baseUrlRedirect=+https://e.org/+&was-baseUrlRedirect=&regular404Redirect=&was-regular404Redirect=x\
-              &invalidShortUrlRedirect=kept&was-invalidShortUrlRedirect=kept",
+              &invalidShortUrlRedirect=kept&was-invalidShortUrlRedirect=kept&ignoreCase=on&was-ignoreCase=\
+              &was-ignoreTrailing=on&extraPath=append&was-extraPath=refuse",
         );
         let expected = DomainEdit {
             authority: Authority::parse("new.example").ok(),
             disabled: Some(false),
             untracked: Some(true),
             protocol: Some(Some(Protocol::Https)),
+            ignore_case: Some(true),
+            ignore_trailing: Some(false),
+            extra_path: Some(Some(ExtraPath::Append)),
             base_url: Some(Some("https://e.org/".to_owned())),
             regular_404: Some(None),
             invalid_short_url: None,
@@ -169,12 +184,15 @@ mod tests {
         assert_eq!(read_edit(&form, "s.example").unwrap().disabled, None);
         let edit = read_edit(&form, "s.example").unwrap();
         assert_eq!((edit.authority, edit.protocol), (None, Some(None)));
+        let form = Form::parse(b"ignoreCase=on&was-ignoreCase=on&extraPath=fill&was-extraPath=fill");
+        assert_eq!(read_edit(&form, "s.example").unwrap(), DomainEdit::default());
     }
 
     #[test]
     fn every_wrong_field_is_named() {
-        let form = Form::parse(b"name=a+b&protocol=ftp&baseUrlRedirect=javascript:alert(1)");
+        let form = Form::parse(b"name=a+b&protocol=ftp&extraPath=up&baseUrlRedirect=javascript:alert(1)");
         let Err(error) = read_edit(&form, "s.example") else { panic!("expected wrong fields") };
-        assert_eq!(crate::messages::wrong_fields(&error), ["baseUrlRedirect", "name", "protocol"]);
+        let expected = ["baseUrlRedirect", "name", "protocol", "extraPath"];
+        assert_eq!(crate::messages::wrong_fields(&error), expected);
     }
 }

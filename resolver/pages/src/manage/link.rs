@@ -3,7 +3,7 @@
 use app::{AppError, Field, FieldErrors, edit_link::Target, find_link::LinkName};
 use askama::Template;
 use hyper::StatusCode;
-use links::{Record, scope::Scope};
+use links::{ExtraPath, Record, scope::Scope};
 use web::Answer;
 
 use super::{

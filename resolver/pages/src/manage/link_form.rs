@@ -12,7 +12,7 @@
 
 use app::{Field, FieldErrors, LinkFields, values::read_time};
 use jiff::{Timestamp, tz::TimeZone};
-use links::{Details, Record};
+use links::{Details, ExtraPath, Record};
 
 use crate::{form::Form, link_input::tags};
 
@@ -22,13 +22,15 @@ pub(super) enum Input {
     Area,
     Time,
     Number,
+    /// One of the names of [`ExtraPath`], or none.
+    ExtraPath,
     Checkbox,
 }
 
 /// Writes the value of a link's field as the form has it. Times are in the zone of the service.
 type Write = fn(&Record, &Details, &TimeZone) -> String;
 
-const FIELDS: [(Field, Input, Write); 10] = [
+const FIELDS: [(Field, Input, Write); 11] = [
     (Field::LongUrl, Input::Text, |record, _, _| record.link.long_url.as_str().to_owned()),
     (Field::Title, Input::Text, |record, _, _| record.link.title.clone().unwrap_or_default()),
     (Field::Description, Input::Area, |_, details, _| details.description.clone().unwrap_or_default()),
@@ -39,6 +41,9 @@ const FIELDS: [(Field, Input, Write); 10] = [
     (Field::ValidUntil, Input::Time, |_, details, zone| form_time(details.valid_until, zone)),
     (Field::MaxVisits, Input::Number, |_, details, _| {
         details.max_visits.map(|count| count.to_string()).unwrap_or_default()
+    }),
+    (Field::ExtraPath, Input::ExtraPath, |_, details, _| {
+        details.extra_path.map_or("", ExtraPath::as_str).to_owned()
     }),
     (Field::Enabled, Input::Checkbox, |_, details, _| checkbox(!details.disabled)),
     (Field::ForwardQuery, Input::Checkbox, |record, _, _| checkbox(record.link.forward_query)),
@@ -126,6 +131,7 @@ impl LinkForm {
             crawlable: flag(Field::Crawlable),
             forward_query: flag(Field::ForwardQuery),
             enabled: flag(Field::Enabled),
+            extra_path: text(Field::ExtraPath),
             password: match self.password.as_str() {
                 "" => self.removes_password.then_some(None),
                 password => Some(Some(password.to_owned())),
@@ -206,6 +212,10 @@ mod tests {
         let changes = form.changes(&TimeZone::UTC, &mut wrong);
         assert_eq!(changes.title, Some(Some("new".to_owned())));
         assert_eq!((changes.enabled, changes.max_visits), (None, None));
+        let form = sent(&[("extraPath", "")], &[("extraPath", "append")]);
+        assert_eq!(form.changes(&TimeZone::UTC, &mut wrong).extra_path, Some(Some("append".to_owned())));
+        let form = sent(&[("extraPath", "fill")], &[("extraPath", "")]);
+        assert_eq!(form.changes(&TimeZone::UTC, &mut wrong).extra_path, Some(None));
         let form = sent(&[("maxVisits", "3")], &[("maxVisits", "many"), ("validSince", "x")]);
         form.changes(&TimeZone::UTC, &mut wrong);
         assert!(wrong.finish().is_err());

@@ -15,7 +15,7 @@ use transfer::Row;
 use crate::{
     create_link::DIGEST_LEN,
     creator::SALTS_MAX,
-    link_fields::{check_redirect_status, cut_title},
+    link_fields::{check_extra_path, check_redirect_status, check_templates, cut_title},
 };
 
 /// The maximum length of a description in bytes, that of a whole link of another system.
@@ -83,6 +83,9 @@ impl Adoption {
             created_by,
             details: (!details.is_empty()).then(|| Box::new(details)),
         };
+        let long_urls = draft.details().rules.iter().map(|rule| &rule.long_url).chain([&draft.long_url]);
+        check_templates(draft.details().extra_path, long_urls)
+            .map_err(|error| format!("extraPath: {error}"))?;
         let (minted, uses) = (row.minted.unwrap_or(false), row.uses.unwrap_or(0).min(COUNT_MAX));
         let code = match slug {
             Some(slug) => self.codes.kept(slug, domain),
@@ -99,6 +102,9 @@ impl Adoption {
         let status = row.redirect_status.map(|status| {
             check_redirect_status(status).map_err(|error| format!("redirectStatus {status}: {error}"))
         });
+        let extra_path = row.extra_path.as_deref().map(|name| {
+            check_extra_path(name).map_err(|error| format!("extraPath {name:?}: {error}"))
+        });
         let password = row.password_hash.as_ref().map(|hash| PasswordHash::from_phc(&hash.0)).transpose();
         if row.deleted_at.is_some() && row.code.is_none() {
             return Err("deletedAt: a deleted link needs a code".to_owned());
@@ -112,6 +118,7 @@ impl Adoption {
             disabled: row.enabled == Some(false),
             blocked,
             status: status.transpose()?,
+            extra_path: extra_path.transpose()?,
             // Without the hash, because reasons are written to files.
             password: password.map_err(|error| format!("passwordHash: {error}"))?,
             rules: row.redirect_rules.as_deref().map_or(Ok(Vec::new()), |text| self.rules(row, text))?,
@@ -314,6 +321,7 @@ mod tests {
         let rule = r#"{"longUrl":"https://e.test/","conditions":[]}"#;
         let many = format!("[{}]", vec![rule; RULES_MAX + 1].join(","));
         let rules = |text: &str| Row { redirect_rules: Some(text.to_owned()), ..Row::default() };
+        let path = |name: &str| Row { extra_path: Some(name.to_owned()), ..Row::default() };
         for (row, part) in [
             (Row { password_hash: Some(hush), ..Row::default() }, "passwordHash: expected an Argon2 hash"),
             (rules("[7]"), "redirectRules: "),
@@ -327,6 +335,8 @@ mod tests {
             ),
             (rules(&many), "redirectRules: expected at most 100 rules"),
             (Row { redirect_status: Some(200), ..Row::default() }, "redirectStatus 200: expected 301"),
+            (path("up"), "extraPath \"up\": expected refuse, ignore"),
+            (path("fill"), "extraPath: fill needs {1} to {9} or {rest}"),
             (Row { title: Some("a\0".to_owned()), ..Row::default() }, "title: must not contain NUL"),
             (Row { created_by: Some("a b".to_owned()), ..Row::default() }, "createdBy \"a b\": expected"),
             (Row { created_at: Some(Timestamp::MIN), ..Row::default() }, "expected a time since 1970"),

@@ -50,6 +50,7 @@ fn field_text(
             "redirectRules" => t.with("rules-full", RULES_MAX.to_string()),
             // A rule, not known which, leads to the link itself.
             "longUrl" => t.text("rules-expected-other"),
+            "extraPath" => t.text("expected-extraPath"),
             "(the others)" => t.text("rules-others"),
             _ => t.text("error-form"),
         };
