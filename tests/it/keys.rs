@@ -378,7 +378,8 @@ async fn the_log_tells_who_wrote_what_and_no_secret() {
         (&new[5]["subject"], &new[5]["details"]),
         (
             &json!("one.example"),
-            &json!({ "domain": "one.example", "enabled": false, "changed": { "enabled": { "from": true, "to": false } } })
+            &json!({ "domain": "one.example", "enabled": false, "ignoreCase": false, "ignoreTrailing": false,
+                "changed": { "enabled": { "from": true, "to": false } } })
         )
     );
     assert_eq!(

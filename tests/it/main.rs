@@ -74,6 +74,7 @@ mod outage;
 mod page_hosts;
 mod pages;
 mod partition;
+mod paths;
 mod patroni;
 mod pause;
 mod pixel;
