@@ -251,6 +251,7 @@ pub(super) async fn links_are_listed_by_visits_and_those_without_by_age(store: &
         far_pages_follow_the_near_ones(store, &links, descending).await;
     }
     a_page_of_all_links_has_the_total_of_a_counted_list(store).await;
+    pages_of_a_search_are_those_of_a_counted_list(store).await;
     assert_eq!(store.most_visited(1).await.unwrap(), [totals[5].1]);
     let most = store.most_visited(1_000).await.unwrap();
     assert!(visits.iter().all(|visited| most.contains(&visited.link)));
@@ -289,6 +290,26 @@ async fn a_page_of_all_links_has_the_total_of_a_counted_list(store: &dyn Store) 
             assert_eq!(outline.ids, ids, "{text}, {per_page} on a page");
             assert_eq!(outline.total, total.min(per_page + 1), "{text}, {per_page} on a page");
             assert_eq!(outline.is_counted, total <= per_page, "{text}, {per_page} on a page");
+        }
+    }
+}
+
+/// Compares pages of a list that looks among its first links with those of one that is counted: of
+/// a text that a hundred links contain, for which there is no use of the index, and of a rare one.
+async fn pages_of_a_search_are_those_of_a_counted_list(store: &dyn Store) {
+    for (text, expected) in [("visited.example/420", 100), ("visited.example/4201", 10)] {
+        for (per_page, number) in [(99, 1), (99, 2), (100, 1), (100, 2), (7, 2), (7, 3)] {
+            for since in [None, Some(Timestamp::UNIX_EPOCH)] {
+                let counted = Filter { since, page: number, per_page: Some(per_page), ..searched(text) };
+                let (ids, total) = page(store, &counted).await;
+                assert_eq!(total, expected, "{text}");
+                let outline = store.outline(&Filter { count_max: Some(1_000), ..counted }, None).await;
+                let outline = outline.unwrap();
+                let when = format!("{text}, page {number} of {per_page}, since {since:?}");
+                assert_eq!(outline.ids, ids, "{when}");
+                assert_eq!(outline.total, total.min(number * per_page + 1), "{when}");
+                assert_eq!(outline.is_counted, total <= number * per_page, "{when}");
+            }
         }
     }
 }

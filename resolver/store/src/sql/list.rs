@@ -55,18 +55,26 @@ pub(crate) async fn outline(sql: &mut dyn Sql, filter: &Filter, code: Option<Lin
         && !filter.deleted
         && has_many(sql).await?;
     let mut wanted = Wanted::new(sql.dialect());
+    let mut found = None;
     if is_long && !sql.is_distributed() && page.first.saturating_add(page.len) < FIRST {
         wanted.state_and_time(filter);
         let first = wanted.first_links(&order);
         wanted.others(filter, search.as_ref());
         let ids = wanted.ids(sql, (&first, &order), page.with_one_more()).await?;
+        // Other conditions leave out links that contain the text, and so does a page behind the
+        // last of them.
+        let is_only_searched =
+            Filter { search: None, search_domains: Vec::new(), ..filter.clone() } == filter.of_all();
+        if is_only_searched && (page.first == 0 || !ids.is_empty()) {
+            found = Some(page.first + ids.len() as u64);
+        }
         if let Some(outline) = page.uncounted(ids).filter(|outline| !outline.is_counted) {
             return Ok(outline);
         }
         wanted = Wanted::new(sql.dialect());
     }
     if let Some(search) = search.as_ref().filter(|_| filter.sees_all) {
-        search.narrow(sql, &mut wanted).await?;
+        search.narrow(sql, &mut wanted, found).await?;
     }
     wanted.state_and_time(filter);
     wanted.others(filter, search.as_ref());

@@ -17,7 +17,7 @@ use links::{DomainId, Filter, search_key};
 use super::{Dialect, Sql, Value, details::SLUG, link_index::state, list::Wanted};
 use crate::{LinkIndex, Result};
 
-/// If so many of the newest links contain a text, the index has too many entries for it.
+/// If so many of the first links of a list contain a text, the index has too many entries for it.
 const COMMON: u64 = 100;
 /// The most links that are looked at one by one.
 const FEW: usize = 20_000;
@@ -63,8 +63,21 @@ impl Search {
     }
 
     /// Adds a condition that only links meet which are known to contain the text, if they are few.
-    pub(super) async fn narrow(&self, sql: &mut dyn Sql, wanted: &mut Wanted) -> Result<()> {
-        if sql.dialect() == Dialect::Sqlite || !self.domains.is_empty() || self.is_common(sql).await? {
+    /// `found` is how many of the first links contain it, if that is known.
+    pub(super) async fn narrow(
+        &self,
+        sql: &mut dyn Sql,
+        wanted: &mut Wanted,
+        found: Option<u64>,
+    ) -> Result<()> {
+        if sql.dialect() == Dialect::Sqlite || !self.domains.is_empty() {
+            return Ok(());
+        }
+        let is_common = match found {
+            Some(found) => found >= COMMON,
+            None => self.is_common(sql).await?,
+        };
+        if is_common {
             return Ok(());
         }
         // Read first: a link that comes into the index meanwhile is found as one that is not in it.
