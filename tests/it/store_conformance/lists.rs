@@ -7,7 +7,7 @@ use harness::Postgres;
 use jiff::Timestamp;
 use links::{
     DomainId, Edit, Filter, ImportCode, ImportItem, LongUrl, NewLink, OrderBy, OrderField, PER_PAGE_MAX,
-    PickedCode, Precondition, Slug, Tag, api_key::ApiKeyId, search_key,
+    PickedCode, Precondition, Slug, Tag, TagsMode, api_key::ApiKeyId, search_key,
 };
 use store::{ImportBatch, Imported, Indexed, Inserted, LinkIndex, LinkVisits, Store};
 use tokio::time::sleep;
@@ -252,6 +252,7 @@ pub(super) async fn links_are_listed_by_visits_and_those_without_by_age(store: &
     }
     a_page_of_all_links_has_the_total_of_a_counted_list(store).await;
     pages_of_a_search_are_those_of_a_counted_list(store).await;
+    a_page_of_all_links_of_tags_has_those_of_a_counted_list(store, &links[200..220]).await;
     assert_eq!(store.most_visited(1).await.unwrap(), [totals[5].1]);
     let most = store.most_visited(1_000).await.unwrap();
     assert!(visits.iter().all(|visited| most.contains(&visited.link)));
@@ -283,13 +284,54 @@ async fn a_page_of_all_links_has_the_total_of_a_counted_list(store: &dyn Store) 
     let lists = [(VISITED, PER_PAGE_MAX), (ten, 9), (ten, 10), (ten, 11), ("not-visited", 9)];
     for sees_all in [true, false] {
         for (text, per_page) in lists {
-            let counted = Filter { order, per_page: Some(per_page), sees_all, ..searched(text) };
-            let (ids, total) = page(store, &counted).await;
-            let whole = Filter { count_max: Some(per_page + 1), ..counted };
-            let outline = store.outline(&whole, None).await.unwrap();
-            assert_eq!(outline.ids, ids, "{text}, {per_page} on a page");
-            assert_eq!(outline.total, total.min(per_page + 1), "{text}, {per_page} on a page");
-            assert_eq!(outline.is_counted, total <= per_page, "{text}, {per_page} on a page");
+            check_whole(store, per_page, Filter { order, sees_all, ..searched(text) }).await;
+        }
+    }
+}
+
+/// Compares a page that all counted links fit on with the list that is counted first. Returns the
+/// number of its links.
+async fn check_whole(store: &dyn Store, per_page: u64, filter: Filter) -> u64 {
+    let counted = Filter { per_page: Some(per_page), ..filter };
+    let (ids, total) = page(store, &counted).await;
+    let whole = Filter { count_max: Some(per_page + 1), ..counted };
+    let outline = store.outline(&whole, None).await.unwrap();
+    assert_eq!(outline.ids, ids, "{whole:?}");
+    assert_eq!(outline.total, total.min(per_page + 1), "{whole:?}");
+    assert_eq!(outline.is_counted, total <= per_page, "{whole:?}");
+    total
+}
+
+/// Compares such pages of lists by tags, of more and of fewer links than are read for a page.
+async fn a_page_of_all_links_of_tags_has_those_of_a_counted_list(store: &dyn Store, links: &[LinkId]) {
+    let [one, other, none] = ["whole-one", "whole-other", "whole-none"].map(|name| Tag::parse(name).unwrap());
+    let both = vec![one.clone(), other.clone()];
+    // The latest link first, so that the order of the lists is not that of the tags.
+    for (number, link) in links.iter().rev().enumerate() {
+        let tags = match number % 3 {
+            0 => vec![one.clone()],
+            1 => vec![other.clone()],
+            _ => both.clone(),
+        };
+        let edit = Edit { tags: Some(tags), ..Edit::default() };
+        store.edit(*link, &edit, ApiKeyId(1)).await.unwrap().unwrap();
+    }
+    store.delete(links[19], &Precondition::default(), ApiKeyId(1)).await.unwrap().unwrap();
+    for (tags, tags_mode, exclude_tags, expected) in [
+        (vec![one.clone()], TagsMode::Any, Vec::new(), 12),
+        (vec![one.clone()], TagsMode::Any, vec![other], 6),
+        (both.clone(), TagsMode::Any, Vec::new(), 19),
+        (both, TagsMode::All, Vec::new(), 6),
+        (vec![one, none.clone()], TagsMode::All, Vec::new(), 0),
+        (vec![none], TagsMode::Any, Vec::new(), 0),
+    ] {
+        for (descending, sees_all) in [(false, true), (true, true), (false, false)] {
+            let order = OrderBy { field: OrderField::DateCreated, descending };
+            let (tags, exclude_tags) = (tags.clone(), exclude_tags.clone());
+            let filter = Filter { order, tags, tags_mode, exclude_tags, sees_all, ..Filter::default() };
+            for per_page in [3, 12, 100] {
+                assert_eq!(check_whole(store, per_page, filter.clone()).await, expected, "{filter:?}");
+            }
         }
     }
 }

@@ -1,6 +1,9 @@
 //! Lists of links: filters, pages and outlines.
 
-use std::collections::{BTreeSet, HashMap};
+use std::{
+    collections::{BTreeSet, HashMap},
+    slice::Chunks,
+};
 
 use codes::LinkId;
 use links::{
@@ -34,7 +37,8 @@ const TAG_BYTES: u64 = 32;
 /// The links themselves are read a few at a time. So no page is in memory as a whole, however long,
 /// and a slow client occupies no connection.
 ///
-/// A page that all counted links fit on is read at once, and its links are the count.
+/// A page that all counted links fit on is read at once, and its links are the count. If they are
+/// those of a tag, Postgres looks them up in the order of their ids ([`Wanted::by_tag`]).
 ///
 /// A list by time with other conditions is read from its beginning, among many links: first from
 /// the newest or oldest ones, among which a full page of what is not rare is found. How many more
@@ -76,6 +80,8 @@ pub(crate) async fn outline(sql: &mut dyn Sql, filter: &Filter, code: Option<Lin
     if let Some(search) = search.as_ref().filter(|_| filter.sees_all) {
         search.narrow(sql, &mut wanted, found).await?;
     }
+    wanted.by_tag =
+        is_whole && filter.sees_all && search.is_none() && has_few_tagged(sql, filter, page).await?;
     wanted.state_and_time(filter);
     wanted.others(filter, search.as_ref());
     if is_whole || is_long {
@@ -103,6 +109,27 @@ pub(crate) async fn outline(sql: &mut dyn Sql, filter: &Filter, code: Option<Lin
 async fn has_many(sql: &mut dyn Sql) -> Result<bool> {
     let select = format!("SELECT 1 FROM link ORDER BY created_at, id LIMIT 1 OFFSET {FIRST}");
     Ok(sql.first(&select, &[]).await?.is_some())
+}
+
+/// Returns whether a list has tags, and so few links have the first of them that all of these can
+/// be read for a page ([`Wanted::by_tag`]). Where many more have it, other plans fill the page
+/// sooner.
+async fn has_few_tagged(sql: &mut dyn Sql, filter: &Filter, page: Page) -> Result<bool> {
+    let Some(tags) = tag_sets(&filter.tags, filter.tags_mode).next() else { return Ok(false) };
+    if sql.dialect() == Dialect::Sqlite || sql.is_distributed() {
+        return Ok(false);
+    }
+    let mut wanted = Wanted::new(sql.dialect());
+    let further = format!("{} LIMIT 1 OFFSET {}", wanted.tagged(tags), 2 * page.len);
+    Ok(sql.first(&further, &wanted.values).await?.is_none())
+}
+
+/// Splits tags into sets, of each of which a link must have a tag.
+fn tag_sets(tags: &[Tag], mode: TagsMode) -> Chunks<'_, Tag> {
+    tags.chunks(match mode {
+        TagsMode::Any => tags.len().max(1),
+        TagsMode::All => 1,
+    })
 }
 
 /// Which links of a list are on a page.
@@ -272,11 +299,14 @@ pub(super) struct Wanted {
     dialect: Dialect,
     pub(super) parts: Vec<String>,
     values: Vec<Value>,
+    /// Whether Postgres looks up the links of the first tags in the order of their ids, in which
+    /// neighbours share pages. Left to choose, it looks ten thousand of them up in a random order.
+    by_tag: bool,
 }
 
 impl Wanted {
     pub(super) fn new(dialect: Dialect) -> Self {
-        Self { dialect, parts: Vec::new(), values: Vec::new() }
+        Self { dialect, parts: Vec::new(), values: Vec::new(), by_tag: false }
     }
 
     /// Turns the conditions so far into a table of the first links that meet them.
@@ -391,24 +421,29 @@ impl Wanted {
         if tags.is_empty() {
             return;
         }
-        // A link must have a tag of each set.
-        let sets: Vec<&[Tag]> = match mode {
-            TagsMode::Any => vec![tags],
-            TagsMode::All => tags.chunks(1).collect(),
-        };
-        let conditions: Vec<String> = sets.into_iter().map(|tags| self.has_one_of(tags)).collect();
+        let conditions: Vec<String> = tag_sets(tags, mode).map(|tags| self.has_one_of(tags)).collect();
         let not = if is_excluded { "NOT " } else { "" };
         self.parts.push(format!("{not}({})", conditions.join(" AND ")));
     }
 
-    /// Adds a condition for links with one of these tags. A tag is matched under the name given and
-    /// under its normalized name: they differ after a renaming.
+    /// Returns a condition for links with one of these tags.
     fn has_one_of(&mut self, tags: &[Tag]) -> String {
+        let tagged = self.tagged(tags);
+        // Of the first tags only: of two arrays, older releases of Postgres look up every pair.
+        match std::mem::take(&mut self.by_tag) {
+            true => format!("link.id = ANY(ARRAY({tagged}))"),
+            false => format!("link.id IN ({tagged})"),
+        }
+    }
+
+    /// Returns a query for the ids of links with one of these tags. A tag is matched under the name
+    /// given and under its normalized name: they differ after a renaming.
+    fn tagged(&mut self, tags: &[Tag]) -> String {
         let plain = tags.iter().filter_map(|tag| Tag::parse(tag.as_str()).ok());
         let all: BTreeSet<Tag> = tags.iter().cloned().chain(plain).collect();
         let names: Vec<String> = stored_names(&all).into_iter().map(|name| self.value(name)).collect();
         format!(
-            "link.id IN (SELECT link_tag.link_id FROM link_tag JOIN tag ON tag.id = link_tag.tag_id WHERE tag.name IN ({}))",
+            "SELECT link_tag.link_id FROM link_tag JOIN tag ON tag.id = link_tag.tag_id WHERE tag.name IN ({})",
             names.join(", ")
         )
     }
