@@ -147,9 +147,8 @@ async fn the_command_line_sets_and_shows_what_paths_do() {
 async fn new_slugs_are_kept_in_small_letters_where_case_is_ignored() {
     let alone = Alone::start_at("https://s.test").await;
     let api = alone.api();
-    let wish = |slug: &str, domain: Option<&str>| {
-        json!({ "longUrl": URL, "customSlug": slug, "domain": domain })
-    };
+    let wish =
+        |slug: &str, domain: Option<&str>| json!({ "longUrl": URL, "customSlug": slug, "domain": domain });
     api.create_with(&wish("Older", None)).await.unwrap();
     done(api, Method::PATCH, "domains/DEFAULT", Some(json!({ "ignoreCase": true }))).await;
 

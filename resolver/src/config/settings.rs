@@ -344,11 +344,9 @@ pub(super) mod tests {
 
     #[test]
     fn a_public_url_may_have_a_path() {
-        for (text, path) in [
-            ("https://A.test/", ""),
-            ("https://A.test/S", "/S"),
-            ("https://A.test/a/b-1/", "/a/b-1"),
-        ] {
+        for (text, path) in
+            [("https://A.test/", ""), ("https://A.test/S", "/S"), ("https://A.test/a/b-1/", "/a/b-1")]
+        {
             let settings = parse(&["--public-url", text]).unwrap();
             let PublicUrl { authority, path: found, .. } = &settings.default_domain;
             assert_eq!((&**authority, &**found), ("a.test", path), "{text}");

@@ -113,9 +113,9 @@ async fn edit(call: &Call, by: &Grant) -> Result<Answer, Problem> {
         Patch::Set(name) => Authority::parse(&name).map(Some).map_err(|error| error.to_string()),
     };
     let protocol = fields.protocol.try_change(|name| Protocol::parse(&name).ok_or(A_PROTOCOL.to_owned()));
-    let extra_path = fields.extra_path.try_change(|name| {
-        ExtraPath::parse(&name).ok_or_else(|| app::Field::ExtraPath.expected())
-    });
+    let extra_path = fields
+        .extra_path
+        .try_change(|name| ExtraPath::parse(&name).ok_or_else(|| app::Field::ExtraPath.expected()));
     let edit = DomainEdit {
         authority: wrong.note(NAME, authority).flatten(),
         disabled: fields.enabled.value().map(|Flag(enabled)| !enabled),

@@ -18,12 +18,13 @@ impl LinkService {
     /// Checks a long URL: its form, its scheme, and that the target rules allow its host.
     pub fn check_long_url(&self, text: &str) -> Checked<LongUrl> {
         let policy = &self.policy;
-        let url = LongUrl::parse(text, &policy.own_addresses, &policy.schemes).map_err(|error| match error {
-            LongUrlError::Scheme => {
-                format!("expected one of the schemes {} (--allowed-schemes)", policy.schemes)
-            }
-            error => error.to_string(),
-        })?;
+        let url =
+            LongUrl::parse(text, &policy.own_addresses, &policy.schemes).map_err(|error| match error {
+                LongUrlError::Scheme => {
+                    format!("expected one of the schemes {} (--allowed-schemes)", policy.schemes)
+                }
+                error => error.to_string(),
+            })?;
         if self.domain_cache.entries().targets.allow(url.as_str(), None) {
             Ok(url)
         } else {

@@ -102,9 +102,10 @@ impl Adoption {
         let status = row.redirect_status.map(|status| {
             check_redirect_status(status).map_err(|error| format!("redirectStatus {status}: {error}"))
         });
-        let extra_path = row.extra_path.as_deref().map(|name| {
-            check_extra_path(name).map_err(|error| format!("extraPath {name:?}: {error}"))
-        });
+        let extra_path = row
+            .extra_path
+            .as_deref()
+            .map(|name| check_extra_path(name).map_err(|error| format!("extraPath {name:?}: {error}")));
         let password = row.password_hash.as_ref().map(|hash| PasswordHash::from_phc(&hash.0)).transpose();
         if row.deleted_at.is_some() && row.code.is_none() {
             return Err("deletedAt: a deleted link needs a code".to_owned());
