@@ -4,12 +4,13 @@ use clap::{
     Args, Subcommand,
     builder::{NonEmptyStringValueParser, PossibleValue},
 };
+use links::ExtraPath;
 use serde_json::{Map, Value, json};
 use ureq::http::Method;
 
 use crate::{
     Error,
-    args::{ServerArgs, ShowArgs, TableArgs, extra_path_values},
+    args::{ServerArgs, ShowArgs, TableArgs},
     client::{Call, NOTHING_TO_CHANGE, Server, given, maybe, segment, wrong},
     table::{List, pairs, printable, text},
 };
@@ -101,7 +102,7 @@ pub struct DomainEditArgs {
     #[arg(long, conflicts_with = "ignore_trailing")]
     pub no_ignore_trailing: bool,
     /// What a path behind a link's name does, unless the link says so.
-    #[arg(long, value_name = "WHAT", value_parser = extra_path_values())]
+    #[arg(long, value_name = "WHAT", value_parser = ExtraPath::OF_DOMAINS.map(ExtraPath::as_str))]
     pub extra_path: Option<String>,
     #[command(flatten)]
     pub show: ShowArgs,
@@ -259,8 +260,8 @@ mod tests {
             ("edit sho.rt --ignore-case", json!({ "ignoreCase": true })),
             ("edit sho.rt --no-ignore-case", json!({ "ignoreCase": false })),
             (
-                "edit sho.rt --ignore-trailing --extra-path fill",
-                json!({ "ignoreTrailing": true, "extraPath": "fill" }),
+                "edit sho.rt --ignore-trailing --extra-path append",
+                json!({ "ignoreTrailing": true, "extraPath": "append" }),
             ),
             ("edit sho.rt --no-ignore-trailing", json!({ "ignoreTrailing": false })),
             (

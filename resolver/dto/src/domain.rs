@@ -34,7 +34,7 @@ pub struct Domain<'a> {
     #[schemars(extend("x-addition" = true))]
     pub ignore_trailing: bool,
     /// What a path behind a link's name does, unless the link says so; null to refuse it.
-    #[schemars(with = "ExtraPathOrNull", extend("x-addition" = true))]
+    #[schemars(with = "DomainExtraPathOrNull", extend("x-addition" = true))]
     pub extra_path: Option<&'static str>,
 }
 
@@ -115,7 +115,7 @@ pub struct DomainEdit {
     /// Whether a link is found if a slash or a punctuation mark follows its name.
     pub ignore_trailing: Patch<Flag>,
     /// What a path behind a link's name does, unless the link says so; null to refuse it.
-    #[schemars(with = "ExtraPathOrNull")]
+    #[schemars(with = "DomainExtraPathOrNull")]
     pub extra_path: Patch<String>,
 }
 
@@ -142,7 +142,7 @@ inline_schema!(
     json_schema!({ "enum": [Protocol::Http.as_str(), Protocol::Https.as_str(), null] })
 );
 
-inline_schema!(pub(crate) struct ExtraPathOrNull, {
-    let names = ExtraPath::NAMES.into_iter().map(Some).chain([None]);
+inline_schema!(struct DomainExtraPathOrNull, {
+    let names = ExtraPath::OF_DOMAINS.into_iter().map(|value| Some(value.as_str())).chain([None]);
     json_schema!({ "enum": names.collect::<Vec<_>>() })
 });

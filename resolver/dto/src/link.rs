@@ -6,17 +6,14 @@
 mod bodies;
 
 use links::{
-    Authority, Block, CODE_LEN_MAX, DESCRIPTION_BYTES, LongUrl, PasswordHash, RedirectStatus, Slug, TAGS_MAX,
-    Tag,
+    Authority, Block, CODE_LEN_MAX, DESCRIPTION_BYTES, ExtraPath, LongUrl, PasswordHash, RedirectStatus,
+    Slug, TAGS_MAX, Tag,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{
-    DateTime, Flag, Number, Patch, Time, VisitsSummary, domain::ExtraPathOrNull, page::Page,
-    values::inline_schema,
-};
+use super::{DateTime, Flag, Number, Patch, Time, VisitsSummary, page::Page, values::inline_schema};
 pub use bodies::{BatchItem, FillItem, NewShortUrl, ShortUrlEdit};
 
 /// The fields of a link that a caller sets.
@@ -266,6 +263,11 @@ pub struct ShortUrlPage<'a> {
     /// The page.
     pub short_urls: Page<ShortUrl<'a>>,
 }
+
+inline_schema!(struct ExtraPathOrNull, {
+    let names = ExtraPath::NAMES.into_iter().map(Some).chain([None]);
+    json_schema!({ "enum": names.collect::<Vec<_>>() })
+});
 
 inline_schema!(struct StatusOrNull, {
     let statuses = (300..400_u16).filter(|status| RedirectStatus::try_from(*status).is_ok());

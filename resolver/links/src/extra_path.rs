@@ -42,6 +42,16 @@ codes::named_values! {
 }
 
 impl ExtraPath {
+    /// What a domain may say for its links: all but to fill their long URLs, which have no places
+    /// for that.
+    pub const OF_DOMAINS: [Self; 3] = [Self::Refuse, Self::Ignore, Self::Append];
+
+    /// Finds what a domain may say by its name.
+    pub fn parse_for_domain(name: &str) -> Result<Self, Invalid> {
+        let found = Self::OF_DOMAINS.into_iter().find(|value| value.as_str() == name);
+        found.ok_or(Invalid::because("expected refuse, ignore, append or null"))
+    }
+
     /// Returns the long URL that a path leads to, which is empty, or begins with the slash behind
     /// the link's name. The path is as it was sent, and is escaped once.
     ///

@@ -115,7 +115,7 @@ async fn edit(call: &Call, by: &Grant) -> Result<Answer, Problem> {
     let protocol = fields.protocol.try_change(|name| Protocol::parse(&name).ok_or(A_PROTOCOL.to_owned()));
     let extra_path = fields
         .extra_path
-        .try_change(|name| ExtraPath::parse(&name).ok_or_else(|| app::Field::ExtraPath.expected()));
+        .try_change(|name| ExtraPath::parse_for_domain(&name).map_err(|error| error.to_string()));
     let edit = DomainEdit {
         authority: wrong.note(NAME, authority).flatten(),
         disabled: fields.enabled.value().map(|Flag(enabled)| !enabled),

@@ -94,9 +94,8 @@ fn read_edit(form: &Form, name: &str) -> Result<DomainEdit, AppError> {
         "" => Ok(None),
         text => Protocol::parse(text).map(Some).ok_or_else(|| "expected http, https or no value".to_owned()),
     });
-    let extra_path = changed("extraPath").map(|name| {
-        ExtraPath::parse(name).map(Some).ok_or_else(|| "expected refuse, ignore, append or fill".to_owned())
-    });
+    let extra_path = changed("extraPath")
+        .map(|name| ExtraPath::parse_for_domain(name).map(Some).map_err(|error| error.to_string()));
     let mut target = |field| {
         wrong.note(field, changed(field).map(LinkService::check_fallback_target).transpose()).flatten()
     };
@@ -184,7 +183,7 @@ mod tests {
         assert_eq!(read_edit(&form, "s.example").unwrap().disabled, None);
         let edit = read_edit(&form, "s.example").unwrap();
         assert_eq!((edit.authority, edit.protocol), (None, Some(None)));
-        let form = Form::parse(b"ignoreCase=on&was-ignoreCase=on&extraPath=fill&was-extraPath=fill");
+        let form = Form::parse(b"ignoreCase=on&was-ignoreCase=on&extraPath=append&was-extraPath=append");
         assert_eq!(read_edit(&form, "s.example").unwrap(), DomainEdit::default());
     }
 
