@@ -291,18 +291,21 @@ async fn find_named<'a>(
         let leads = || link.extra_path(of_domain).apply(link.long_url.as_str(), "").is_some();
         link.is_blocked() || !link.is_deleted() && leads()
     };
-    if named.as_ref().is_some_and(is_meant) || others.is_empty() {
+    if named.as_ref().is_some_and(is_meant) {
         return Ok(named.map(|link| (link, "")));
     }
-    let means = |other: &OtherName<'a>, link: &Link| other.means(link, of_domain);
-    match redirector.lookup.find_other(domain, others, means).await? {
-        Some((other, link)) if redirector.domain_cache.may_show_other(question, others) => {
-            Ok(Some((link, other.behind)))
+    if !others.is_empty() {
+        let means = |other: &OtherName<'a>, link: &Link| other.means(link, of_domain);
+        match redirector.lookup.find_other(domain, others, means).await? {
+            Some((other, link)) if redirector.domain_cache.may_show_other(question, others) => {
+                return Ok(Some((link, other.behind)));
+            }
+            Some(_) => return Err(LookupError::NoStore),
+            None => {}
         }
-        Some(_) => Err(LookupError::NoStore),
-        // A deleted link may be told of.
-        None => Ok(named.filter(|link| link.is_deleted()).map(|link| (link, ""))),
     }
+    // A deleted link may be told of.
+    Ok(named.filter(|link| link.is_deleted()).map(|link| (link, "")))
 }
 
 /// Checks that a link that was found may be shown to a visitor.
