@@ -22,7 +22,7 @@ pub fn link_column(name: &str) -> Option<&'static str> {
 }
 
 /// Each JSON document is one link.
-pub(super) const SHAPE: Shape = Shape { path: &[], beside: None };
+pub(super) const SHAPE: Shape = Shape::list(&[]);
 
 pub(super) fn of_json(item: &Item) -> Result<Row, RowError> {
     let place = item.place;

@@ -23,11 +23,21 @@ pub(super) const ITEM_BYTES: u64 = 4 * 1024 * 1024;
 /// The location of the items in a document.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape {
-    /// The keys that lead to the list, or to an object whose values are the items. If empty, each
-    /// document is an item. A document that is itself a list is always a list of items.
+    /// The keys that lead to the list, or to an object whose values are the items; spaces separate
+    /// the names that a key may have. If empty, each document is an item. A document that is itself
+    /// a list is always a list of items.
     pub path: &'static [&'static str],
     /// A key that marks a valid document without a list, for systems that omit an empty list.
     pub beside: Option<&'static str>,
+    /// A key that marks a document that is itself an item, as in lines of JSON.
+    pub alone: Option<&'static str>,
+}
+
+impl Shape {
+    /// Returns the shape of documents with a list at `path`.
+    pub const fn list(path: &'static [&'static str]) -> Self {
+        Self { path, beside: None, alone: None }
+    }
 }
 
 /// Passes each item of an input to `take` until that breaks, and `None` for a document without a
@@ -39,8 +49,7 @@ pub fn each_item(
 ) -> serde_json::Result<u64> {
     let left = Cell::new(ITEM_BYTES);
     let mut json = serde_json::Deserializer::from_reader(Bounded { input, left: &left });
-    let mut reading =
-        Reading { left: &left, take: &mut take, beside: shape.beside, has_list: false, is_over: false };
+    let mut reading = Reading { left: &left, take: &mut take, shape, has_list: false, is_over: false };
     for documents in 0.. {
         match json.end() {
             Ok(()) => return Ok(documents),
@@ -84,7 +93,7 @@ struct Reading<'a> {
     /// The bytes that the present item may still take.
     left: &'a Cell<u64>,
     take: &'a mut dyn FnMut(Option<Value>) -> ControlFlow<()>,
-    beside: Option<&'static str>,
+    shape: Shape,
     has_list: bool,
     is_over: bool,
 }
@@ -153,16 +162,25 @@ impl<'de> Visitor<'de> for Part<'_, '_> {
             }
             return Ok(());
         };
+        let mut own = Map::new();
         while let Some(key) = fields.next_key::<String>()? {
-            if key == *next {
+            if next.split(' ').any(|name| name == key) {
                 fields.next_value_seed(Part { path, depth: depth + 1, reading })?;
+            } else if depth == 0 && reading.shape.alone.is_some() {
+                // The document may be an item, so all of this is held and bounded.
+                own.insert(key, fields.next_value()?);
+                continue;
             } else {
-                reading.has_list |= depth == 0 && reading.beside == Some(key.as_str());
+                reading.has_list |= depth == 0 && reading.shape.beside == Some(key.as_str());
                 // An ignored value is not held, so it may be of any length.
                 reading.left.set(u64::MAX);
                 fields.next_value::<IgnoredAny>()?;
             }
             reading.left.set(ITEM_BYTES);
+        }
+        if !reading.has_list && reading.shape.alone.is_some_and(|mark| own.contains_key(mark)) {
+            reading.has_list = true;
+            return reading.pass(Value::Object(own));
         }
         Ok(())
     }
@@ -177,9 +195,10 @@ mod tests {
 
     use super::*;
 
-    const DEEP: Shape = Shape { path: &["a", "b"], beside: None };
-    const FLAT: Shape = Shape { path: &["list"], beside: Some("stats") };
-    const LINES: Shape = Shape { path: &[], beside: None };
+    const DEEP: Shape = Shape::list(&["a", "b"]);
+    const FLAT: Shape = Shape { beside: Some("stats"), ..Shape::list(&["list"]) };
+    const LINES: Shape = Shape::list(&[]);
+    const EITHER: Shape = Shape { alone: Some("i"), ..Shape::list(&["list links"]) };
 
     /// Returns the items of an input as text, `none` for a document without a list, and the error.
     fn read(shape: Shape, input: impl Read) -> (Vec<String>, Option<String>) {
@@ -209,6 +228,11 @@ mod tests {
             (DEEP, r#"{"a":[{"b":[{}]}]}"#, &["none"]),
             (FLAT, r#"{"list":{"k":{"i":"}"},"l":{"i":"\\\"{"}}}"#, &[r#"{"i":"}"}"#, r#"{"i":"\\\"{"}"#]),
             (FLAT, r#"{"stats":{}}{"list":null}{"list":[{}]}"#, &["none", "{}"]),
+            (
+                EITHER,
+                r#"{"i":1}{"x":[{}],"list":[{"i":1}]}{"links":[2],"i":3}{"x":1}"#,
+                &[one, one, "2", "none"],
+            ),
             (LINES, "{}\n {\"i\":1} \r\n{\"b\":\"\\n\"}{}", &["{}", one, r#"{"b":"\n"}"#, "{}"]),
         ] {
             let expected: Vec<String> = items.iter().map(|item| (*item).to_owned()).collect();
@@ -257,6 +281,8 @@ mod tests {
             let (items, error) = read(FLAT, input.as_bytes());
             assert_eq!((items.len(), error.is_none()), (count, count == 3), "{item}: {error:?}");
         }
+        let long = format!(r#"{{"i":1,"x":"{}"}}"#, text(length));
+        assert!(read(EITHER, long.as_bytes()).1.is_some_and(|error| error.contains("4 MiB")));
         for endless in [r#"{"list":[{},""#, r#"[{},{"i":""#, r#"{""#] {
             let (items, error) = read(FLAT, BufReader::new(endless.as_bytes().chain(io::repeat(b'x'))));
             assert!(items.len() <= 1 && error.is_some_and(|error| error.contains("4 MiB")), "{endless}");

@@ -11,7 +11,7 @@ use super::{
     row::{LeftOut, Row, RowError},
 };
 
-pub(super) const SHAPE: Shape = Shape { path: &["data"], beside: None };
+pub(super) const SHAPE: Shape = Shape::list(&["data"]);
 
 /// Reads a link. A banned one is an error, because an import must not revive it.
 pub(super) fn of_json(item: &Item) -> Result<Row, RowError> {

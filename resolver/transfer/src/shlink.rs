@@ -18,7 +18,7 @@ use super::{
     table::Layout,
 };
 
-pub(super) const SHAPE: Shape = Shape { path: &["shortUrls", "data"], beside: None };
+pub(super) const SHAPE: Shape = Shape::list(&["shortUrls", "data"]);
 
 /// The columns of the web client's table.
 pub(super) const LAYOUT: Layout = Layout {

@@ -20,7 +20,7 @@ use super::{
 /// MySQL's zero date, for a time that was never set.
 const NO_TIME: &str = "0000-00-00 00:00:00";
 
-pub(super) const SHAPE: Shape = Shape { path: &["links"], beside: Some("stats") };
+pub(super) const SHAPE: Shape = Shape { beside: Some("stats"), ..Shape::list(&["links"]) };
 
 pub(super) const LAYOUT: Layout = Layout {
     columns: &["keyword source", "url target", "title", "timestamp", "ip", "clicks hits"],

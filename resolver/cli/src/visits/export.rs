@@ -31,7 +31,7 @@ use crate::{
 };
 
 /// The visits in an answer, which is read while it arrives: `{"visits": {"data": [{…}, …], …}}`.
-const LIST: Shape = Shape { path: &["visits", "data"], beside: None };
+const LIST: Shape = Shape::list(&["visits", "data"]);
 /// The columns of a table, and where each is in a visit.
 const COLUMNS: [(&str, &str); 14] = [
     ("date", "/date"),
