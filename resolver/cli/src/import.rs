@@ -52,7 +52,8 @@ pub struct ImportArgs {
     /// File to import: an export of the other system, or an answer of its API.
     pub file: PathBuf,
     /// System that the file comes from: shortmint for a file of `resolver export`, shlink, kutt,
-    /// yourls, or csv for a table with shortCode and longUrl in its first line.
+    /// yourls, bitly, rebrandly, shortio, dub, or csv for a table with shortCode and longUrl in its
+    /// first line.
     #[arg(long, value_name = "SYSTEM", default_value = "shortmint")]
     pub from: Source,
     /// Name of this import. An import with the name of an earlier one continues it. Defaults to the

@@ -68,6 +68,13 @@ impl Item {
         count.map(Some).ok_or_else(|| self.wrong(field, "a whole number from 0 on"))
     }
 
+    /// Reads an unsigned integer field in which commas may group the digits, as in `1,234`.
+    pub(super) fn grouped_count(&self, field: &'static str) -> Result<Option<u64>, RowError> {
+        let Some(Value::String(text)) = self.find(field)? else { return self.count(field) };
+        let digits = if is_grouped(text.trim()) { text.replace(',', "") } else { text.clone() };
+        digits.trim().parse().map(Some).map_err(|_| self.wrong(field, "a whole number from 0 on"))
+    }
+
     /// Reads a boolean field. Tables and some databases write it as 0 or 1, or as a string.
     pub(super) fn flag(&self, field: &'static str) -> Result<Option<bool>, RowError> {
         let flag = match self.find(field)? {
@@ -110,6 +117,16 @@ impl Item {
     }
 }
 
+/// Returns whether a text has digits in groups of three, with commas between them.
+fn is_grouped(text: &str) -> bool {
+    let mut groups = text.split(',');
+    let is_number = |group: &str| group.bytes().all(|byte| byte.is_ascii_digit());
+    let first = groups.next().unwrap_or_default();
+    (1..=3).contains(&first.len())
+        && is_number(first)
+        && groups.all(|group| group.len() == 3 && is_number(group))
+}
+
 fn digit(number: Option<u64>) -> Option<bool> {
     number.filter(|number| *number <= 1).map(|number| number == 1)
 }
@@ -124,7 +141,7 @@ pub(super) struct ShortUrl {
 }
 
 impl ShortUrl {
-    fn parse(text: &str) -> Option<Self> {
+    pub(super) fn parse(text: &str) -> Option<Self> {
         let text = text.trim();
         // Some systems write `bit.ly/code`.
         let is_bare = text.split_once('/').is_some_and(|(host, _)| host.contains('.') && !host.contains(':'));
@@ -171,6 +188,12 @@ mod tests {
         }
         for json in ["-1", "1.5", "\"x\"", "true", "[]", "18446744073709551616", "1e3"] {
             assert!(item(&format!("{{\"a\":{json}}}")).count("a").is_err(), "{json}");
+        }
+        for (json, count) in [("\"1,234,567\"", 1_234_567), ("\" 12 \"", 12), ("7", 7), ("\"1234\"", 1_234)] {
+            assert_eq!(item(&format!("{{\"a\":{json}}}")).grouped_count("a").unwrap(), Some(count), "{json}");
+        }
+        for json in ["\"1,23\"", "\",123\"", "\"1.234\"", "\"1,234,\"", "\"many\""] {
+            assert!(item(&format!("{{\"a\":{json}}}")).grouped_count("a").is_err(), "{json}");
         }
         for (json, flag) in [("true", true), ("0", false), ("\"1\"", true), ("\"FALSE\"", false)] {
             assert_eq!(item(&format!("{{\"a\":{json}}}")).flag("a").unwrap(), Some(flag), "{json}");

@@ -5,16 +5,21 @@
 //! reported and skipped. The rules for links are not applied here; they are applied where links are
 //! created.
 
+mod bitly;
 mod csv;
+mod dub;
 mod encoding;
 mod export;
 mod header;
+mod hosted;
 mod item;
 mod json;
 mod kutt;
+mod rebrandly;
 mod records;
 mod row;
 mod shlink;
+mod shortio;
 mod source;
 mod table;
 mod yourls;

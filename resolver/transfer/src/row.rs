@@ -81,6 +81,10 @@ pub struct Row {
     pub deleted_at: Option<Timestamp>,
     /// Properties of the link that are not transferred. The import warns of them.
     pub left_out: Vec<LeftOut>,
+    /// The other names of the link: the domain and the code of each. Reading ends with a row for
+    /// each of them, so rows that were read have none.
+    #[serde(skip)]
+    pub other_names: Vec<(Option<String>, String)>,
 }
 
 /// The number of columns that are written: the first ones of [`LAYOUT`].
@@ -312,6 +316,7 @@ impl RowError {
     /// A document has no list of links, for example an error response; reading continues with the
     /// next document.
     pub(super) fn document(after: u64, path: &str) -> Self {
+        let path = path.replace(' ', " or ");
         let text = format!("after item {after}: the document has no list of links in {path}");
         Self { place: None, is_final: false, text }
     }

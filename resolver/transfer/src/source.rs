@@ -12,15 +12,15 @@ use links::Invalid;
 use serde_json::Value;
 
 use super::{
-    csv,
+    bitly, csv, dub,
     encoding::decoded,
     header::{self, Mark},
     item::Item,
     json::{Shape, each_item},
-    kutt,
+    kutt, rebrandly,
     records::RecordError,
     row::{LAYOUT, Row, RowError},
-    shlink,
+    shlink, shortio,
     table::{self, Layout},
     yourls,
 };
@@ -36,6 +36,14 @@ codes::named_values! {
         Kutt => "kutt",
         /// YOURLS: API responses, or a table of its plugins or its database.
         Yourls => "yourls",
+        /// Bitly: API responses, or the table of its links page.
+        Bitly => "bitly",
+        /// Rebrandly: API responses, or a table.
+        Rebrandly => "rebrandly",
+        /// Short.io: API responses, or the table that it exports.
+        Shortio => "shortio",
+        /// Dub: API responses, or the table that it exports.
+        Dub => "dub",
         /// Any system: a table, or one JSON object per line.
         Csv => "csv",
         /// This project: an export with header and trailer.
@@ -47,8 +55,7 @@ impl FromStr for Source {
     type Err = Invalid;
 
     fn from_str(text: &str) -> Result<Self, Invalid> {
-        let expected = || "expected shortmint, shlink, kutt, yourls or csv".to_owned();
-        Self::parse(text).ok_or_else(|| expected().into())
+        Self::parse(text).ok_or_else(|| format!("expected one of {}", Self::NAMES.join(", ")).into())
     }
 }
 
@@ -67,6 +74,10 @@ impl Source {
             Self::Shlink => (shlink::SHAPE, shlink::of_json),
             Self::Kutt => (kutt::SHAPE, kutt::of_json),
             Self::Yourls => (yourls::SHAPE, yourls::of_json),
+            Self::Bitly => (bitly::SHAPE, bitly::of_json),
+            Self::Rebrandly => (rebrandly::SHAPE, rebrandly::of_json),
+            Self::Shortio => (shortio::SHAPE, shortio::of_json),
+            Self::Dub => (dub::SHAPE, dub::of_json),
             Self::Csv | Self::Shortmint => (csv::SHAPE, csv::of_json),
         }
     }
@@ -76,6 +87,10 @@ impl Source {
             Self::Shlink => Some((shlink::LAYOUT, shlink::of_table)),
             Self::Kutt | Self::Shortmint => None,
             Self::Yourls => Some((yourls::LAYOUT, yourls::of_table)),
+            Self::Bitly => Some((bitly::LAYOUT, bitly::of_table)),
+            Self::Rebrandly => Some((rebrandly::LAYOUT, rebrandly::of_table)),
+            Self::Shortio => Some((shortio::LAYOUT, shortio::of_table)),
+            Self::Dub => Some((dub::LAYOUT, dub::of_table)),
             Self::Csv => Some((LAYOUT, csv::of_table)),
         }
     }
@@ -83,7 +98,7 @@ impl Source {
 
 /// Passes the links of an input to `take` until that breaks. Never much more than one link is held.
 /// The first byte that is not white space decides between JSON and a table. After an error the
-/// next link follows, unless [`RowError::is_final`].
+/// next link follows, unless [`RowError::is_final`]. A link with several names is several links.
 ///
 /// Times without an offset are in `zone`, except where the other system always writes UTC.
 pub fn each_row(
@@ -102,15 +117,43 @@ pub fn each_row(
         (Ok((Some(b'{' | b'['), input)), _) => {
             Documents { source, zone, framing: Framing::Before, count: 0 }.read(input, &mut take)
         }
-        (Ok((Some(_), input)), Some((layout, reading))) => {
-            table::each_item(input, layout, &zone, |item| take(item.and_then(|item| reading(&item))))
-        }
+        (Ok((Some(_), input)), Some((layout, reading))) => table::each_item(input, layout, &zone, |item| {
+            pass(item.and_then(|item| reading(&item)), &mut take)
+        }),
         (Ok((Some(_), _)), None) => broken("the input is not JSON"),
     };
     if let Err(error) = read {
         // It is the last one, so it does not matter whether more would be taken.
         let _ = take(Err(error));
     }
+}
+
+/// Passes a link, and once more under each of its other names, without its visits. Returns how many
+/// other names it has.
+fn pass(
+    row: Result<Row, RowError>,
+    take: &mut impl FnMut(Result<Row, RowError>) -> ControlFlow<()>,
+) -> ControlFlow<(), u64> {
+    let mut row = match row {
+        Ok(row) => row,
+        Err(error) => {
+            take(Err(error))?;
+            return ControlFlow::Continue(0);
+        }
+    };
+    let names = std::mem::take(&mut row.other_names).into_iter().zip(row.place + 1..);
+    let again = |((domain, code), place)| {
+        let code = Some(code);
+        Row { place, code, domain, visits: None, uses: None, ..row.clone() }
+    };
+    let others: Vec<Row> = names.map(again).collect();
+    take(Ok(row))?;
+    let mut count = 0;
+    for other in others {
+        count += 1;
+        take(Ok(other))?;
+    }
+    ControlFlow::Continue(count)
 }
 
 struct Documents {
@@ -143,7 +186,9 @@ impl Documents {
                 None => Some(Err(RowError::document(self.count, &shape.path.join(".")))),
             };
             let is_final = matches!(&row, Some(Err(error)) if error.is_final);
-            is_over = row.is_some_and(|row| take(row).is_break()) || is_final;
+            let passed = row.map_or(ControlFlow::Continue(0), |row| pass(row, take));
+            self.count += passed.continue_value().unwrap_or_default();
+            is_over = passed.is_break() || is_final;
             if is_over { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
         match read {
@@ -253,7 +298,8 @@ mod tests {
             assert_eq!(source.to_string().parse(), Ok(source));
         }
         let error = "Shlink".parse::<Source>().unwrap_err();
-        assert_eq!(error.to_string(), "expected shortmint, shlink, kutt, yourls or csv");
+        let expected = "expected one of shlink, kutt, yourls, bitly, rebrandly, shortio, dub, csv, shortmint";
+        assert_eq!(error.to_string(), expected);
     }
 
     #[test]

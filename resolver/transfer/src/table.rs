@@ -100,12 +100,13 @@ pub(super) fn clip(name: &str) -> String {
     name.chars().take(40).collect()
 }
 
-/// Passes the rows of a table as items to `take` until that breaks.
+/// Passes the rows of a table as items to `take` until that breaks. It returns how many further
+/// items it has made of one.
 pub(super) fn each_item(
     input: impl BufRead,
     layout: Layout,
     zone: &TimeZone,
-    mut take: impl FnMut(Result<Item, RowError>) -> ControlFlow<()>,
+    mut take: impl FnMut(Result<Item, RowError>) -> ControlFlow<(), u64>,
 ) -> Result<(), RowError> {
     let mut place = 0;
     let mut records =
@@ -121,8 +122,9 @@ pub(super) fn each_item(
         place += 1;
         let has_nulls = layout.unnamed.is_some();
         let fields = fields(&record, place, &columns, has_nulls);
-        if take(fields.map(|fields| Item { place, fields, zone: zone.clone() })).is_break() {
-            return Ok(());
+        match take(fields.map(|fields| Item { place, fields, zone: zone.clone() })) {
+            ControlFlow::Continue(more) => place += more,
+            ControlFlow::Break(()) => return Ok(()),
         }
     }
 }
@@ -186,7 +188,7 @@ mod tests {
         let mut all = Vec::new();
         let read = each_item(input, layout, &TimeZone::UTC, |item| {
             all.push(shown(item));
-            ControlFlow::Continue(())
+            ControlFlow::Continue(0)
         });
         all.extend(read.err().map(|error| error.to_string()));
         all
