@@ -14,13 +14,13 @@ const SOON: Duration = Duration::from_secs(60);
 const REFUSED: Option<i32> = Some(65);
 
 /// An operator who imports files into a database of their own.
-struct Operator {
-    scratch: Scratch,
+pub(crate) struct Operator {
+    pub(crate) scratch: Scratch,
     database: String,
 }
 
 impl Operator {
-    async fn new() -> Self {
+    pub(crate) async fn new() -> Self {
         let scratch = Scratch::new().unwrap();
         let database = format!("sqlite:{}/data/links.db", scratch.path().display());
         let operator = Self { scratch, database };
@@ -29,7 +29,7 @@ impl Operator {
         operator
     }
 
-    async fn command(&self, args: &[&str]) -> Finished {
+    pub(crate) async fn command(&self, args: &[&str]) -> Finished {
         let launch = Launch::new(&self.scratch, "command", binaries::resolver().await.unwrap());
         let launch = launch.args(args).args(["--database", &self.database]);
         launch.env("RESOLVER_TIME_ZONE", "Europe/Berlin").run(SOON).await.unwrap()
@@ -45,7 +45,7 @@ impl Operator {
         (finished.code(), told, finished.stderr)
     }
 
-    async fn serve(&self, holder: &str) -> Resolver {
+    pub(crate) async fn serve(&self, holder: &str) -> Resolver {
         let builder = Resolver::builder(&self.scratch, holder, "0123456789abcdef0123").unwrap();
         builder.database(&self.database).env("RESOLVER_TIME_ZONE", "Europe/Berlin").start().await.unwrap()
     }
@@ -53,7 +53,7 @@ impl Operator {
 
 /// Returns the counts that a summary has of items: read, stored, there already, of earlier runs,
 /// and refused.
-fn counts(told: &Value) -> [u64; 5] {
+pub(crate) fn counts(told: &Value) -> [u64; 5] {
     ["read", "stored", "alreadyThere", "earlierRuns", "refused"]
         .map(|name| told[name].as_u64().unwrap_or_else(|| panic!("no {name} in {told}")))
 }

@@ -41,6 +41,7 @@ mod hardening;
 mod harness_smoke;
 mod herd;
 mod holder_id;
+mod hosted_imports;
 mod imports;
 mod issue_rate;
 mod issuer_status;
