@@ -10,6 +10,7 @@ mod destination;
 mod details;
 mod domain;
 mod emoji;
+mod explanation;
 mod extra_path;
 mod fallback_target;
 mod filter;
@@ -51,6 +52,7 @@ pub use domain::{
     Authority, Domain, DomainEdit, DomainId, DomainSettings, Protocol, REMOVED, Redirects,
     requested_authority,
 };
+pub use explanation::{Example, Explanation, Finding, Step};
 pub use extra_path::{ExtraPath, check_template};
 pub use fallback_target::{
     check_fallback_target, check_process_target, fill_placeholders, has_safe_placeholders,
@@ -77,9 +79,9 @@ pub use rule::{
 };
 pub use scheme::Schemes;
 pub use search::{search_key, sort_key};
-pub use slug::Slug;
+pub use slug::{Slug, is_of_service};
 pub use spelling::{nfc, slug_spellings, tag_spellings};
 pub use stored::StoredObject;
 pub use tag::{TAGS_MAX, Tag};
 pub use time::{TimeError, find_zone, read_time, stored_time};
-pub use visitor::{Facts, asks_where, choose};
+pub use visitor::{Facts, Tried, asks_where, choose, choose_told};

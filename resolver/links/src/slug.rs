@@ -12,6 +12,8 @@ use super::{
 
 /// Last segments that are reserved for paths of the service or the API, after a code.
 const OUR_LAST: [&str; 4] = ["qr-code", "track", "visits", "redirect-rules"];
+/// Those of them that the service answers beside its links.
+const BELOW_LINKS: [&str; 2] = ["qr-code", "track"];
 const BETWEEN_WORDS: [char; 5] = ['/', '-', '_', '.', '~'];
 /// Characters that end a path (RFC 3986, general delimiters), begin an escape, or are rewritten by
 /// browsers. The slash, which separates segments, is not among them.
@@ -133,6 +135,15 @@ impl Slug {
     }
 }
 
+/// Returns whether the service itself answers a request for this path, or may in a later release,
+/// and not a link or a fallback target.
+pub fn is_of_service(path: &str) -> bool {
+    let path = path.strip_prefix('/').unwrap_or(path);
+    let is_first = path.split('/').next().is_some_and(|first| OUR_FIRST.contains(&first));
+    let is_link = |before: &str| before.len() > 1 && before.ends_with('/');
+    is_first || BELOW_LINKS.iter().any(|name| path.strip_suffix(name).is_some_and(is_link))
+}
+
 /// Refuses a character that is invisible or changes the text direction.
 fn invisible(one: char) -> Invalid {
     let code = u32::from(one);
@@ -143,6 +154,16 @@ fn invisible(one: char) -> Invalid {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn paths_of_the_service_are_no_links() {
+        for path in ["/rest/v3", "/manage", "/robots.txt", "/abc/qr-code", "/a/b/track"] {
+            assert!(is_of_service(path), "{path}");
+        }
+        for path in ["/", "/abc", "/qr-code", "//track", "/abc/tracks", "/manager", "/abc/track/"] {
+            assert!(!is_of_service(path), "{path}");
+        }
+    }
 
     #[test]
     fn slugs_are_read_as_shlink_reads_them_or_refused_with_the_reason() {

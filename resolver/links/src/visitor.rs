@@ -32,13 +32,45 @@ pub struct Facts<'a> {
     pub now: Timestamp,
 }
 
+/// What came of a rule that was tried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tried<'r> {
+    /// All of its conditions hold.
+    Matches,
+    /// This condition does not hold, the first of them.
+    Differs(&'r Condition),
+    /// Only a later release can tell.
+    Unreadable,
+}
+
 /// Returns the first rule whose conditions all hold.
 pub fn choose<'r>(rules: &'r [Rule], facts: &Facts<'_>) -> Option<&'r Rule> {
+    choose_told(rules, facts, |_, _| {})
+}
+
+/// Returns the first rule whose conditions all hold, and calls `told` with the index of each rule
+/// that was tried.
+pub fn choose_told<'r>(
+    rules: &'r [Rule],
+    facts: &Facts<'_>,
+    mut told: impl FnMut(usize, Tried<'r>),
+) -> Option<&'r Rule> {
     let visitor =
         Visitor { facts, agent: OnceCell::new(), languages: OnceCell::new(), query: OnceCell::new() };
-    // Checked first, so that the others of its conditions cost nothing.
-    let mut known = rules.iter().filter(|rule| !rule.is_of_later_release());
-    known.find(|rule| rule.conditions.iter().all(|condition| visitor.meets(condition)))
+    for (index, rule) in rules.iter().enumerate() {
+        // Checked first, so that the others of its conditions cost nothing.
+        let tried = if rule.is_of_later_release() {
+            Tried::Unreadable
+        } else {
+            let failed = rule.conditions.iter().find(|condition| !visitor.meets(condition));
+            failed.map_or(Tried::Matches, Tried::Differs)
+        };
+        told(index, tried);
+        if tried == Tried::Matches {
+            return Some(rule);
+        }
+    }
+    None
 }
 
 /// Returns `true` if a rule has a condition on country or city. Locating an address takes longer
@@ -182,6 +214,9 @@ mod tests {
         assert_eq!(of("", "de"), Some("three"));
         let elsewhere = Facts { ip: "198.51.100.1".parse().unwrap(), ..facts() };
         assert_eq!(choose(&rules, &elsewhere), None);
+        let mut tried = Vec::new();
+        choose_told(&rules, &Facts { query: "a", ..facts() }, |index, came| tried.push((index, came)));
+        assert_eq!(tried, [(0, Tried::Differs(&rules[0].conditions[1])), (1, Tried::Matches)]);
         let always = [rule("x", &[])];
         assert_eq!((choose(&always, &facts()), choose(&[], &facts())), (Some(&always[0]), None));
     }
