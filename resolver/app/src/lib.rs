@@ -38,6 +38,7 @@ use visit_store::VisitStore;
 use ::lookup::{Lookup, domain_cache::DomainCache, passwords::PasswordGuard};
 use cluster::SpoolGauge;
 use creator::Creator;
+use explain_link::Explainer;
 use key_names::KeyNames;
 use key_permits::DatabasePermits;
 
@@ -47,7 +48,7 @@ pub use self::{
     links::{
         create_link,
         domains::NamedDomain,
-        edit_link, find_link, import_links, link_fields,
+        edit_link, explain_link, find_link, import_links, link_fields,
         link_fields::{Change, Field, LinkFields},
         link_indexer, list_links, redirect_rules, reservation, reserve_codes,
         reserve_codes::Reserved,
@@ -87,6 +88,8 @@ pub struct LinkService {
     pub turns: DatabasePermits,
     /// Spaces deletions of visits out.
     pub deletions: delete_visits::DeletionPace,
+    /// The decision of redirects about an example of a visitor.
+    pub explainer: Explainer,
     /// The operator's rules.
     pub policy: LinkPolicy,
 }

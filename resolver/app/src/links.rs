@@ -6,6 +6,7 @@ pub mod create_link;
 mod delete_link;
 pub(crate) mod domains;
 pub mod edit_link;
+pub mod explain_link;
 mod find_existing;
 pub mod find_link;
 pub mod import_links;

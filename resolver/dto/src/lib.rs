@@ -11,6 +11,7 @@
 mod audit;
 mod bulk;
 mod domain;
+mod explanation;
 mod health;
 mod link;
 mod live;
@@ -29,6 +30,7 @@ mod webhook;
 pub use audit::*;
 pub use bulk::*;
 pub use domain::*;
+pub use explanation::*;
 pub use health::*;
 pub use link::*;
 pub use live::*;

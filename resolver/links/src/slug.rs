@@ -141,7 +141,7 @@ pub fn is_of_service(path: &str) -> bool {
     let path = path.strip_prefix('/').unwrap_or(path);
     let is_first = path.split('/').next().is_some_and(|first| OUR_FIRST.contains(&first));
     let is_link = |before: &str| before.len() > 1 && before.ends_with('/');
-    is_first || BELOW_LINKS.iter().any(|name| path.strip_suffix(name).is_some_and(is_link))
+    is_first || BELOW_LINKS.iter().any(|name| path.strip_suffix(*name).is_some_and(is_link))
 }
 
 /// Refuses a character that is invisible or changes the text direction.

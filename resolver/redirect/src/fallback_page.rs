@@ -8,13 +8,14 @@ use hyper::{
     header::{CACHE_CONTROL, HeaderValue, RETRY_AFTER},
 };
 use limits::ExceededShare;
-use links::{Authority, Domain, Redirects, fill_placeholders, location};
+use links::{Authority, Domain, Finding, Redirects, fill_placeholders, location};
 use lookup::{LookupKey, domain_cache::PageHost};
 use visits::Outcome;
 use web::{Answer, TEXT, answer, retry_later, visitor_page::VisitorPage};
 
 use crate::{
     Redirector, ThreadContext, Visitor,
+    asked::Trace,
     follow::redirect,
     request::host,
     visit::{Refusal, Visit, refuse},
@@ -42,9 +43,15 @@ pub(crate) enum Unmatched<'a> {
 
 /// Answers a visitor whose request matches no link: with a redirect to a fallback target, or else
 /// 404.
-pub(crate) fn not_found(redirector: &Redirector, visited: &Domain, why: Unmatched<'_>, path: &str) -> Answer {
+pub(crate) fn not_found(
+    redirector: &Redirector,
+    visited: &Domain,
+    why: Unmatched<'_>,
+    path: &str,
+    told: &mut impl Trace,
+) -> Answer {
     redirector.metrics.not_found.increment(1);
-    fallback_redirect(redirector, visited, &why, path)
+    fallback_redirect(redirector, visited, &why, path, told)
         .unwrap_or_else(|| VisitorPage::NotFound.answer(StatusCode::NOT_FOUND))
 }
 
@@ -53,19 +60,19 @@ pub(crate) fn not_found(redirector: &Redirector, visited: &Domain, why: Unmatche
 pub(crate) fn gone(
     redirector: &Redirector,
     visited: &Domain,
-    key: &LookupKey,
-    path: &str,
+    (key, path): (&LookupKey, &str),
     page: VisitorPage,
+    told: &mut impl Trace,
 ) -> Answer {
     if !redirector.tells_gone {
-        return not_found(redirector, visited, Unmatched::Code(key), path);
+        return not_found(redirector, visited, Unmatched::Code(key), path, told);
     }
     redirector.metrics.not_found.increment(1);
     // A domain's own target for invalid short URLs takes precedence over 410. The targets of
     // keyspaces and flags do not: they are for codes in general, while --tell-gone reports that
     // this link existed.
-    let own = visited.settings.redirects.invalid_short_url.as_deref();
-    own.and_then(|target| redirect_to(redirector, visited, target, path))
+    let own = visited.settings.redirects.invalid_short_url.as_ref();
+    first_usable(redirector, visited, [(Finding::FallbackDomain, own)], path, told)
         .unwrap_or_else(|| page.answer(StatusCode::GONE))
 }
 
@@ -97,7 +104,7 @@ pub(crate) fn ask_password(is_wrong: bool) -> Answer {
 pub fn home<B>(thread: &ThreadContext, visitor: Visitor, request: &Request<B>) -> (Answer, bool) {
     let (redirector, host) = (&thread.redirector, host(request));
     let (visited, _) = redirector.domain_cache.place(host);
-    let redirect = fallback_redirect(redirector, &visited, &Unmatched::Base, "/");
+    let redirect = fallback_redirect(redirector, &visited, &Unmatched::Base, "/", &mut ());
     let shows_home = redirect.is_none() && redirector.domain_cache.page_host(host) == PageHost::Own;
     let answer = redirect.unwrap_or_else(|| VisitorPage::Home.answer(StatusCode::OK));
     let visit = Visit::without_link(visited.id, Outcome::BaseUrl);
@@ -105,14 +112,15 @@ pub fn home<B>(thread: &ThreadContext, visitor: Visitor, request: &Request<B>) -
 }
 
 /// Returns the redirect to the first fallback target that can be used.
-fn fallback_redirect(
+pub(crate) fn fallback_redirect(
     redirector: &Redirector,
     visited: &Domain,
     why: &Unmatched<'_>,
     path: &str,
+    told: &mut impl Trace,
 ) -> Option<Answer> {
     let (own, all) = (&visited.settings.redirects, &redirector.fallbacks.redirects);
-    let targets = match why {
+    let [keyspace, own, all] = match why {
         Unmatched::Base => [None, own.base_url.as_ref(), all.base_url.as_ref()],
         Unmatched::Regular => [None, own.regular_404.as_ref(), all.regular_404.as_ref()],
         Unmatched::Code(key) => {
@@ -125,7 +133,30 @@ fn fallback_redirect(
             [keyspace, own.invalid_short_url.as_ref(), all.invalid_short_url.as_ref()]
         }
     };
-    targets.into_iter().flatten().find_map(|target| redirect_to(redirector, visited, target, path))
+    let (keyspace, own) = ((Finding::FallbackKeyspace, keyspace), (Finding::FallbackDomain, own));
+    let targets = [keyspace, own, (Finding::FallbackOperator, all)];
+    first_usable(redirector, visited, targets, path, told)
+}
+
+/// Returns the redirect to the first of these targets that can be used.
+fn first_usable<const COUNT: usize>(
+    redirector: &Redirector,
+    visited: &Domain,
+    targets: [(Finding, Option<&String>); COUNT],
+    path: &str,
+    told: &mut impl Trace,
+) -> Option<Answer> {
+    for (finding, target) in targets {
+        let Some(target) = target else { continue };
+        let redirect = redirect_to(redirector, visited, target, path);
+        let finding = if redirect.is_some() { finding } else { Finding::FallbackUnusable };
+        told.step(|| (finding, target.clone()));
+        if redirect.is_some() {
+            return redirect;
+        }
+    }
+    told.step(|| (Finding::FallbackNone, String::new()));
+    None
 }
 
 /// Returns the redirect to a fallback target. Returns `None` if it is too long with this path, or

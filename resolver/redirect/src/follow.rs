@@ -6,17 +6,16 @@
 
 use std::{borrow::Cow, net::IpAddr, ptr, sync::Arc};
 
-use agents::is_crawler;
 use codes::Code;
 use geoip::{CountryCode, Place};
 use hyper::{
     Method, Request, StatusCode,
-    header::{ACCEPT_LANGUAGE, CACHE_CONTROL, HeaderValue, LOCATION, USER_AGENT},
+    header::{CACHE_CONTROL, HeaderValue, LOCATION},
 };
 use jiff::Timestamp;
 use links::{
-    Domain, DomainId, Facts, Link, LinkState, OtherName, Rule, StoredObject as _, asks_where, choose,
-    location, location_with_query,
+    Domain, DomainId, Facts, Finding, Link, LinkState, OtherName, Rule, StoredObject as _, asks_where,
+    choose_told, location, location_with_query,
 };
 use lookup::{CachedTarget, LookupError, LookupKey, domain_cache::Question};
 use visits::Outcome;
@@ -24,12 +23,14 @@ use web::{Answer, empty, hold_back, visitor_page::VisitorPage};
 
 use crate::{
     Redirector, ThreadContext, Visitor,
+    asked::{Asked, Trace},
     fallback_page::{
         Unmatched, ask_password, gone, not_found, refuse_prefetch, slow_down, taken_down, unavailable,
     },
     fast_path::RequestHead,
     preview,
-    request::{bytes, host, is_prefetch, path_before, request_head},
+    request::{is_prefetch, path_before, request_head},
+    steps::{domain_step, name_step, rule_step, state_step, unknown_step},
     visit::{Refusal, Visit, note, refuse},
 };
 
@@ -109,31 +110,61 @@ async fn try_to_follow<B>(
     visitor: Visitor,
     request: &Request<B>,
 ) -> Result<Answer, Refusal> {
-    let (redirector, path) = (&*thread.redirector, request.uri().path());
-    let found = match find(redirector, visitor.client, path, host(request)).await {
+    let redirector = &*thread.redirector;
+    let asked = Asked::of(redirector, visitor, request);
+    match decide(redirector, &asked, &mut ()).await? {
+        Decision::Show(answer) => Ok(answer),
+        Decision::AskPassword(..) => Ok(ask_password(false)),
+        Decision::Lead(found, now) => lead_visitor(thread, visitor, request, now, &found).await,
+    }
+}
+
+/// What is done with a request that is not refused.
+pub(crate) enum Decision {
+    /// It gets a page about the link.
+    Show(Answer),
+    /// It has to come with the link's password.
+    AskPassword(FoundLink, Timestamp),
+    /// It is led to a target of the link, unless the link's visits are used up.
+    Lead(FoundLink, Timestamp),
+}
+
+/// Decides about a request. It uses up no visit of the link.
+pub(crate) async fn decide(
+    redirector: &Redirector,
+    asked: &Asked<'_>,
+    told: &mut impl Trace,
+) -> Result<Decision, Refusal> {
+    let found = match find_told(redirector, asked, told).await {
         Ok(found) => found,
         // A slug may end in a plus itself, so a preview is of what has no link.
-        Err(refusal) if refusal.is_unknown() && path_before(path, preview::SUFFIX).is_some() => {
-            let shown = preview::preview(redirector, visitor.client, request).await?;
+        Err(refusal) if refusal.is_unknown() && path_before(asked.path, preview::SUFFIX).is_some() => {
+            let shown = preview::preview(redirector, asked, told).await?;
             // The preview's link exists, so refund the unknown-code budget.
-            redirector.clients.give_back(visitor.client);
-            return Ok(shown);
+            redirector.clients.give_back(asked.client);
+            return Ok(Decision::Show(shown));
         }
         Err(refusal) => return Err(refusal),
     };
-    let now = redirector.domain_cache.now();
-    check_live(redirector, &found, now, path)?;
-    let (has_password, is_look) = (found.link.password().is_some(), is_look(request));
+    let now = asked.now(redirector);
+    check_live(redirector, &found, now, asked.path, told)?;
+    let (has_password, is_look) = (found.link.password().is_some(), asked.is_look());
     if has_password || is_look {
         // A password form for a link whose visits are used up would be pointless, and a preview
         // must not use up a visit.
-        check_visits_left(redirector, &found, path).await?;
+        check_visits_left(redirector, &found, asked.path, told).await?;
     }
-    match (has_password, is_look && found.link.is_limited()) {
-        (true, _) => Ok(ask_password(false)),
-        (false, true) => Ok(VisitorPage::Limited.answer(StatusCode::OK)),
-        (false, false) => lead_visitor(thread, visitor, request, now, &found).await,
-    }
+    Ok(match (has_password, is_look && found.link.is_limited()) {
+        (true, _) => {
+            told.step(|| (Finding::PasswordAsked, String::new()));
+            Decision::AskPassword(found, now)
+        }
+        (false, true) => {
+            told.step(|| (Finding::VisitsCrawler, String::new()));
+            Decision::Show(VisitorPage::Limited.answer(StatusCode::OK))
+        }
+        (false, false) => Decision::Lead(found, now),
+    })
 }
 
 /// Checks that a link redirects now. A link that is not valid yet is not gone: until it begins, it
@@ -143,14 +174,15 @@ pub(crate) fn check_live(
     found: &FoundLink,
     now: Timestamp,
     path: &str,
+    told: &mut impl Trace,
 ) -> Result<(), Refusal> {
     let FoundLink { link, visited, key, .. } = found;
     let Some(outcome) = outcome_of(link.state(now)) else { return Ok(()) };
     let was_live = link.details().valid_since.is_none_or(|since| since <= now);
     let answer = if was_live {
-        gone(redirector, visited, key, path, page_of(outcome))
+        gone(redirector, visited, (key, path), page_of(outcome), told)
     } else {
-        not_found(redirector, visited, Unmatched::Code(key), path)
+        not_found(redirector, visited, Unmatched::Code(key), path, told)
     };
     Err(Refusal::new(answer, Visit::of(link, outcome)))
 }
@@ -182,28 +214,26 @@ pub(crate) async fn check_visits_left(
     redirector: &Redirector,
     found: &FoundLink,
     path: &str,
+    told: &mut impl Trace,
 ) -> Result<(), Refusal> {
-    if !found.link.is_limited() {
-        return Ok(());
-    }
+    let Some(most) = found.link.details().max_visits else { return Ok(()) };
     match redirector.visit_limiter.is_spent(found.link.id).await {
-        Ok(false) => Ok(()),
-        Ok(true) => Err(spent(redirector, found, path)),
+        Ok(false) => {
+            told.step(|| (Finding::VisitsLeft, most.to_string()));
+            Ok(())
+        }
+        Ok(true) => {
+            told.step(|| (Finding::VisitsSpent, most.to_string()));
+            Err(spent(redirector, found, path, told))
+        }
         Err(_) => Err(unavailable(redirector).into()),
     }
 }
 
-fn spent(redirector: &Redirector, found: &FoundLink, path: &str) -> Refusal {
+fn spent(redirector: &Redirector, found: &FoundLink, path: &str, told: &mut impl Trace) -> Refusal {
     let outcome = Outcome::LimitReached;
-    let answer = gone(redirector, &found.visited, &found.key, path, page_of(outcome));
+    let answer = gone(redirector, &found.visited, (&found.key, path), page_of(outcome), told);
     Refusal::new(answer, Visit::of(&found.link, outcome))
-}
-
-/// Returns whether a request is a look at the link, by a crawler or for the preview of a chat, and
-/// not a visit. A look at a link with a visit limit does not get the link's target: it uses up no
-/// visit, and any client can claim to be a preview.
-fn is_look<B>(request: &Request<B>) -> bool {
-    *request.method() == Method::HEAD || is_crawler(bytes(request.headers(), &USER_AGENT).unwrap_or_default())
 }
 
 /// A link that a visitor requested, live or not.
@@ -222,38 +252,50 @@ impl FoundLink {
     }
 }
 
-/// Looks up the link of a path, or of another name that the path may be meant as.
-/// Returns the refusal if the path has no link, the link is blocked, the client has used up its
-/// budget of unknown codes, or it is unknown whether the link exists (I8).
+/// Looks up the link of a path; see [`find_told`].
 pub(crate) async fn find(
     redirector: &Redirector,
     client: IpAddr,
     path: &str,
     host: Option<&str>,
 ) -> Result<FoundLink, Refusal> {
+    find_told(redirector, &Asked::name(client, path, host), &mut ()).await
+}
+
+/// Looks up the link of a path, or of another name that the path may be meant as.
+/// Returns the refusal if the path has no link, the link is blocked, the client has used up its
+/// budget of unknown codes, or it is unknown whether the link exists (I8).
+pub(crate) async fn find_told<T: Trace>(
+    redirector: &Redirector,
+    asked: &Asked<'_>,
+    told: &mut T,
+) -> Result<FoundLink, Refusal> {
+    let Asked { client, path, host, .. } = *asked;
     if redirector.lookup.is_cut_off() {
         return Err(unavailable(redirector).into());
     }
     let question = redirector.domain_cache.question(host, path);
     let Question { domain: visited, is_sure, wanted, .. } = &question;
+    told.step(|| domain_step(redirector, asked, visited));
     let others = redirector.domain_cache.other_names(&question, path);
-    let without_link = |why, outcome| {
+    let without_link = |told: &mut T, why: Unmatched<'_>, outcome: Outcome| {
         let visit = Visit::without_link(visited.id, outcome);
-        Refusal::new(not_found(redirector, visited, why, path), visit)
+        Refusal::new(not_found(redirector, visited, why, path, told), visit)
     };
     let Some(key) = wanted.as_ref().or(others.first().map(|(_, key)| key)) else {
-        return Err(without_link(Unmatched::Regular, Outcome::InvalidPath));
+        told.step(|| (Finding::NameImpossible, path.to_owned()));
+        return Err(without_link(told, Unmatched::Regular, Outcome::InvalidPath));
     };
-    let unknown = || match wanted {
-        Some(key) => without_link(Unmatched::Code(key), Outcome::UnknownCode),
-        None => without_link(Unmatched::Regular, Outcome::InvalidPath),
+    let unknown = |told: &mut T| match wanted {
+        Some(key) => without_link(told, Unmatched::Code(key), Outcome::UnknownCode),
+        None => without_link(told, Unmatched::Regular, Outcome::InvalidPath),
     };
     let is_disabled = visited.settings.disabled;
     if (is_disabled && !is_sure) || visited.settings.is_of_later_release() {
         return Err(unavailable(redirector).into());
     }
     if is_disabled {
-        return Err(unknown());
+        return Err(unknown(told));
     }
     // A link in the cache exists, and looking it up costs no query.
     let is_free = wanted.as_ref().is_some_and(|wanted| redirector.lookup.knows_on(visited.id, wanted));
@@ -266,22 +308,33 @@ pub(crate) async fn find(
     }
     let may_deny = || redirector.domain_cache.may_deny(&question);
     match found {
-        Ok(Some((link, behind))) => {
-            check_shown(redirector, &link, may_deny)?;
-            Ok(FoundLink { link, visited: visited.clone(), key: key.clone(), behind: behind.to_owned() })
+        Ok(Some((link, other))) => {
+            told.found(&link);
+            told.step(|| name_step(asked, wanted.is_some(), &others, other));
+            check_shown(redirector, &link, asked.now(redirector), may_deny, told)?;
+            let behind = other.map_or("", |other| other.behind).to_owned();
+            Ok(FoundLink { link, visited: visited.clone(), key: key.clone(), behind })
         }
-        Ok(None) if may_deny() => Err(unknown()),
-        Ok(None) | Err(LookupError::NoStore | LookupError::Overloaded) => Err(unavailable(redirector).into()),
+        Ok(None) if may_deny() => {
+            told.step(|| unknown_step(asked, wanted.is_some(), &others));
+            Err(unknown(told))
+        }
+        Ok(None) | Err(LookupError::NoStore | LookupError::Overloaded) => {
+            told.step(|| (Finding::NameUnanswered, path.to_owned()));
+            Err(unavailable(redirector).into())
+        }
     }
 }
 
-/// Returns the link that has the name, or else another one that the path may be meant as, with the
-/// path behind it.
-async fn find_named<'a>(
+/// A link, and its other name if the path itself is none of its names.
+type NamedLink<'n, 'a> = (Arc<Link>, Option<&'n OtherName<'a>>);
+
+/// Returns the link that has the name, or else another one that the path may be meant as.
+async fn find_named<'n, 'a>(
     redirector: &Redirector,
     question: &Question,
-    others: &[(OtherName<'a>, LookupKey)],
-) -> Result<Option<(Arc<Link>, &'a str)>, LookupError> {
+    others: &'n [(OtherName<'a>, LookupKey)],
+) -> Result<Option<NamedLink<'n, 'a>>, LookupError> {
     let (domain, of_domain) = (question.domain.id, question.domain.settings.extra_path);
     let named = match &question.wanted {
         Some(key) => redirector.lookup.find_on(domain, key).await?,
@@ -292,35 +345,46 @@ async fn find_named<'a>(
         link.is_blocked() || !link.is_deleted() && leads()
     };
     if named.as_ref().is_some_and(is_meant) {
-        return Ok(named.map(|link| (link, "")));
+        return Ok(named.map(|link| (link, None)));
     }
     if !others.is_empty() {
         let means = |other: &OtherName<'a>, link: &Link| other.means(link, of_domain);
         match redirector.lookup.find_other(domain, others, means).await? {
             Some((other, link)) if redirector.domain_cache.may_show_other(question, others) => {
-                return Ok(Some((link, other.behind)));
+                return Ok(Some((link, Some(other))));
             }
             Some(_) => return Err(LookupError::NoStore),
             None => {}
         }
     }
     // A deleted link may be told of.
-    Ok(named.filter(|link| link.is_deleted()).map(|link| (link, "")))
+    Ok(named.filter(|link| link.is_deleted()).map(|link| (link, None)))
 }
 
 /// Checks that a link that was found may be shown to a visitor.
-fn check_shown(redirector: &Redirector, link: &Link, may_deny: impl Fn() -> bool) -> Result<(), Refusal> {
+fn check_shown(
+    redirector: &Redirector,
+    link: &Link,
+    now: Timestamp,
+    may_deny: impl Fn() -> bool,
+    told: &mut impl Trace,
+) -> Result<(), Refusal> {
     let is_stopped = is_stopped(redirector, link);
-    let is_live = link.is_live(redirector.domain_cache.now());
+    let is_live = link.is_live(now);
+    told.step(|| state_step(link, now));
     // The link may be the default domain's while the host belongs to another domain.
     if (!is_live || is_stopped) && !may_deny() {
         return Err(unavailable(redirector).into());
     }
     if is_stopped {
+        if !link.is_blocked() {
+            told.step(|| (Finding::TargetDenied, link.long_url.as_str().to_owned()));
+        }
         return Err(Refusal::new(taken_down(redirector), Visit::of(link, Outcome::TakenDown)));
     }
     // Details that this release cannot read may protect the link.
     if is_live && link.details().is_of_later_release() {
+        told.step(|| (Finding::StateUnreadable, String::new()));
         return Err(unavailable(redirector).into());
     }
     Ok(())
@@ -342,26 +406,31 @@ pub(crate) async fn lead_visitor<B>(
     found: &FoundLink,
 ) -> Result<Answer, Refusal> {
     let link = &found.link;
-    let (redirector, path) = (&*thread.redirector, request.uri().path());
-    let to = target(redirector, visitor, request, now, found)
-        .ok_or_else(|| Refusal::new(taken_down(redirector), Visit::of(link, Outcome::TakenDown)))?;
+    let redirector = &*thread.redirector;
+    let asked = Asked::of(redirector, visitor, request);
+    let to = target(redirector, &asked, now, found, &mut ())?;
     // The visit is counted last, so that a visit without a target does not count.
     if link.is_limited() {
         match redirector.visit_limiter.admit(link.id).await {
             Ok(true) => {}
-            Ok(false) => return Err(spent(redirector, found, path)),
+            Ok(false) => return Err(spent(redirector, found, asked.path, &mut ())),
             Err(_) => return Err(unavailable(redirector).into()),
         }
     }
     let target = if to.is_own { &[][..] } else { to.location.as_bytes() };
     let visit = Visit { rule: to.rule, target, ..Visit::of(link, Outcome::Redirected) };
     note(thread, visitor, &request_head(request), now, visit);
-    let status = link.details().status.and_then(|status| StatusCode::from_u16(status.into()).ok());
-    Ok(redirect(status.unwrap_or(redirector.status), to.location))
+    Ok(redirect(status_of(redirector, link), to.location))
 }
 
-struct Destination {
-    location: HeaderValue,
+/// Returns the status of a link's redirects.
+pub(crate) fn status_of(redirector: &Redirector, link: &Link) -> StatusCode {
+    let own = link.details().status.and_then(|status| StatusCode::from_u16(status.into()).ok());
+    own.unwrap_or(redirector.status)
+}
+
+pub(crate) struct Destination {
+    pub(crate) location: HeaderValue,
     /// The number of the rule that matched, counted from 1; 0 for none.
     rule: u8,
     /// Whether it is the link's own long URL, without the visitor's query.
@@ -369,44 +438,49 @@ struct Destination {
 }
 
 /// Returns where this visitor is redirected to: by the link's first matching rule, or else to the
-/// link's own long URL. Returns `None` if a target rule denies it.
-fn target<B>(
+/// link's own long URL. The error is the refusal if a target rule denies it.
+pub(crate) fn target(
     redirector: &Redirector,
-    visitor: Visitor,
-    request: &Request<B>,
+    asked: &Asked<'_>,
     now: Timestamp,
     found: &FoundLink,
-) -> Option<Destination> {
-    let link = &found.link;
-    let query = request.uri().query().unwrap_or("");
-    let text = |name| str::from_utf8(bytes(request.headers(), name).unwrap_or_default()).unwrap_or("");
+    told: &mut impl Trace,
+) -> Result<Destination, Refusal> {
+    let (link, query) = (&found.link, asked.query);
+    let text = |bytes| str::from_utf8(bytes).unwrap_or("");
     let located =
-        if asks_where(link.rules()) { redirector.geoip.place(visitor.client) } else { Place::default() };
-    // A proxy in front knows the country of its clients better than the GeoIP file does.
-    let country = redirector.clients.country(visitor.peer, request.headers());
-    let rule = choose(
-        link.rules(),
-        &Facts {
-            user_agent: text(&USER_AGENT),
-            accept_language: text(&ACCEPT_LANGUAGE),
-            query,
-            ip: visitor.client,
-            country: country.or(located.country.as_ref().map(CountryCode::as_str)),
-            city: located.city.as_deref(),
-            now,
-        },
-    );
+        if asks_where(link.rules()) { redirector.geoip.place(asked.client) } else { Place::default() };
+    let facts = Facts {
+        user_agent: text(asked.user_agent),
+        accept_language: text(asked.languages),
+        query,
+        ip: asked.client,
+        // A proxy in front knows the country of its clients better than the GeoIP file does.
+        country: asked.country.or(located.country.as_ref().map(CountryCode::as_str)),
+        city: located.city.as_deref(),
+        now,
+    };
+    let rule = choose_told(link.rules(), &facts, |index, tried| told.step(|| rule_step(index, tried)));
     let long_url = rule.map_or(&link.long_url, |rule| &rule.long_url);
     if !redirector.lookup.allows(long_url) {
-        return None;
+        told.step(|| (Finding::TargetDenied, long_url.as_str().to_owned()));
+        return Err(Refusal::new(taken_down(redirector), Visit::of(link, Outcome::TakenDown)));
     }
+    told.step(|| (Finding::TargetAllowed, long_url.as_str().to_owned()));
     let placed = found.placed(long_url.as_str()).or_else(|| found.placed(link.long_url.as_str()));
     let placed = placed.unwrap_or(Cow::Borrowed(long_url.as_str()));
+    if !found.behind.is_empty() {
+        told.step(|| (Finding::PathApplied, found.behind.clone()));
+    }
     let merged = if link.forward_query { location_with_query(&placed, query) } else { None };
+    if !query.is_empty() {
+        let finding = if merged.is_some() { Finding::QueryForwarded } else { Finding::QueryDropped };
+        told.step(|| (finding, query.to_owned()));
+    }
     let is_own = rule.is_none() && merged.is_none() && matches!(placed, Cow::Borrowed(_));
     let location = HeaderValue::try_from(merged.unwrap_or_else(|| location(&placed)));
     let location = location.expect("a URI reference has visible ASCII characters only");
-    Some(Destination { location, rule: rule.map_or(0, |rule| number_of(rule, link.rules())), is_own })
+    Ok(Destination { location, rule: rule.map_or(0, |rule| number_of(rule, link.rules())), is_own })
 }
 
 /// Returns the number of a rule among those of its link, counted from 1 and at most 255.

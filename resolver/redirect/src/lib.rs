@@ -9,11 +9,15 @@
 //! 3. A 404 is answered only when the store, or arithmetic, says that there is no link (I8). A
 //!    failed lookup is answered 503.
 //! 4. What becomes of a request is recorded as a visit (`visit`), before its answer leaves.
-//! 5. No redirect waits for the issuer or for etcd (I9). Only a visit of a link with a visit limit
+//! 5. An explanation ([`Redirector::explain`]) runs the same decision with a trace of its steps.
+//!    Redirects trace nothing.
+//! 6. No redirect waits for the issuer or for etcd (I9). Only a visit of a link with a visit limit
 //!    waits for a write to the database.
 //!
 //! Deliberately absent: routes and connections, which belong to the listener, and the API.
 
+mod asked;
+mod explain;
 pub mod fallback_page;
 pub mod fast_path;
 mod follow;
@@ -24,6 +28,7 @@ mod request;
 pub mod robots;
 #[cfg(test)]
 mod site;
+mod steps;
 pub mod unlock;
 mod visit;
 
@@ -57,7 +62,7 @@ pub struct Redirector {
     /// The check of links' passwords.
     pub passwords: Arc<PasswordGuard>,
     /// The limiter of visits to links with a visit limit.
-    pub visit_limiter: VisitLimiter,
+    pub visit_limiter: Arc<VisitLimiter>,
     /// The recorder of visits.
     pub visits: Arc<Recorder>,
     /// The lists of links, from which [`robots`] reads the crawlable ones.

@@ -3,9 +3,10 @@
 //! The target is shown only if every visitor is led to it, and as often as they like: not behind a
 //! password, by rules, or with a visit limit.
 
-use std::{borrow::Cow, net::IpAddr};
+use std::borrow::Cow;
 
-use hyper::{Request, StatusCode};
+use hyper::StatusCode;
+use links::Finding;
 use web::{
     Answer,
     visitor_page::{LinkPreview, VisitorPage},
@@ -13,25 +14,26 @@ use web::{
 
 use crate::{
     Redirector,
-    follow::{check_live, check_visits_left, find},
-    request::{host, path_before},
+    asked::{Asked, Trace},
+    follow::{check_live, check_visits_left, find_told},
+    request::path_before,
     visit::Refusal,
 };
 
 /// The suffix of the path, after the code or slug.
 pub(crate) const SUFFIX: &str = "+";
 
-pub(crate) async fn preview<B>(
+pub(crate) async fn preview(
     redirector: &Redirector,
-    client: IpAddr,
-    request: &Request<B>,
+    asked: &Asked<'_>,
+    told: &mut impl Trace,
 ) -> Result<Answer, Refusal> {
-    let path = request.uri().path();
-    let path = path_before(path, SUFFIX).unwrap_or(path);
-    let found = find(redirector, client, path, host(request)).await?;
-    let (link, now) = (&found.link, redirector.domain_cache.now());
-    check_live(redirector, &found, now, path)?;
-    check_visits_left(redirector, &found, path).await?;
+    let path = path_before(asked.path, SUFFIX).unwrap_or(asked.path);
+    told.step(|| (Finding::PreviewShown, path.to_owned()));
+    let found = find_told(redirector, &Asked { path, ..*asked }, told).await?;
+    let (link, now) = (&found.link, asked.now(redirector));
+    check_live(redirector, &found, now, path, told)?;
+    check_visits_left(redirector, &found, path, told).await?;
     let has_password = link.password().is_some();
     let is_same_for_all = !has_password && !link.is_limited() && link.rules().is_empty();
     let name = redirector.lookup.name_of(link).unwrap_or_default();

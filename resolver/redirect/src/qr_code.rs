@@ -75,7 +75,7 @@ pub async fn draw(thread: &ThreadContext, visitor: Visitor, request: &Request<In
     // A link that does not redirect yet gets a QR code: a campaign is printed before it begins.
     let now = redirector.domain_cache.now();
     if found.link.state(now).is_over()
-        && let Err(refusal) = check_live(redirector, &found, now, path)
+        && let Err(refusal) = check_live(redirector, &found, now, path, &mut ())
     {
         return *refusal.answer;
     }

@@ -156,7 +156,7 @@ async fn redirector(
         domain_cache: DomainCache::start(&supervisor, config, polled),
         lookup,
         passwords: Arc::new(PasswordGuard::default()),
-        visit_limiter: VisitLimiter::start(&supervisor, store.clone()),
+        visit_limiter: Arc::new(VisitLimiter::start(&supervisor, store.clone())),
         visits: Recorder::start(&supervisor, recorded),
         catalog: store.clone(),
         clients: Arc::new(Clients::new(limits, metrics.clients_unread.clone())),

@@ -66,7 +66,7 @@ async fn answer_form<B: FormBody>(
     let path = request.uri().path();
     let found = find(redirector, visitor.client, path, host(request)).await?;
     let now = redirector.domain_cache.now();
-    check_live(redirector, &found, now, path)?;
+    check_live(redirector, &found, now, path, &mut ())?;
     if let Some(hash) = found.link.password() {
         match open(redirector, found.link.id, visitor.client, hash, password).await {
             Tried::Opened => {}

@@ -8,6 +8,7 @@ use app::{
     cluster::SpoolGauge,
     creator::{Creator, CreatorConfig},
     delete_visits::DeletionPace,
+    explain_link::Explainer,
     key_names::KeyNames,
     key_permits::DatabasePermits,
     key_ring::{KeyRing, note_used},
@@ -123,9 +124,10 @@ impl Parts {
             limits: ConnectionLimits::of(resources, self.tls.is_some()),
             parts: self,
         };
-        let (api, webhooks) = assembly.start_api().unzip();
+        let redirector = Arc::new(assembly.redirector());
+        let (api, webhooks) = assembly.start_api(&redirector).unzip();
         let warm = assembly.warm_start();
-        Assembled { service: Arc::new(assembly.service(api)), closing, supply, webhooks, warm }
+        Assembled { service: Arc::new(assembly.service(api, redirector)), closing, supply, webhooks, warm }
     }
 
     fn start_supply(&self) -> Option<(Stoppable, Closing)> {
@@ -146,7 +148,7 @@ impl Parts {
 }
 
 impl Assembly<'_> {
-    fn service(self, api: Option<Arc<Api>>) -> PublicService {
+    fn service(self, api: Option<Arc<Api>>, redirector: Arc<Redirector>) -> PublicService {
         let settings = self.settings;
         let renderer = Arc::new(Renderer::new(settings.pages.theme.clone(), settings.flags.hsts));
         let pages = api.as_ref().map(|api| {
@@ -154,7 +156,7 @@ impl Assembly<'_> {
         });
         let serves_visitors = settings.flags.role.serves_visitors();
         PublicService {
-            redirector: Arc::new(self.redirector()),
+            redirector,
             api,
             pages,
             renderer,
@@ -213,7 +215,7 @@ impl Assembly<'_> {
             lookup: Arc::clone(&self.lookup),
             domain_cache: Arc::clone(&self.domain_cache),
             passwords: Arc::clone(&self.passwords),
-            visit_limiter: VisitLimiter::start(&parts.supervisor, parts.databases.links.clone()),
+            visit_limiter: Arc::new(VisitLimiter::start(&parts.supervisor, parts.databases.links.clone())),
             visits: Recorder::start(&parts.supervisor, visits),
             catalog: parts.databases.links.clone(),
             clients: Arc::clone(&self.clients),
@@ -232,7 +234,7 @@ impl Assembly<'_> {
 
     /// Starts what answers calls of the API, and the tasks that go with it; nothing on a node that
     /// serves visitors only.
-    fn start_api(&self) -> Option<(Arc<Api>, Stoppable)> {
+    fn start_api(&self, redirector: &Redirector) -> Option<(Arc<Api>, Stoppable)> {
         let Parts { issuing, databases, metrics, supervisor, .. } = &self.parts;
         let (issuing, store) = (issuing.as_ref()?, &databases.links);
         let turns = DatabasePermits::of(databases.budget);
@@ -272,11 +274,16 @@ impl Assembly<'_> {
             metrics: Arc::clone(&self.parts.webhook_metrics),
         };
         let webhooks = Stoppable::spawn(supervisor, "sender of webhooks", |stop| dispatcher.run(stop));
-        let links = Arc::new(self.link_service(creator, turns));
+        let links = Arc::new(self.link_service(creator, turns, explainer(redirector)));
         Some((Arc::new(self.api(links)), webhooks))
     }
 
-    fn link_service(&self, creator: Arc<Creator>, turns: DatabasePermits) -> LinkService {
+    fn link_service(
+        &self,
+        creator: Arc<Creator>,
+        turns: DatabasePermits,
+        explainer: Explainer,
+    ) -> LinkService {
         let databases = &self.parts.databases;
         LinkService {
             lookup: Arc::clone(&self.lookup),
@@ -290,6 +297,7 @@ impl Assembly<'_> {
             webhook_policy: self.settings.webhooks.policy.clone(),
             turns,
             deletions: DeletionPace::default(),
+            explainer,
             policy: self.settings.link_policy.clone(),
         }
     }
@@ -326,4 +334,13 @@ impl Assembly<'_> {
             runtime: runtime::Handle::current(),
         }
     }
+}
+
+/// Returns the decision of redirects for the API, which does not know them.
+fn explainer(redirector: &Redirector) -> Explainer {
+    let redirector = Arc::new(redirector.for_examples());
+    Arc::new(move |example| {
+        let redirector = Arc::clone(&redirector);
+        Box::pin(async move { redirector.explain(&example).await })
+    })
 }

@@ -63,6 +63,25 @@ pub struct LinkPreview {
 }
 
 impl VisitorPage {
+    /// Returns the name of the page in the API.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Home => "home",
+            Self::NotFound => "not-found",
+            Self::Expired => "expired",
+            Self::Spent => "visits-used-up",
+            Self::Gone => "gone",
+            Self::TakenDown => "taken-down",
+            Self::Password { .. } => "password",
+            Self::TooManyTries => "too-many-tries",
+            Self::Limited => "limited",
+            Self::Unavailable => "unavailable",
+            Self::TooMuch => "too-much",
+            Self::SlowDown => "slow-down",
+            Self::Preview(_) => "preview",
+        }
+    }
+
     /// Marks an answer of this status with the page. It is not stored: a link may redirect at any
     /// moment.
     pub fn answer(self, status: StatusCode) -> Answer {

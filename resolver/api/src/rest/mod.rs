@@ -16,6 +16,7 @@ mod create;
 mod dispatch;
 mod docs;
 mod domains;
+mod explain;
 mod form;
 mod health;
 mod json;
@@ -83,6 +84,7 @@ fn routes(has_single_step: bool) -> Vec<Route> {
         create::routes(has_single_step),
         bulk::routes(),
         link::routes(),
+        explain::routes(),
         rules::routes(),
         tags::routes(),
         domains::routes(),

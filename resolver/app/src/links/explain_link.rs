@@ -1,0 +1,124 @@
+//! Explains why a short URL is answered as it is, for an example of a visitor and a moment.
+//!
+//! Redirects decide that. This crate does not know them; the process hands their decision over as
+//! an [`Explainer`].
+
+use std::{net::IpAddr, sync::Arc};
+
+use futures_util::future::BoxFuture;
+use jiff::tz::TimeZone;
+use links::{DomainId, Example, Explanation, Finding, Slug, api_key::Grant, is_of_service, scope::Scope};
+use url::Url;
+
+use super::{
+    find_link::LinkName,
+    values::{Checked, read_time},
+};
+use crate::{AppError, FieldErrors, LinkService, authorize::require};
+
+/// Decides about an example as a redirect does, and tells the steps. It records nothing.
+pub type Explainer = Arc<dyn Fn(Example) -> BoxFuture<'static, Explanation> + Send + Sync>;
+
+const EXPECTED_URL: &str = "expected a short URL, or its path on the default domain";
+const OF_SERVICE: &str = "expected the URL of a link: the service itself answers this path";
+
+/// An example of a request, as it was written.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ExampleFields {
+    /// A short URL, or its path on the default domain, with the query.
+    pub url: Option<String>,
+    /// The user agent; none if absent.
+    pub user_agent: Option<String>,
+    /// The header `Accept-Language`; none if absent.
+    pub accept_language: Option<String>,
+    /// The visitor's address; the caller's if absent.
+    pub ip: Option<String>,
+    /// The visitor's country; that of the address if absent.
+    pub country: Option<String>,
+    /// The moment; now if absent.
+    pub at: Option<String>,
+}
+
+impl LinkService {
+    /// Explains what a visitor would get for a short URL. A key that does not see all links gets
+    /// explanations of its own links only. For anything else it gets the error for a link that does
+    /// not exist. `client` is the caller's address.
+    pub async fn explain(
+        &self,
+        fields: &ExampleFields,
+        wrong: FieldErrors,
+        (client, zone): (IpAddr, &TimeZone),
+        by: &Grant,
+    ) -> Result<Explanation, AppError> {
+        require(by, Scope::Read)?;
+        let example = self.read_example(fields, wrong, client, zone)?;
+        let slug = Slug::of_path(&example.path).map(|slug| slug.to_string());
+        let code = slug.unwrap_or_else(|| example.path.trim_start_matches('/').to_owned());
+        let name = LinkName { code, domain: Some(example.host.clone()) };
+        let mut explanation = (self.explainer)(example).await;
+        if !by.limits.hides_links() {
+            return Ok(explanation);
+        }
+        match &explanation.link {
+            Some(link) if link.is_deleted() || !by.sees(link) => return Err(self.no_link(&name)),
+            Some(_) => {}
+            // The key's own link may be why nothing was found: its domain is disabled.
+            None => drop(self.find_link(&name, by).await?),
+        }
+        // Visitors see which fallback target is used. The others are the operator's.
+        explanation.steps.retain(|step| step.finding != Finding::FallbackUnusable);
+        for step in explanation.steps.iter_mut().filter(|step| step.finding.parts().0 == "fallback") {
+            step.detail.clear();
+        }
+        Ok(explanation)
+    }
+
+    fn read_example(
+        &self,
+        fields: &ExampleFields,
+        mut wrong: FieldErrors,
+        client: IpAddr,
+        zone: &TimeZone,
+    ) -> Result<Example, AppError> {
+        let url = fields.url.as_deref().ok_or_else(|| EXPECTED_URL.to_owned());
+        let url = wrong.note("url", url.and_then(|text| self.read_short_url(text)));
+        let ip = fields.ip.as_deref().map_or(Ok(client), str::parse::<IpAddr>);
+        let ip = wrong.note("ip", ip.map_err(|_| "expected an IP address, such as 192.0.2.7".to_owned()));
+        let country = wrong.note("country", fields.country.as_deref().map(read_country).transpose());
+        let at = wrong.note("at", fields.at.as_deref().map(|text| read_time(text, zone)).transpose());
+        wrong.finish()?;
+        let (url, ip) = url.zip(ip).ok_or(AppError::Internal)?;
+        let host = url.host_str().unwrap_or_default();
+        Ok(Example {
+            host: url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}")),
+            path: url.path().to_owned(),
+            query: url.query().unwrap_or_default().to_owned(),
+            user_agent: fields.user_agent.clone().unwrap_or_default(),
+            accept_language: fields.accept_language.clone().unwrap_or_default(),
+            ip,
+            country: country.flatten(),
+            at: at.flatten(),
+        })
+    }
+
+    /// Reads a short URL as browsers do.
+    fn read_short_url(&self, text: &str) -> Checked<Url> {
+        let text = text.trim();
+        let begins = |scheme: &str| {
+            text.get(..scheme.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(scheme))
+        };
+        let whole = if begins("http://") || begins("https://") {
+            text.to_owned()
+        } else {
+            let path = text.strip_prefix('/').unwrap_or(text);
+            format!("{}/{path}", self.domain_cache.base(DomainId::DEFAULT))
+        };
+        let url = Url::parse(&whole).map_err(|_| EXPECTED_URL.to_owned())?;
+        if is_of_service(url.path()) { Err(OF_SERVICE.to_owned()) } else { Ok(url) }
+    }
+}
+
+fn read_country(text: &str) -> Checked<String> {
+    let is_code = text.len() == 2 && text.bytes().all(|byte| byte.is_ascii_alphabetic());
+    if is_code { Ok(text.to_owned()) } else { Err("expected two letters of ISO 3166-1, such as DE".to_owned()) }
+}
