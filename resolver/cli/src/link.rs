@@ -1,4 +1,4 @@
-//! `resolver link create|get|list|edit|delete|restore|block|unblock`: manages the links of a
+//! `resolver link create|get|list|edit|delete|restore|block|unblock|explain`: manages the links of a
 //! running server.
 
 pub(crate) mod args;
@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use ureq::http::Method;
 
 use self::{
-    args::{LinkCommand, LinkCreateArgs, LinkEditArgs, LinkGetArgs, LinkListArgs, LinkName},
+    args::{LinkCommand, LinkCreateArgs, LinkEditArgs, LinkExplainArgs, LinkGetArgs, LinkListArgs, LinkName},
     body::{create_body, edit_body, list_query, password},
 };
 use crate::{
@@ -49,6 +49,10 @@ pub(super) async fn run(command: LinkCommand) -> Result<String, Error> {
         LinkCommand::Restore(args) => post(&args, "restore", None).await,
         LinkCommand::Block { link, reason } => post(&link, "block", Some(json!({ "reason": reason }))).await,
         LinkCommand::Unblock(args) => post(&args, "unblock", None).await,
+        LinkCommand::Explain(args) => {
+            let call = Call::read("explain".to_owned(), explain_query(&args));
+            Server::list(&args.table, call, &table::EXPLANATION).await
+        }
     }
 }
 
@@ -108,6 +112,18 @@ async fn write_all(server: &Server, args: &LinkListArgs, out: &mut impl Write) -
         }
     }
     Ok(())
+}
+
+fn explain_query(args: &LinkExplainArgs) -> Query {
+    let optional = [
+        ("userAgent", &args.user_agent),
+        ("acceptLanguage", &args.accept_language),
+        ("ip", &args.ip),
+        ("country", &args.country),
+        ("at", &args.at),
+    ];
+    let given = optional.into_iter().filter_map(|(name, value)| Some((name, value.clone()?)));
+    [("url", args.url.clone())].into_iter().chain(given).collect()
 }
 
 fn domain_query(name: &LinkName) -> Query {

@@ -150,7 +150,7 @@ mod tests {
         path::{Path, PathBuf},
     };
 
-    use links::{CONDITION_TYPES, ExtraPath, audit::Action};
+    use links::{CONDITION_TYPES, ExtraPath, Finding, audit::Action};
 
     use super::*;
 
@@ -210,6 +210,7 @@ mod tests {
         for (beginning, names) in [
             ("bulk-wrong", vec!["cells", "break", "quote"]),
             ("extra-path", ExtraPath::NAMES.to_vec()),
+            ("explain", Finding::NAMES.to_vec()),
             ("audit", Action::ALL.map(Action::as_str).to_vec()),
             ("rules-type", CONDITION_TYPES.to_vec()),
             ("rules-condition", CONDITION_TYPES.to_vec()),

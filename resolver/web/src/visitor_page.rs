@@ -69,7 +69,7 @@ impl VisitorPage {
             Self::Home => "home",
             Self::NotFound => "not-found",
             Self::Expired => "expired",
-            Self::Spent => "visits-used-up",
+            Self::Spent => "spent",
             Self::Gone => "gone",
             Self::TakenDown => "taken-down",
             Self::Password { .. } => "password",

@@ -104,9 +104,8 @@ impl LinkService {
     /// Reads a short URL as browsers do.
     fn read_short_url(&self, text: &str) -> Checked<Url> {
         let text = text.trim();
-        let begins = |scheme: &str| {
-            text.get(..scheme.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(scheme))
-        };
+        let begins =
+            |scheme: &str| text.get(..scheme.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(scheme));
         let whole = if begins("http://") || begins("https://") {
             text.to_owned()
         } else {
@@ -120,5 +119,9 @@ impl LinkService {
 
 fn read_country(text: &str) -> Checked<String> {
     let is_code = text.len() == 2 && text.bytes().all(|byte| byte.is_ascii_alphabetic());
-    if is_code { Ok(text.to_owned()) } else { Err("expected two letters of ISO 3166-1, such as DE".to_owned()) }
+    if is_code {
+        Ok(text.to_owned())
+    } else {
+        Err("expected two letters of ISO 3166-1, such as DE".to_owned())
+    }
 }

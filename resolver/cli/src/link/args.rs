@@ -38,6 +38,8 @@ pub enum LinkCommand {
     },
     /// Lift the takedown of a link. Requires an admin's key without limits.
     Unblock(LinkGetArgs),
+    /// Explain what a visitor gets for a short URL, step by step, without a visit.
+    Explain(Box<LinkExplainArgs>),
 }
 
 #[derive(Clone, Debug, Args)]
@@ -92,6 +94,30 @@ pub struct LinkGetArgs {
     pub name: LinkName,
     #[command(flatten)]
     pub show: ShowArgs,
+}
+
+/// An example of a visitor.
+#[derive(Clone, Debug, Args)]
+pub struct LinkExplainArgs {
+    /// Short URL with its query, or its path on the server's default domain.
+    pub url: String,
+    /// User agent of the visitor. Defaults to none.
+    #[arg(long, value_name = "TEXT")]
+    pub user_agent: Option<String>,
+    /// Languages of the visitor, as in the header Accept-Language. Defaults to none.
+    #[arg(long, value_name = "TEXT")]
+    pub accept_language: Option<String>,
+    /// IP address of the visitor. Defaults to that of this machine.
+    #[arg(long, value_name = "ADDRESS")]
+    pub ip: Option<String>,
+    /// Country of the visitor, such as DE. Defaults to that of the address.
+    #[arg(long, value_name = "CODE")]
+    pub country: Option<String>,
+    /// Time of the visit: 2026-11-22T10:00:00+00:00, or a date. Defaults to now.
+    #[arg(long, value_name = "TIME")]
+    pub at: Option<String>,
+    #[command(flatten)]
+    pub table: TableArgs,
 }
 
 #[derive(Clone, Debug, Args)]

@@ -25,6 +25,21 @@ pub(super) const LIST: List = List {
     },
 };
 
+pub(super) const EXPLANATION: List = List {
+    at: "/steps",
+    empty: "no steps",
+    fields: &[
+        ("step", true, |step| text(&step["step"])),
+        ("outcome", true, |step| text(&step["outcome"])),
+        ("detail", false, |step| text(&step["detail"])),
+    ],
+    below: |explanation| {
+        let answer = &explanation["answer"];
+        let [status, location, page] = ["status", "location", "page"].map(|name| text(&answer[name]));
+        format!("answer: {status} {location}{page}\n")
+    },
+};
+
 fn state(link: &Value) -> &'static str {
     match (&link["blocked"], &link["enabled"]) {
         (Value::Object(_), _) => "blocked",

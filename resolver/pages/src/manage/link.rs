@@ -8,6 +8,7 @@ use web::Answer;
 
 use super::{
     choice::written,
+    explanation::{ShownExplanation, explain, is_asked},
     link_form::{Conflict, Input, LinkForm},
     notices::{Notices, Refusal},
     shown::ShownLink,
@@ -37,12 +38,21 @@ struct LinkPage<'a> {
     may_delete: bool,
     notices: Notices,
     conflicts: Vec<Conflict>,
+    explanation: ShownExplanation,
 }
 
 pub(super) async fn show(context: &Context<'_>, name: &str) -> Result<Answer, PageError> {
     let record = context.links.get_link(&context.link_name(name), context.by).await?;
-    let page = page_of(context, &record, None).await;
-    Ok(context.page(StatusCode::OK, &page))
+    let (mut told, mut refusal) = (None, None);
+    if is_asked(context) {
+        match explain(context, context.pages.short_url(&record.link)).await {
+            Ok(explained) => told = Some(explained),
+            Err(error) => refusal = Some(Refusal::new(error, context.t)?),
+        }
+    }
+    let mut page = page_of(context, &record, refusal).await;
+    page.explanation.told = told;
+    Ok(context.page(page.notices.status(), &page))
 }
 
 pub(super) async fn change(context: &Context<'_>, name: &str) -> Result<Answer, PageError> {
@@ -101,6 +111,7 @@ async fn page_of<'a>(context: &Context<'a>, record: &Record, refusal: Option<Ref
         may_delete: context.allows(Scope::Delete),
         notices: Notices::new(context.query, refusal),
         conflicts: Vec::new(),
+        explanation: ShownExplanation::new(context),
         link,
     }
 }

@@ -5,6 +5,7 @@ mod bulk;
 mod choice;
 mod chosen;
 mod domains;
+mod explanation;
 mod keys;
 mod link;
 mod link_form;
