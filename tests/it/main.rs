@@ -32,6 +32,7 @@ mod embedded;
 mod erasure;
 mod examples;
 mod exhaustion;
+mod explain;
 mod fast_path;
 mod floods;
 mod grpc;

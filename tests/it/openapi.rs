@@ -89,6 +89,7 @@ include-operation-id = [
     "editWebhook",
     # An interval has to fit the length of the range.
     "getStats",
+    "explainShortUrl",
 ]
 checks.positive_data_acceptance.enabled = false
 

@@ -88,6 +88,9 @@ async fn visitors_and_the_api_are_served_apart_by_roles_that_may_do_no_more() {
         assert_eq!(call(api, "", &path).await.status, 421, "{path}");
     }
     pages_are_with_the_api(visitors, api).await;
+    // A process for the API alone knows what the others would answer.
+    let explained = call(api, api.api.key(), &format!("/rest/v3/explain?url={code}")).await.json().unwrap();
+    assert_eq!(explained["answer"]["location"], first, "{explained}");
 
     let edit = json!({ "longUrl": "https://example.com/other", "maxVisits": 3 });
     let request = api.api.http().patch(format!("{}/rest/v3/short-urls/{code}", api.api.url()));

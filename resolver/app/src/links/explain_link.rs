@@ -119,9 +119,6 @@ impl LinkService {
 
 fn read_country(text: &str) -> Checked<String> {
     let is_code = text.len() == 2 && text.bytes().all(|byte| byte.is_ascii_alphabetic());
-    if is_code {
-        Ok(text.to_owned())
-    } else {
-        Err("expected two letters of ISO 3166-1, such as DE".to_owned())
-    }
+    let expected = || "expected two letters of ISO 3166-1, such as DE".to_owned();
+    is_code.then(|| text.to_owned()).ok_or_else(expected)
 }
