@@ -1,7 +1,8 @@
 //! `explain` says what a redirect then does, counts nothing, and tells a limited key nothing of the
 //! links of others.
 //!
-//! The tests run a few hundred random requests on each store; `SHORTMINT_EXPLAIN=10000` runs as many.
+//! The tests run a few hundred random requests on each store. `SHORTMINT_EXPLAIN=10000` runs as
+//! many.
 
 use harness::{Answer, Api, Cluster};
 use reqwest::{Method, Url};
