@@ -48,6 +48,7 @@ for name, strategy in {
     "fallback-target": st.one_of(st.builds("https://{}/{}".format, host, word), word.map("/{}".format)),
     "password": line,
     "reason": line,
+    "idempotency-key": st.from_regex(r"[!-~]{1,12}", fullmatch=True),
     "date": date,
     "local-date-time": st.builds("{} {:02}:{:02}:{:02}".format, date, st.integers(0, 23), sixty, sixty),
     "date-time": st.builds("{}T{:02}:{:02}:{:02}+01:00".format, date, st.integers(0, 23), sixty, sixty),

@@ -426,11 +426,13 @@ async fn the_link_that_there_is_already_is_given_however_it_was_made() {
 async fn the_field_that_is_wrong_is_the_one_that_is_named() {
     let resolver = start(&[]).await;
     for (item, field) in [
-        (json!({ "longUrl": URL, "shortCodeLength": 8 }), "shortCodeLength"),
-        (json!({ "longUrl": URL, "shortCodeLength": 12 }), "shortCodeLength"),
-        (json!({ "longUrl": URL, "strategy": "hash" }), "strategy"),
-        (json!({ "longUrl": URL, "pathPrefix": "a" }), "pathPrefix"),
-        (json!({ "longUrl": URL, "customSlug": "a" }), "customSlug"),
+        (json!({ "longUrl": URL, "shortCodeLength": 0 }), "shortCodeLength"),
+        (json!({ "longUrl": URL, "shortCodeLength": 8, "keyspace": "default" }), "shortCodeLength"),
+        (json!({ "longUrl": URL, "strategy": "random" }), "strategy"),
+        (json!({ "longUrl": URL, "pathPrefix": "ads.txt/" }), "pathPrefix"),
+        (json!({ "longUrl": URL, "customSlug": "ads.txt" }), "customSlug"),
+        (json!({ "longUrl": URL, "strategy": "hash", "keyspace": "default" }), "keyspace"),
+        (json!({ "longUrl": URL, "findIfExists": true, "password": "x" }), "password"),
     ] {
         let told =
             ask(&resolver.api, Method::POST, "v3/short-urls/bulk", &json!([item])).await.json().unwrap();

@@ -50,7 +50,7 @@ pub(crate) enum Kind {
     ForbiddenTags,
     /// There is no Mercure hub: this service sends no updates.
     NoMercure,
-    /// Keys of a domain that is not the default one make links one by one.
+    /// Reserved codes are on the default domain, and the key is for another one.
     OneDomainOnly,
     /// Too many calls were made with this key or from this client. `Retry-After` says how long to
     /// wait.

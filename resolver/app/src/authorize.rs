@@ -12,8 +12,7 @@ pub fn require(by: &Grant, scope: Scope) -> Result<(), AppError> {
     if by.scopes.allow(scope) { Ok(()) } else { Err(AppError::Forbidden(scope)) }
 }
 
-/// Requires a scope, and a key that may use the default domain, which all codes that are reserved
-/// or created many at a time belong to.
+/// Requires a scope, and a key that may use the default domain, which all reserved codes belong to.
 pub fn require_default_domain(by: &Grant, scope: Scope) -> Result<(), AppError> {
     require(by, scope)?;
     let is_other = by.limits.domain.is_some_and(|domain| !domain.is_default());

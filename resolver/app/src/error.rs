@@ -40,7 +40,7 @@ pub enum AppError {
     #[error("This API key sees only its own links, and has more than {0}. Use one that sees all links.")]
     TooManyOwnLinks(u64),
     /// The call is for the default domain, and the API key is limited to another one.
-    #[error("This API key is limited to a domain other than the default one. Create its links one by one.")]
+    #[error("Reserved codes are on the default domain, and this API key is limited to another one.")]
     OneDomainOnly,
     /// No link has this name, or the API key does not see it.
     #[error("No URL found with short code \"{}\"{}", .0.code, on_domain(.0))]

@@ -3,6 +3,7 @@
 
 mod block_link;
 pub mod create_link;
+pub mod create_many;
 mod delete_link;
 pub(crate) mod domains;
 pub mod edit_link;

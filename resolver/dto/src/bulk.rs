@@ -13,7 +13,7 @@ use serde_json::Value;
 pub struct BatchResult {
     /// The outcome.
     pub result: BatchWord,
-    /// With `created`: the link's code.
+    /// With `created`: the link's code or slug.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     pub short_code: Option<String>,
@@ -32,15 +32,16 @@ pub struct BatchResult {
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
 pub enum BatchWord {
-    /// A new link.
+    /// A link: a new one, or the one that `findIfExists` or the `Idempotency-Key` finds.
     Created,
     /// Nothing was created, for the reason in `expected`.
     Invalid,
     /// Every code of the keyspace is taken.
     Exhausted,
-    /// Another link has the code.
+    /// Another link has the slug.
     Taken,
-    /// The database or the issuer of numbers does not answer at the moment.
+    /// The database or the issuer of numbers does not answer at the moment, or the key has too many
+    /// calls under way. Whether the link was created is unknown.
     Unavailable,
 }
 

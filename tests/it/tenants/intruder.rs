@@ -176,7 +176,11 @@ impl<'a> Intruder<'a> {
                 let tag = self.some_tag(tenant);
                 json!({ "longUrl": mine, "customSlug": link.code, "domain": link.domain, "findIfExists": true, "tags": [tag] })
             }
-            "short-urls/bulk" => json!([{ "longUrl": mine }]),
+            "short-urls/bulk" => {
+                let tag = self.some_tag(tenant);
+                let named = json!({ "longUrl": mine, "customSlug": link.code, "domain": link.domain, "findIfExists": true, "tags": [tag] });
+                json!([{ "longUrl": mine }, named])
+            }
             "domains/redirects" => json!({ "domain": link.domain.as_deref().unwrap_or("DEFAULT") }),
             "tags" => json!({ "oldName": self.some_tag(tenant), "newName": "intruder" }),
             "webhooks" => {

@@ -2,8 +2,8 @@
 //! per line. An addition to Shlink's API.
 //!
 //! 1. Links are created while the body still arrives, several batches at a time. Each result is
-//!    written as soon as its batch is committed: `{"results":[…]}` for an array, otherwise a line
-//!    for each item, in the order of the items.
+//!    written as soon as its batch is done: `{"results":[…]}` for an array, otherwise a line for
+//!    each item, in the order of the items. `app::create_many` has the two ways into the database.
 //! 2. A wrong item is answered with what was expected, and fails no other. A body that cannot be
 //!    read further, or that the end of the process cuts short, ends with an item that says so; what
 //!    came before it is created.
@@ -11,28 +11,24 @@
 //!    links and in bytes. Results may wait for a client that sends its whole body before it reads
 //!    any: there is room for all of them, and a call counts as under way until they are read. What
 //!    is wrong with items is reported until that has taken much room; after that only that they are
-//!    wrong.
-//! 4. Each batch is a call of the key: it counts towards the key's limit, and none is created once
-//!    the key was revoked, has expired or has other limits. What was created until then stays.
+//!    wrong. Links that are no batch are created few at a time (`bulk/creates.rs`).
+//! 4. Each batch is a call of the key: it counts towards the key's limit, and no link is created
+//!    once the key was revoked, has expired or has other limits. What was created until then stays.
 //! 5. A client has to keep up a [`Pace`]: a call that trickles must not hold the place of one that
 //!    does not. White space earns no time.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+mod creates;
 
-use app::{
-    AppError, InvalidField,
-    authorize::require_default_domain,
-    creator::{CreateError, Created},
-    error::FIELDS_TOLD,
-};
-use dto::{BatchResult, BatchWord};
+use std::{sync::Arc, time::Duration};
+
+use app::create_link::IdempotencyKey;
+use dto::BatchResult;
 use futures_util::{StreamExt, stream::FuturesOrdered};
 use http_body_util::BodyExt;
 use hyper::{
     body::{Bytes, Incoming},
     header::{CONTENT_TYPE, HeaderValue},
 };
-use links::{Draft, api_key::ApiKeyId};
 use schemars::{SchemaGenerator, json_schema};
 use store::BATCH_MAX;
 use tokio::{
@@ -41,14 +37,14 @@ use tokio::{
 };
 
 use super::{
+    create::IDEMPOTENCY_KEY,
     json::JSON,
-    link_fields::create_command,
     prelude::*,
-    read::{in_order, read_fields},
     route::{Handler, SchemaOf, array_of},
     split::{Form, ITEM_BYTES, Splitter},
 };
 use crate::{Api, authenticate::is_still_granted, calls::Refused};
+use creates::{Creates, Item, PASSWORDS_MAX, REVOKED, wrong, written};
 use limits::{Account, Pace, TooSlow, budgets::BULK_CALLS};
 use web::{Body, BrokenOff, Piece};
 
@@ -60,12 +56,11 @@ const BATCHES: usize = 4;
 const ANSWERS: usize = ITEMS_MAX / BATCH_MAX + 8;
 /// The length of the items, in bytes, that make a batch, however few they are.
 const BATCH_BYTES: usize = 1024 * 1024;
-/// Maximum length of an invalid item's result, in bytes.
-const INVALID_BYTES: usize = 512;
-/// Maximum length of the results of a call's invalid items that say what was expected, in bytes.
-const EXPECTED_BYTES: usize = 2 * 1024 * 1024;
-/// Maximum length of a call's results, in bytes: more than a hundred thousand results can have.
-const ANSWER_BYTES: usize = 40 * 1024 * 1024;
+/// The length of a call's results, in bytes, after which no batch begins: more than a hundred
+/// thousand results have without long slugs.
+const RESULTS_BYTES: usize = 40 * 1024 * 1024;
+/// Maximum length of a call's results, in bytes: also those of the batches under way then.
+const ANSWER_BYTES: usize = RESULTS_BYTES + 8 * 1024 * 1024;
 /// Maximum number of bytes that are read and discarded after an error.
 const DISCARDED: usize = 64 * 1024 * 1024;
 /// The time that the client may send nothing.
@@ -74,9 +69,6 @@ const GRACE: Duration = Duration::from_secs(10);
 const BYTES_PER_SECOND: u32 = 1_024;
 const CALL_TIME: Duration = Duration::from_secs(600);
 const NDJSON: &str = "application/x-ndjson";
-
-/// A link that may be created, or the result of an item that may not.
-type Item = Result<Draft, BatchResult>;
 
 pub(super) fn routes() -> Vec<Route> {
     let items: SchemaOf = |generator| array_of::<dto::BatchItem>(generator, ITEMS_MAX);
@@ -94,17 +86,19 @@ pub(super) fn routes() -> Vec<Route> {
              decides. Links are created while the body still arrives, and their results come in the order of the items while others are \
              created: read the answer while you send. A wrong item fails no other. A body that cannot be read further ends with a result \
              for `(the body)`; what came before it is created. Every {BATCH_MAX} links count as a call of the key, and a key \
-             that is revoked meanwhile or has made too many calls ends the call in the same way. An item has at most {ITEM_BYTES} bytes. At most {} such calls are answered \
-             at a time; another one is refused with 503, and so is, with 429, a key that has {} of them under way.",
+             that is revoked meanwhile or has made too many calls ends the call in the same way. An item has at most {ITEM_BYTES} bytes, and at most {PASSWORDS_MAX} items have a password. \
+             Items without a custom slug, tags, domain and other fields of the code, in a call without `Idempotency-Key`, are stored in batches, which is much faster. \
+             If the answer is lost, the same call with the same `Idempotency-Key` returns the same links: an item has that key together with its place in the call. \
+             At most {} such calls are answered at a time; another one is refused with 503, and so is, with 429, a key that has {} of them under way.",
             BULK_CALLS.0, BULK_CALLS.1
         ))
+        .header(Header::IdempotencyKey)
         .body_of(vec![(JSON, items), (NDJSON, item_lines)])
         .answers_of(
             200,
             "A result for each item, in the form of the body.",
             vec![(JSON, results), (NDJSON, result_lines)],
-        )
-        .fails(&[Kind::OneDomainOnly]);
+        );
     vec![create]
 }
 
@@ -113,24 +107,27 @@ pub(super) async fn answer(call: Call, scope: Scope, body: Incoming) -> Answer {
     let created = async {
         let by = call.authorize(scope).await?;
         call.check_query(&[])?;
-        begin(&call.api, by, body).await
+        let key = call.headers.get(IDEMPOTENCY_KEY).map(|key| IdempotencyKey::new(key.as_bytes(), ""));
+        begin(&call.api, by, key.transpose()?, body).await
     };
     call.finish(created.await.unwrap_or_else(Problem::into_answer))
 }
 
 /// Begins the answer. The links are created while it is being sent.
-async fn begin(api: &Arc<Api>, by: &Grant, body: Incoming) -> Result<Answer, Problem> {
-    require_default_domain(by, Scope::Create)?;
+async fn begin(
+    api: &Arc<Api>,
+    by: &Grant,
+    idempotency: Option<IdempotencyKey>,
+    body: Incoming,
+) -> Result<Answer, Problem> {
     let call = api.budgets.bulk_calls.take(Account::Key(by.id.0), 1)?;
     let mut reading = Reading {
-        api: Arc::clone(api),
-        by: by.clone(),
+        creates: Creates::new(api, by, idempotency),
         batches: 0,
         body,
         splitter: Splitter::new(),
         rest: Vec::new(),
         count: 0,
-        told: 0,
         pace: Pace::new(GRACE, BYTES_PER_SECOND),
         until: Instant::now() + CALL_TIME,
         ended: false,
@@ -152,11 +149,15 @@ async fn answer_all(mut reading: Reading, first: Vec<Item>, mut writer: Writer) 
     let mut under_way = FuturesOrdered::new();
     let (mut items, mut refusal) = (first, None);
     while !items.is_empty() {
-        refusal = reading.refusal_of_batch().await;
+        refusal = if writer.is_full() {
+            Some("the results are too long for one call: send the rest in another one".to_owned())
+        } else {
+            reading.refusal_of_batch().await
+        };
         if refusal.is_some() {
             break;
         }
-        under_way.push_back(create_batch(Arc::clone(&reading.api), items));
+        under_way.push_back(Arc::clone(&reading.creates).create(items));
         // Batches that have ended are answered while the body is being read.
         let mut next = std::pin::pin!(reading.next());
         items = loop {
@@ -183,16 +184,14 @@ async fn answer_all(mut reading: Reading, first: Vec<Item>, mut writer: Writer) 
 
 /// Reads the body item by item.
 struct Reading {
-    api: Arc<Api>,
-    by: Grant,
+    creates: Arc<Creates>,
     batches: usize,
     body: Incoming,
     splitter: Splitter,
     /// Items that have arrived and are not in a batch yet.
     rest: Vec<Bytes>,
+    /// The number of items that were read.
     count: usize,
-    /// Length of the results so far that say what was expected, in bytes.
-    told: usize,
     pace: Pace,
     until: Instant,
     ended: bool,
@@ -209,7 +208,7 @@ impl Reading {
             let frame = timeout_at(self.until, self.pace.wait(self.body.frame()));
             let frame = tokio::select! {
                 biased;
-                () = self.api.stop.cancelled() => {
+                () = self.creates.api.stop.cancelled() => {
                     self.end("the server is stopping: send this item and those after it again");
                     break;
                 }
@@ -246,45 +245,35 @@ impl Reading {
         if raw.len() > BATCH_MAX {
             self.rest = raw.split_off(BATCH_MAX);
         }
-        self.count += raw.len();
         let trouble = if self.rest.is_empty() { self.trouble.take() } else { None };
-        let items: Vec<Item> = raw.into_iter().map(|item| self.read(&item)).collect();
+        let items: Vec<Item> = raw.into_iter().map(|item| self.check(&item)).collect();
         items.into_iter().chain(trouble.map(|expected| Err(wrong("(the body)", expected)))).collect()
     }
 
     /// Counts the next batch as a call of the key, and returns why the key may not create it, if
     /// so. The call itself was counted when it began, with its first batch.
     async fn refusal_of_batch(&mut self) -> Option<String> {
-        match is_still_granted(&self.api, &self.by).await {
+        let Creates { api, by, .. } = &*self.creates;
+        match is_still_granted(api, by).await {
             Ok(true) => {}
-            Ok(false) => return Some("the API key was revoked, has expired or was limited".to_owned()),
+            Ok(false) => return Some(REVOKED.to_owned()),
             Err(_) => return Some("the API key could not be checked: send the rest again later".to_owned()),
         }
         self.batches += 1;
         if self.batches == 1 {
             return None;
         }
-        let spent = self.api.calls.spend_of_key(&self.by);
+        let spent = api.calls.spend_of_key(by);
         spent.err().map(|Refused { wait, .. }| {
             let seconds = wait.as_secs() + 1;
             format!("the API key has made too many calls: send the rest again in {seconds} s")
         })
     }
 
-    /// Reads an item. What is wrong with it is reported as long as there is room.
-    fn read(&mut self, item: &[u8]) -> Item {
-        let read = read_fields::<dto::LinkFields>(item);
-        let read = read.map_err(|_| wrong("(the item)", "expected a JSON object"));
-        let read = read.and_then(|(fields, wrong)| {
-            draft(&self.api, item, fields, wrong, self.by.id).map_err(|fields| invalid(&fields))
-        });
-        read.map_err(|mut invalid| {
-            self.told += written(&invalid).len();
-            if self.told > EXPECTED_BYTES {
-                invalid.expected = None;
-            }
-            invalid
-        })
+    fn check(&mut self, item: &[u8]) -> Item {
+        let place = self.count;
+        self.count += 1;
+        self.creates.check(item, place)
     }
 
     fn end(&mut self, trouble: &str) {
@@ -303,74 +292,6 @@ impl Reading {
             }
         }
     }
-}
-
-pub(super) fn draft(
-    api: &Api,
-    item: &[u8],
-    fields: dto::LinkFields,
-    mut wrong: FieldErrors,
-    by: ApiKeyId,
-) -> Result<Draft, Vec<InvalidField>> {
-    let request = create_command(api, fields, &mut wrong);
-    api.links.check_plain_create(request, wrong, by).map_err(|error| match in_order(error, item) {
-        AppError::Invalid(fields) => fields,
-        _ => Vec::new(),
-    })
-}
-
-fn result(word: BatchWord) -> BatchResult {
-    BatchResult { result: word, short_code: None, short_url: None, expected: None }
-}
-
-/// Returns the result of an item with wrong fields. If they are very long, it says only that.
-fn invalid(fields: &[InvalidField]) -> BatchResult {
-    let expected = fields.iter().map(|one| (one.field.clone(), one.expected.clone())).collect();
-    let all = BatchResult { expected: Some(expected), ..result(BatchWord::Invalid) };
-    if fields.len() <= FIELDS_TOLD && written(&all).len() <= INVALID_BYTES {
-        return all;
-    }
-    wrong("(the item)", "expected fewer wrong fields, and shorter ones")
-}
-
-/// Returns the result of an item or a body that is wrong as a whole.
-fn wrong(whole: &str, expected: impl Into<String>) -> BatchResult {
-    let expected = BTreeMap::from_iter([(whole.to_owned(), expected.into())]);
-    BatchResult { expected: Some(expected), ..result(BatchWord::Invalid) }
-}
-
-fn written(result: &BatchResult) -> Vec<u8> {
-    // A struct of texts always serializes.
-    serde_json::to_vec(result).unwrap_or_default()
-}
-
-/// Creates the links that may be created. Returns the results in the order of the items.
-async fn create_batch(api: Arc<Api>, items: Vec<Item>) -> Vec<BatchResult> {
-    let mut drafts = Vec::with_capacity(items.len());
-    let refused = items.into_iter().map(|item| item.map(|draft| drafts.push(draft)).err());
-    let refused: Vec<Option<BatchResult>> = refused.collect();
-    let mut created = api.links.creator.create_many(drafts).await.into_iter();
-    let next = |refused: Option<BatchResult>| {
-        refused.or_else(|| created.next().map(|created| result_of(&api, created)))
-    };
-    refused.into_iter().filter_map(next).collect()
-}
-
-fn result_of(api: &Api, created: Result<Created, CreateError>) -> BatchResult {
-    let word = match created {
-        Ok(Created { code, .. }) => {
-            let short_url = Some(format!("{}/{code}", api.public_url));
-            let short_code = Some(code.to_string());
-            return BatchResult { short_code, short_url, ..result(BatchWord::Created) };
-        }
-        Err(CreateError::Exhausted) => BatchWord::Exhausted,
-        // No item picks its code or has an idempotency key.
-        Err(CreateError::Taken | CreateError::KeyReused) => BatchWord::Taken,
-        Err(CreateError::Unavailable | CreateError::NoStore | CreateError::PermitTimeout) => {
-            BatchWord::Unavailable
-        }
-    };
-    result(word)
 }
 
 /// Writes results in the form of the body.
@@ -397,6 +318,11 @@ impl Writer {
         let has_room = self.written <= ANSWER_BYTES;
         let piece = if has_room { Ok(bytes.into()) } else { Err(BrokenOff) };
         self.answers.try_send(piece).is_ok() && has_room
+    }
+
+    /// Returns whether there is no room for the results of another batch.
+    fn is_full(&self) -> bool {
+        self.written > RESULTS_BYTES
     }
 
     fn before_item(&mut self) -> &'static [u8] {

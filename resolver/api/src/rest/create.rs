@@ -24,7 +24,7 @@ use super::{
 use web::answer;
 
 /// The header of draft-ietf-httpapi-idempotency-key-header.
-const IDEMPOTENCY_KEY: &str = "idempotency-key";
+pub(super) const IDEMPOTENCY_KEY: &str = "idempotency-key";
 const LONG_URL: &str = app::Field::LongUrl.name();
 
 pub(super) fn routes(has_single_step: bool) -> Vec<Route> {

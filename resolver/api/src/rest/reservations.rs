@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use app::{
-    InvalidField, Reserved,
+    AppError, InvalidField, Reserved,
     reservation::Filled,
     reserve_codes::{check_fill_len, expected_count},
 };
@@ -17,10 +17,9 @@ use serde_json::Value;
 use store::RESERVATIONS_MAX;
 
 use super::{
-    bulk::draft,
-    link_fields::{SHORT_CODE, given_code},
+    link_fields::{SHORT_CODE, create_command, given_code},
     prelude::*,
-    read::read_fields,
+    read::{in_order, read_fields},
     route::{array_of, json_of},
     split::each_of_array,
 };
@@ -146,15 +145,20 @@ fn read_all(api: &Api, body: &[u8], key: &Grant) -> Result<Items, Problem> {
 
 /// Reads an item: a link and its code, or the result of an item that cannot be stored.
 fn read(api: &Api, item: &[u8], key: &Grant) -> Result<Result<(Code, Draft), FillResult>, Problem> {
-    let (mut fields, wrong) = read_fields::<dto::LinkFields>(item)?;
+    let (mut fields, mut wrong) = read_fields::<dto::LinkFields>(item)?;
     let given = given_code(item, &std::mem::take(&mut fields.short_code));
     let Some(code) = given.as_str().and_then(|text| Code::parse(text).ok()) else {
         let expected = "expected one of the reservation's codes".to_owned();
         let wrong = InvalidField { field: SHORT_CODE.to_owned(), expected };
         return Ok(Err(invalid(given, &[wrong])));
     };
-    let draft = draft(api, item, fields, wrong, key.id);
-    Ok(draft.map(|draft| (code, draft)).map_err(|fields| invalid(given, &fields)))
+    let request = create_command(api, fields, &mut wrong);
+    let draft = api.links.check_plain_create(request, wrong, key.id);
+    let wrong_fields = |error| match in_order(error, item) {
+        AppError::Invalid(fields) => fields,
+        _ => Vec::new(),
+    };
+    Ok(draft.map(|draft| (code, draft)).map_err(|error| invalid(given, &wrong_fields(error))))
 }
 
 fn invalid(code: Value, wrong: &[InvalidField]) -> FillResult {

@@ -74,15 +74,24 @@ impl IdempotencyKey {
             }
         }
     }
+
+    /// Returns the key of an item of a call for many, which has the call's key, at this place.
+    /// `request` is the item in the form of [`IdempotencyKey::new`].
+    pub fn of_item(&self, place: usize, request: impl AsRef<[u8]>) -> Self {
+        // The key of a single create has no space.
+        Self { key: format!("{place} {}", self.key), fingerprint: digest(request) }
+    }
 }
 
-struct Request {
+/// A create whose fields were checked, as far as that needs no database.
+pub struct CheckedCreate {
     /// The link, without its domain and password.
-    draft: Draft,
-    options: CreateOptions,
-    domain: Option<Authority>,
-    password: Option<String>,
-    finds: bool,
+    pub(super) draft: Draft,
+    pub(super) options: CreateOptions,
+    pub(super) domain: Option<Authority>,
+    pub(super) password: Option<String>,
+    pub(super) finds: bool,
+    pub(super) idempotency: Option<IdempotencyKey>,
 }
 
 impl LinkService {
@@ -96,14 +105,14 @@ impl LinkService {
     ) -> Answer<'a, Record> {
         Box::pin(async move {
             require(by, Scope::Create)?;
-            let request = self.check_create(request, wrong, by.id)?;
-            let (draft, options) = self.prepare(request, idempotency, by).await?;
+            let checked = CheckedCreate { idempotency, ..self.check_create(request, wrong, by.id)? };
+            let (draft, options) = self.prepare(checked, by).await?;
             self.create(draft, options, by).await
         })
     }
 
-    /// Checks a link of a call for many. Such links have their own path into the database, which
-    /// supports no custom slugs, tags, domains, passwords or deduplication.
+    /// Checks a link that is stored under a reserved code. Such links have their own path into the
+    /// database, which supports no custom slugs, tags, domains, passwords or deduplication.
     pub fn check_plain_create(
         &self,
         request: CreateLink,
@@ -117,7 +126,8 @@ impl LinkService {
             (Field::Keyspace, request.keyspace.is_some()),
             (Field::Strategy, request.strategy.is_some()),
         ];
-        let Request { draft, options, domain, password, finds } = self.check_create(request, wrong, by)?;
+        let checked = self.check_create(request, wrong, by)?;
+        let CheckedCreate { draft, options, domain, password, finds, .. } = checked;
         // Fields that ask for the next code of the default keyspace, in whichever way, are fine.
         let of_code = of_code.map(|(field, is_set)| (field, is_set && options.code != CodeChoice::Next));
         let others = [
@@ -128,7 +138,7 @@ impl LinkService {
         ];
         let mut wrong = FieldErrors::default();
         for (field, _) in of_code.into_iter().chain(others).filter(|(_, is_set)| *is_set) {
-            wrong.add(field.name(), "cannot be set in a call for many links");
+            wrong.add(field.name(), "cannot be set in a fill");
         }
         wrong.finish().map(|()| draft)
     }
@@ -142,12 +152,12 @@ impl LinkService {
         })
     }
 
-    fn check_create(
+    pub(super) fn check_create(
         &self,
         mut request: CreateLink,
         mut wrong: FieldErrors,
         by: ApiKeyId,
-    ) -> Result<Request, AppError> {
+    ) -> Result<CheckedCreate, AppError> {
         if request.fields.long_url.as_ref().is_none_or(Option::is_none) {
             wrong.add(Field::LongUrl.name(), Field::LongUrl.expected());
         }
@@ -163,7 +173,8 @@ impl LinkService {
         let options =
             CreateOptions { code, tags: edit.tags.take().unwrap_or_default(), ..CreateOptions::default() };
         let draft = Draft::from_edit(edit, by).ok_or(AppError::Internal)?;
-        Ok(Request { draft, options, domain, password, finds: request.find_if_exists })
+        let finds = request.find_if_exists;
+        Ok(CheckedCreate { draft, options, domain, password, finds, idempotency: None })
     }
 
     /// Checks the fields of the code, and returns which code the link is to have. As in Shlink, a
@@ -235,13 +246,12 @@ impl LinkService {
 
     /// Performs the lookups and computations that take time. The only thing that it stores is a new
     /// domain.
-    async fn prepare(
+    pub(super) async fn prepare(
         &self,
-        request: Request,
-        idempotency: Option<IdempotencyKey>,
+        checked: CheckedCreate,
         by: &Grant,
     ) -> Result<(Draft, CreateOptions), AppError> {
-        let Request { mut draft, mut options, domain, password, finds } = request;
+        let CheckedCreate { mut draft, mut options, domain, password, finds, idempotency } = checked;
         let mut details = draft.details.take().map_or_else(Details::default, |details| *details);
         details.domain = self.domain_for_new_link(domain, by).await?;
         if let CodeChoice::CustomSlug(slug) = &mut options.code {
@@ -276,7 +286,12 @@ impl LinkService {
         Ok((draft, options))
     }
 
-    async fn create(&self, draft: Draft, options: CreateOptions, by: &Grant) -> Result<Record, AppError> {
+    pub(super) async fn create(
+        &self,
+        draft: Draft,
+        options: CreateOptions,
+        by: &Grant,
+    ) -> Result<Record, AppError> {
         if finds_existing(&options)
             && let Some(found) = self.find_existing(&draft, &options, by).await?
         {

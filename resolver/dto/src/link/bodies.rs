@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use super::LinkFields;
 use crate::Ignored;
 
-/// Fields of single creates and edits, which items of calls for many do not have.
-const SINGLE: [&str; 6] = ["tags", "password", "customSlug", "pathPrefix", "findIfExists", "domain"];
+/// Fields that a fill's items do not have.
+const NOT_IN_FILLS: [&str; 6] = ["tags", "password", "customSlug", "pathPrefix", "findIfExists", "domain"];
 
 impl LinkFields {
     /// Fields that are ignored, whatever their values: Shlink's clients send fields of answers, of
@@ -105,9 +105,8 @@ body!(
     /// The schema of an item of a bulk create.
     BatchItem,
     |generator| {
-        let description = "One of many links to be created. Its code comes from the default keyspace.";
-        let is_left_out = |name: &str| SINGLE.contains(&name) || matches!(name, "strategy" | "shortCode");
-        addition(schema_of(generator, description, &["longUrl"], is_left_out))
+        let description = "One of many links to be created.";
+        addition(schema_of(generator, description, &["longUrl"], |name| name == "shortCode"))
     }
 );
 
@@ -116,7 +115,7 @@ body!(
     FillItem,
     |generator| {
         let description = "A link to be created under a reserved code.";
-        let is_left_out = |name: &str| SINGLE.contains(&name);
+        let is_left_out = |name: &str| NOT_IN_FILLS.contains(&name);
         addition(schema_of(generator, description, &["longUrl", "shortCode"], is_left_out))
     }
 );
@@ -137,7 +136,7 @@ mod tests {
     fn each_body_has_its_own_part_of_the_fields() {
         let all = fields_of::<LinkFields>();
         let mut named =
-            SINGLE.iter().chain(&LinkFields::IGNORED_IN_EDITS).chain(&LinkFields::REFUSED_IN_EDITS);
+            NOT_IN_FILLS.iter().chain(&LinkFields::IGNORED_IN_EDITS).chain(&LinkFields::REFUSED_IN_EDITS);
         assert!(named.all(|name| all.contains_key(*name)));
         let new = fields_of::<NewShortUrl>();
         assert_eq!(new["longUrl"]["type"], "string");
@@ -147,8 +146,12 @@ mod tests {
         assert_eq!(edit["customSlug"]["deprecated"], true);
         assert!(!edit.contains_key("keyspace") && edit["tags"]["deprecated"].is_null());
         assert_eq!(edit["shortUrl"]["deprecated"], true);
-        assert!(!fields_of::<BatchItem>().contains_key("tags"));
-        assert_eq!(fields_of::<FillItem>()["shortCode"]["type"], "string");
+        let item = fields_of::<BatchItem>();
+        assert!(["customSlug", "tags", "domain"].iter().all(|name| item.contains_key(*name)));
+        assert!(!item.contains_key("shortCode"));
+        let fill = fields_of::<FillItem>();
+        assert_eq!(fill["shortCode"]["type"], "string");
+        assert!(!fill.contains_key("tags"));
     }
 
     #[test]

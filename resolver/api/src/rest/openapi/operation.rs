@@ -118,7 +118,9 @@ fn responses(route: &Route, generator: &mut SchemaGenerator) -> Map<String, Valu
     let mut kinds = route.problems.to_vec();
     kinds.extend(OF_EVERY_CALL);
     kinds.extend(parameters::names_in(route.path).map(not_found));
-    kinds.extend(route.headers.iter().map(|header| match header {
+    // The items of a call that is answered item by item have these problems, and not the call.
+    let headers = route.headers.iter().filter(|_| !is_streamed(route));
+    kinds.extend(headers.map(|header| match header {
         Header::IfMatch => Kind::Superseded,
         Header::IdempotencyKey => Kind::IdempotencyKeyReused,
     }));

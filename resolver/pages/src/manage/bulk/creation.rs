@@ -4,13 +4,13 @@
 //! the mark of the form and the line. So a form that is sent twice makes its links once.
 
 use app::{
-    AppError, Field, FieldErrors,
+    AppError, FieldErrors,
     authorize::require,
     create_link::{CreateLink, IdempotencyKey},
 };
 use futures_util::{StreamExt as _, stream};
 use limits::Account;
-use links::{Slug, Tag, scope::Scope};
+use links::scope::Scope;
 use transfer::split_tags;
 
 use super::rows::Row;
@@ -26,21 +26,9 @@ pub(super) fn check(context: &Context<'_>, row: &Row) -> Result<(), String> {
     if let Some(fault) = row.fault {
         return Err(context.t.text(fault));
     }
-    let links = context.links;
     let mut wrong = FieldErrors::default();
-    let mut command = read_row(context, row, &mut wrong);
-    // The check for many links refuses these three, so they are checked here.
-    if let Some(slug) = command.custom_slug.take() {
-        wrong.check(Field::CustomSlug, Slug::pick(&slug).map_err(|error| error.to_string()));
-    }
-    if let Some(tags) = command.fields.tags.take().flatten() {
-        let mut checked = tags.iter().map(|tag| Tag::parse(tag).map_err(|error| error.to_string()));
-        wrong.check(Field::Tags, checked.try_for_each(|tag| tag.map(drop)));
-    }
-    if let Some(domain) = command.domain.take() {
-        wrong.check(Field::Domain, links.check_domain(&domain));
-    }
-    let checked = links.check_plain_create(command, wrong, context.by.id);
+    let command = read_row(context, row, &mut wrong);
+    let checked = context.links.check_link(command, None, wrong, context.by);
     checked.map(drop).map_err(|error| message(&error, context.t))
 }
 
