@@ -259,6 +259,11 @@ impl LinkService {
             *slug = self.slug_on(domain, slug)?;
             self.refuse_circle([&draft.long_url], domain, slug.as_str())?;
         }
+        if finds && password.is_some() {
+            // Otherwise a caller could find out an existing link's password.
+            let expected = "cannot be set together with findIfExists";
+            return Err(AppError::invalid(Field::Password.name(), expected));
+        }
         if let Some(password) = password {
             details.password = Some(self.hash_password(password, by).await?);
         }
@@ -266,11 +271,6 @@ impl LinkService {
             options.tenant = by.tenant();
         }
         if finds {
-            if details.password.is_some() {
-                // Otherwise a caller could find out an existing link's password.
-                let expected = "cannot be set together with findIfExists";
-                return Err(AppError::invalid(Field::Password.name(), expected));
-            }
             let digest = digest_of_request(draft.long_url.as_str(), &details, &options, by);
             options.idempotency =
                 Some(Idempotency { digest, lifetime: self.policy.find_existing_for, fingerprint: None });
