@@ -163,7 +163,7 @@ async fn holder(stage: &mut Stage) -> anyhow::Result<()> {
 async fn use_up(stage: &mut Stage) -> anyhow::Result<()> {
     let api = &stage.cluster.resolvers[0].api;
     let link = json!({ "longUrl": "https://example.com/", "keyspace": "small" });
-    // A call for many links takes no keyspace.
+    // A call for many links creates those of another keyspace one by one.
     for _ in 0..MOST_OF_IT / AT_ONCE {
         try_join_all((0..AT_ONCE).map(|_| api.create_with(&link))).await?;
     }

@@ -111,7 +111,7 @@ async fn measure(args: &Args) -> anyhow::Result<(Vec<Row>, [i64; TABLES.len()])>
         anyhow::ensure!(created == expected, "a link was not created");
     }
     progress::show("tags");
-    // A call for many links takes no tags.
+    // A call for many links creates those with tags one by one.
     let tags = "INSERT INTO tag (name) SELECT 'tag-' || n FROM generate_series(0, 99) n;
                 INSERT INTO link_tag (link_id, tag_id) SELECT link.id, tag.id FROM link
                 JOIN tag ON tag.name = 'tag-' || substring(link.long_url from '[0-9]+$')::integer % 100";

@@ -96,7 +96,7 @@ fn in_header(header: Header) -> (String, Value) {
         Header::IdempotencyKey => (
             "IdempotencyKey",
             "Idempotency-Key",
-            "A random name of this call, in visible ASCII characters. If the answer is lost, the same call with the same key returns the link that was created the first time. It belongs to the API key of the call, and is remembered for as long as the operator configured. A call with `findIfExists` ignores it (draft-ietf-httpapi-idempotency-key-header).",
+            "A random name of this call, in visible ASCII characters. If the answer is lost, the same call with the same key returns the link that was created the first time. In a call for many links each item has this key together with its place. It belongs to the API key of the call, and is remembered for as long as the operator configured. A call with `findIfExists` ignores it (draft-ietf-httpapi-idempotency-key-header).",
             json!({
                 "type": "string", "format": "idempotency-key", "minLength": 1, "maxLength": IDEMPOTENCY_KEY_BYTES
             }),

@@ -1,7 +1,7 @@
 //! Checks and creates the links of rows.
 //!
-//! Rows are created one by one, many at a time, because only single creates have idempotency keys:
-//! the mark of the form and the line. So a form that is sent twice makes its links once.
+//! Rows are created one by one, many at a time, each with an idempotency key: the mark of the form
+//! and the line. So a form that is sent twice makes its links once.
 
 use app::{
     AppError, FieldErrors,
