@@ -121,8 +121,9 @@ async fn begin(
     body: Incoming,
 ) -> Result<Answer, Problem> {
     let call = api.budgets.bulk_calls.take(Account::Key(by.id.0), 1)?;
+    let (answers, receiver) = mpsc::channel(ANSWERS);
     let mut reading = Reading {
-        creates: Creates::new(api, by, idempotency),
+        creates: Creates::new(api, by, idempotency, answers.downgrade()),
         batches: 0,
         body,
         splitter: Splitter::new(),
@@ -136,7 +137,6 @@ async fn begin(
     // The first items decide the form of the results: an array or lines.
     let first = reading.next().await;
     let form = reading.splitter.form;
-    let (answers, receiver) = mpsc::channel(ANSWERS);
     tokio::spawn(answer_all(reading, first, Writer { form, started: false, written: 0, answers }));
     let mut answer = Answer::new(Body::stream(receiver, call));
     let kind = if form == Form::Array { JSON } else { NDJSON };

@@ -2,7 +2,8 @@
 //!
 //! Plain links of a batch are one insert. Other links are created one by one, of one batch at a
 //! time, so that a call has at most [`AT_ONCE`] of them under way. Each begins only while its key
-//! is valid and the server is not stopping, and runs to its end even if the client has gone.
+//! is valid, the client is there and the server is not stopping, and runs to its end: otherwise
+//! calls that their clients leave at once would pile up creates.
 
 use std::{
     collections::BTreeMap,
@@ -22,13 +23,17 @@ use app::{
 use dto::{BatchResult, BatchWord, ShortUrlName};
 use futures_util::{StreamExt as _, stream};
 use links::{Draft, api_key::Grant};
-use tokio::{join, sync::Mutex};
+use tokio::{
+    join,
+    sync::{Mutex, mpsc::WeakSender},
+};
 
 use super::super::{
     link_fields::{canonical, create_command, link_name},
     read::{in_order, read_fields},
 };
 use crate::{Api, Task, authenticate::is_still_granted, kind::Kind};
+use web::Piece;
 
 /// Maximum number of links of one call that are created one by one, at a time.
 const AT_ONCE: usize = 64;
@@ -55,6 +60,8 @@ pub(super) struct Creates {
     pub(super) by: Grant,
     /// The idempotency key of the call.
     idempotency: Option<IdempotencyKey>,
+    /// Where the results go. It is closed once the client has gone.
+    answers: WeakSender<Piece>,
     /// Length of the results so far that say what was expected, in bytes.
     told: AtomicUsize,
     /// The number of links so far that have a password.
@@ -66,11 +73,17 @@ pub(super) struct Creates {
 }
 
 impl Creates {
-    pub(super) fn new(api: &Arc<Api>, by: &Grant, idempotency: Option<IdempotencyKey>) -> Arc<Self> {
+    pub(super) fn new(
+        api: &Arc<Api>,
+        by: &Grant,
+        idempotency: Option<IdempotencyKey>,
+        answers: WeakSender<Piece>,
+    ) -> Arc<Self> {
         Arc::new(Self {
             api: Arc::clone(api),
             by: by.clone(),
             idempotency,
+            answers,
             told: AtomicUsize::new(0),
             passwords: AtomicUsize::new(0),
             singles: Mutex::new(()),
@@ -170,7 +183,8 @@ impl Creates {
 
     async fn create_single(&self, checked: CheckedCreate) -> BatchResult {
         let _hashing = if checked.has_password() { Some(self.hashing.lock().await) } else { None };
-        if self.api.stop.is_cancelled() {
+        let has_client = self.answers.upgrade().is_some_and(|answers| !answers.is_closed());
+        if !has_client || self.api.stop.is_cancelled() {
             return result(BatchWord::Unavailable);
         }
         match is_still_granted(&self.api, &self.by).await {
