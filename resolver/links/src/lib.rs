@@ -73,6 +73,7 @@ pub use other_names::{OtherName, OtherWay, other_names};
 pub use own_address::OwnAddress;
 pub use password::PasswordHash;
 pub use record::{Edit, Precondition, Record, Relocation};
+pub use reserved::is_given_to;
 pub use rule::{
     AddressPattern, Browser, CONDITION_TYPES, CONDITIONS_MAX, Condition, ConditionError, Country, Date,
     Device, RULES_MAX, Rule, Text, unmapped_network,

@@ -36,6 +36,12 @@ const FAMILIES: &str = "favicon.* favicon-*.png apple-touch-icon*.png mstile-*.p
                         sitemap*.xml.gz sitemap*.txt sitemap*.txt.gz sitemap-*.html google*.html \
                         yandex_*.html yandex_*.txt baidu_verify_*.html naver*.html pinterest-*.html";
 
+/// Returns whether a path, without its first slash, is one that the operator has given to another
+/// API: the path itself, or with a slash at its end everything below it.
+pub fn is_given_to(api: &str, path: &str) -> bool {
+    if api.ends_with('/') { path.starts_with(api) } else { path == api }
+}
+
 /// Returns whether a first segment is a path of the service in any case.
 pub(super) fn is_ours(first: &str) -> bool {
     OUR_FIRST.iter().any(|name| name.eq_ignore_ascii_case(first))

@@ -57,6 +57,7 @@ use hyper::{
 use crate::{Api, Task};
 use call::Call;
 use daemon::traces::in_current;
+pub use body::discard;
 pub use health::HealthCheck;
 pub use mercure::{HUB, hub};
 pub use openapi::problem_schemas;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use codes::LinkId;
 use links::{DomainId, Link, Record, Slug, api_key::Grant, scope::Scope, slug_spellings};
 
 use crate::{AppError, LinkService, authorize::require, key_names::Names};
@@ -30,6 +31,16 @@ impl LinkService {
         let found = self.domain_cache.find_named(domain, &name.code).await;
         let found = found.map_err(|_| AppError::Unavailable)?;
         found.filter(|link| !link.is_deleted() && by.sees(link)).ok_or_else(|| self.no_link(name))
+    }
+
+    /// Returns the name of the link with an id, if the key sees it and it is not deleted.
+    pub async fn name_of_id(&self, id: LinkId, by: &Grant) -> Result<LinkName, AppError> {
+        let found = self.lookup.read_fresh(id).await.map_err(|_| AppError::Unavailable)?;
+        let seen = found.filter(|link| !link.is_deleted() && by.sees(link));
+        let named = seen.and_then(|link| Some((self.lookup.name_of(&link)?, link.domain())));
+        let unknown = || AppError::NoLink(LinkName { code: String::new(), domain: None });
+        let (code, domain) = named.ok_or_else(unknown)?;
+        Ok(LinkName { code, domain: self.domain_cache.shown_name(domain) })
     }
 
     /// Finds the most recently deleted link with this name, of those that the key may see.
