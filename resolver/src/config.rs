@@ -14,6 +14,7 @@ use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 use clap::{Args, Parser, Subcommand, builder::BoolishValueParser};
 use cli::args::{Database, DatabaseArgs, VisitsStoreArgs};
+use compat::{Facade, parse_facade};
 use daemon::{LogFormat, Share, parse_duration, parse_duration_or_zero};
 use ipnet::IpNet;
 
@@ -186,6 +187,22 @@ pub struct Config {
     /// only create links.
     #[arg(long, env = "RESOLVER_SINGLE_STEP_CREATE", value_parser = BoolishValueParser::new(), help_heading = LINKS)]
     pub single_step_create: bool,
+    /// Answer the clients of other shorteners too. No new slug is at or below the paths of such an
+    /// API, and a link with such a slug is not reached. Processes with --role redirect need the
+    /// same, and answer 421 there. API is one of:
+    /// - yourls: YOURLS, at /yourls-api.php.
+    /// - kutt: Kutt v2, below /api/v2/.
+    /// - bitly: Bitly v4, below /v4/.
+    #[arg(
+        long,
+        env = "RESOLVER_COMPAT",
+        value_parser = parse_facade,
+        value_name = "API[,API…]",
+        value_delimiter = ',',
+        verbatim_doc_comment,
+        help_heading = LINKS
+    )]
+    pub compat: Vec<Facade>,
     /// Time zone of times without an offset, such as 2031-01-01 10:00:00.
     #[arg(long, env = "RESOLVER_TIME_ZONE", default_value = "UTC", value_name = "NAME", help_heading = LINKS)]
     pub time_zone: String,

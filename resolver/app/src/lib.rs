@@ -101,6 +101,9 @@ pub struct LinkPolicy {
     pub own_addresses: Vec<OwnAddress>,
     /// Schemes that long URLs may have.
     pub schemes: Schemes,
+    /// Paths, without their first slash, that other APIs are answered at. No new slug is at or
+    /// below them.
+    pub given_paths: Vec<&'static str>,
     /// How long `findIfExists` returns the same link without a search of the database.
     pub find_existing_for: Duration,
     /// How long an idempotency key is remembered.

@@ -22,6 +22,7 @@ use std::sync::{
 };
 
 use api::Api;
+use compat::Facades;
 use daemon::{Share, traces::Traces};
 use limits::Connections;
 use pages::{Pages, Renderer};
@@ -44,6 +45,8 @@ pub struct PublicService {
     pub redirector: Arc<Redirector>,
     /// The API; `None` on a node that serves visitors only.
     pub api: Option<Arc<Api>>,
+    /// The APIs of other shorteners that are answered too.
+    pub compat: Facades,
     /// The pages that need the API, and `None` where that is.
     pub pages: Option<Arc<Pages>>,
     /// Renders the pages that visitors see.

@@ -12,16 +12,18 @@ use web::{Answer, TEXT, answer, empty, request_durations::route_of};
 
 use crate::ListenerThread;
 
+const NO_API: &str = "redirects only: send calls of the API to a process with --role api";
+
 /// Answers a request, and marks the answer with its route.
 pub(super) async fn route(thread: &ListenerThread, visitor: Visitor, request: Request<Incoming>) -> Answer {
+    let is_of_api = is_api(request.uri().path()) || thread.service.compat.takes(request.uri().path());
     let name = match request.uri().path() {
-        path if is_api(path) => &thread.names.other,
+        _ if is_of_api => &thread.names.other,
         path if is_link(path) => &thread.names.redirect,
         _ => &thread.names.page,
     };
     // Unless the API answers, a visitor's page may follow, which depends on these.
-    let reader =
-        (!is_api(request.uri().path())).then(|| (of_reader(request.headers()), request.uri().clone()));
+    let reader = (!is_of_api).then(|| (of_reader(request.headers()), request.uri().clone()));
     let base = thread.service.redirector.domain_cache.base_path(host(&request));
     let mut answer = answer_to(thread, visitor, request).await;
     if let Some((headers, uri)) = reader {
@@ -65,7 +67,13 @@ async fn answer_to(thread: &ListenerThread, visitor: Visitor, request: Request<I
         return match &service.api {
             Some(api) if path == rest::HUB => rest::hub(api, visitor.client, request).await,
             Some(api) => rest::route(api, visitor.client, request).await,
-            None => misdirected("redirects only: send calls of the API to a process with --role api"),
+            None => misdirected(NO_API),
+        };
+    }
+    if service.compat.takes(path) {
+        return match &service.api {
+            Some(api) => service.compat.route(api, visitor.client, request).await,
+            None => misdirected(NO_API),
         };
     }
     if is_page(path) {

@@ -109,6 +109,7 @@ impl Config {
                 schemes: Schemes::parse(&self.allowed_schemes).map_err(|error| {
                     wrong_value("--allowed-schemes", self.allowed_schemes.join(","), error)
                 })?,
+                given_paths: self.compat.iter().map(|facade| facade.path()).collect(),
                 find_existing_for: tuning.find_existing_for,
                 idempotency_for: tuning.idempotency_for,
                 reserved_max: limits.number("reserved-per-key", 0..=u64::MAX)?.unwrap_or(1_000_000),
@@ -424,6 +425,7 @@ pub(super) mod tests {
                 &["--allowed-schemes", "https,data"],
                 ["--allowed-schemes", "https,data", "none of javascript, data"],
             ),
+            (&["--compat", "polr"], ["--compat", "polr", "yourls, kutt, bitly"]),
             (&["--visits-keep", "soon"], ["--visits-keep", "soon", "30d"]),
             (&["--places", "/nowhere.mmdb"], ["--places", "/nowhere.mmdb", "cannot be read"]),
             (&["--drain-delay", "soon"], ["--drain-delay", "soon", "5s"]),

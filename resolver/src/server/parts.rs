@@ -18,6 +18,7 @@ use app::{
     webhooks::{Dispatcher, metrics::WebhookMetrics},
 };
 use codes::Mint;
+use compat::Facades;
 use daemon::{TaskSupervisor, traces::Traces};
 use limits::{Budgets, ConnectionLimits, Connections, ListenerLimits, Resources};
 use listener::PublicService;
@@ -159,6 +160,7 @@ impl Assembly<'_> {
             redirector,
             api,
             pages,
+            compat: Facades::new(&settings.flags.compat),
             renderer,
             is_https: settings.public_url.starts_with("https:"),
             serves_visitors,

@@ -111,6 +111,17 @@ impl LinkService {
         })
     }
 
+    /// Finds the existing link that answers a request: for its long URL, or under its custom slug.
+    /// Nothing is created but an unknown domain.
+    pub fn find_for_create<'a>(&'a self, request: CreateLink, by: &'a Grant) -> Answer<'a, Option<Record>> {
+        Box::pin(async move {
+            require(by, Scope::Create)?;
+            let request = self.check_create(request, FieldErrors::default(), by.id)?;
+            let (draft, options) = self.prepare(request, None, by).await?;
+            self.find_existing(&draft, &options, by).await
+        })
+    }
+
     /// Checks a link that is stored under a reserved code. Such links have their own path into the
     /// database, which supports no custom slugs, tags, domains, passwords or deduplication.
     pub fn check_plain_create(
@@ -181,9 +192,14 @@ impl LinkService {
     /// custom slug makes the other fields of the code irrelevant.
     fn check_code(&self, request: &CreateLink, wrong: &mut FieldErrors) -> CodeChoice {
         let prefix = request.path_prefix.as_deref().map_or(Ok(None), values::path_prefix);
+        let prefix = prefix.and_then(|prefix| {
+            self.check_given(prefix.as_deref().unwrap_or_default()).map(|()| prefix)
+        });
         let prefix = wrong.check(Field::PathPrefix, prefix).flatten();
         let slug = request.custom_slug.as_deref();
-        let slug = slug.map(|slug| values::custom_slug(slug, prefix.as_deref())).transpose();
+        let slug = slug.map(|slug| values::custom_slug(slug, prefix.as_deref()));
+        let slug = slug.map(|slug| slug.and_then(|slug| self.check_given(slug.as_str()).map(|()| slug)));
+        let slug = slug.transpose();
         let slug = wrong.check(Field::CustomSlug, slug).flatten();
         let hashes = match request.strategy.as_deref() {
             None | Some("sequence") => Ok(false),

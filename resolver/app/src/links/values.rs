@@ -4,7 +4,7 @@
 use jiff::{Timestamp, tz::TimeZone};
 use links::{
     Authority, Base, DomainEdit, DomainId, Link, LongUrl, LongUrlError, Slug, TimeError,
-    check_fallback_target,
+    check_fallback_target, is_given_to,
 };
 
 use crate::{AppError, Field, FieldErrors, LinkService};
@@ -29,6 +29,15 @@ impl LinkService {
             Ok(url)
         } else {
             Err(DENIED.to_owned())
+        }
+    }
+
+    /// Rejects a slug, or the beginning of slugs, at a path that another API is answered at.
+    pub(crate) fn check_given(&self, slug: &str) -> Checked<()> {
+        let mut given = self.policy.given_paths.iter();
+        match given.find(|path| is_given_to(path, slug)) {
+            Some(path) => Err(format!("expected another word: another API is answered at /{path} (--compat)")),
+            None => Ok(()),
         }
     }
 

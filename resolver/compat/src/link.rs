@@ -1,0 +1,159 @@
+//! Links as all the APIs show them, and what their calls share.
+
+use app::{
+    FieldErrors, LinkFields,
+    create_link::CreateLink,
+    find_link::LinkName,
+    list_links::ListLinks,
+    visit_stats::{StatsRequest, TOP, VisitStats},
+    visit_subjects::VisitsOf,
+};
+use hyper::StatusCode;
+use jiff::{SignedDuration, Timestamp, tz::TimeZone};
+use links::{Record, Tag, requested_authority};
+use serde_json::Value;
+use store::VisitTotals;
+use visits::{series::Interval, tally::Dimension};
+use web::{Answer, answer};
+
+use crate::{
+    call::{Call, decoded},
+    failure::Failure,
+};
+
+/// A link for an answer. A key without the scope `read` gets its name, and what it sent itself.
+pub(crate) struct Shown<'a> {
+    pub(crate) record: &'a Record,
+    pub(crate) name: String,
+    pub(crate) short_url: String,
+    pub(crate) long_url: &'a str,
+    pub(crate) title: Option<&'a str>,
+    pub(crate) description: Option<&'a str>,
+    pub(crate) tags: Vec<&'a str>,
+}
+
+impl Call {
+    /// Prepares a link for an answer; `sent` is the long URL of the call, if it has one.
+    pub(crate) fn shown<'a>(&self, record: &'a Record, sent: Option<&'a str>) -> Result<Shown<'a>, Failure> {
+        let (link, may_read) = (&record.link, self.by()?.may_read());
+        let name = self.api.lookup.name_of(link).ok_or(Failure::INTERNAL)?;
+        let tags = record.tags.iter().filter(|_| may_read).map(Tag::as_str).collect();
+        Ok(Shown {
+            record,
+            short_url: format!("{}/{name}", self.api.base(link.domain())),
+            name,
+            long_url: if may_read { link.long_url.as_str() } else { sent.unwrap_or_default() },
+            title: link.title.as_deref().filter(|_| may_read),
+            description: link.details().description.as_deref().filter(|_| may_read),
+            tags,
+        })
+    }
+
+    /// Finds a link for a long URL that a create with it would be answered with.
+    pub(crate) async fn find_existing(
+        &self,
+        long_url: Option<String>,
+        domain: Option<String>,
+    ) -> Result<Option<Record>, Failure> {
+        let fields = LinkFields { long_url: long_url.map(Some), ..LinkFields::default() };
+        let request = CreateLink { fields, domain, find_if_exists: true, ..CreateLink::default() };
+        Ok(self.api.links.find_for_create(request, self.by()?).await?)
+    }
+
+    /// Lists links from a position on, each as `show` shows it. The second value counts all.
+    pub(crate) async fn list(
+        &self,
+        mut request: ListLinks,
+        (skip, limit): (u64, u64),
+        show: impl Fn(&Record, VisitTotals) -> Result<Value, Failure> + Send,
+    ) -> Result<(Vec<Value>, u64), Failure> {
+        let (service, by) = (&self.api.links, self.by()?);
+        // A list has pages. What does not begin with one is cut out of a longer one.
+        let (page, per_page, cut) = match skip % limit {
+            0 => (skip / limit + 1, limit, 0),
+            _ => (1, skip.saturating_add(limit), skip),
+        };
+        (request.filter.page, request.filter.per_page) = (page, Some(per_page));
+        let mut listed = service.list_links(request, FieldErrors::default(), by).await?;
+        let cut = usize::try_from(cut).unwrap_or(usize::MAX).min(listed.entries.len());
+        listed.entries.drain(..cut);
+        let mut shown = Vec::with_capacity(listed.entries.len());
+        for piece in links::pieces(&listed.entries) {
+            let records = service.read_piece(&listed, piece, by).await?;
+            let ids: Vec<_> = records.iter().map(|record| record.link.id).collect();
+            let visits = service.visit_totals(&ids, by).await?;
+            for record in &records {
+                shown.push(show(record, visits.get(&record.link.id).copied().unwrap_or_default())?);
+            }
+        }
+        Ok((shown, listed.total))
+    }
+
+    /// Counts the visits of a link by people, as series and by dimensions.
+    pub(crate) async fn stats(
+        &self,
+        name: &LinkName,
+        (start, end): (Option<Timestamp>, Option<Timestamp>),
+        interval: Interval,
+        dimensions: &[Dimension],
+    ) -> Result<VisitStats, Failure> {
+        let request = StatsRequest {
+            of: VisitsOf::Link(name.clone()),
+            start,
+            end,
+            interval: Some(interval),
+            zone: TimeZone::UTC,
+            people_only: true,
+            dimensions: dimensions.to_vec(),
+            top: TOP,
+            compares: false,
+        };
+        Ok(self.api.links.visit_stats(request, FieldErrors::default(), self.by()?).await?)
+    }
+}
+
+/// Returns the time so many hours before another; the beginning of times if there is none.
+pub(crate) fn hours_before(time: Timestamp, hours: i64) -> Timestamp {
+    time.checked_sub(SignedDuration::from_secs(hours.saturating_mul(3_600))).unwrap_or(Timestamp::MIN)
+}
+
+/// Returns the name in a short URL without its scheme, such as `sho.rt/promo`.
+pub(crate) fn name_of_short_url(text: &str) -> Option<LinkName> {
+    let (host, path) = text.split_once('/')?;
+    let path = path.split(['?', '#']).next().unwrap_or(path);
+    Some(LinkName { code: decoded(path), domain: Some(requested_authority(host).into_owned()) })
+}
+
+/// Adds a scheme to a long URL that has none, as YOURLS and Kutt do.
+pub(crate) fn with_scheme(url: &str) -> String {
+    let scheme = url.split_once(':').map_or("", |(scheme, _)| scheme);
+    let is_word = |one: char| one.is_ascii_alphanumeric() || one == '_';
+    let has_scheme = !scheme.is_empty() && scheme.chars().all(is_word);
+    if has_scheme || url.starts_with("//") { url.to_owned() } else { format!("http://{url}") }
+}
+
+pub(crate) fn json(status: StatusCode, body: &Value) -> Answer {
+    answer(status, "application/json; charset=utf-8", body.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_urls_are_taken_apart_and_long_ones_completed() {
+        let name = |text| name_of_short_url(text).map(|name| (name.domain.unwrap_or_default(), name.code));
+        let found = |domain: &str, code: &str| Some((domain.to_owned(), code.to_owned()));
+        assert_eq!(name("Sho.rt:443/a/b?x=1"), found("sho.rt", "a/b"));
+        assert_eq!(name("127.0.0.1:8080/%C3%BC"), found("127.0.0.1:8080", "ü"));
+        assert_eq!(name("promo"), None);
+        for (text, url) in [
+            ("example.com/x", "http://example.com/x"),
+            ("example.com:8080/x", "http://example.com:8080/x"),
+            ("mailto:a@b.c", "mailto:a@b.c"),
+            ("https://a.b", "https://a.b"),
+        ] {
+            assert_eq!(with_scheme(text), url);
+        }
+    }
+}
