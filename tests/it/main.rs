@@ -18,6 +18,7 @@ mod cli_visits;
 mod client_addresses;
 mod clock;
 mod code_key;
+mod compat;
 mod copy;
 mod cut_off;
 mod deleted;

@@ -30,7 +30,7 @@ impl Apart {
         let owner = cluster.postgres.url();
         let user = owner.strip_prefix("postgres://").unwrap().split('@').next().unwrap();
         let of = |role: &str| owner.replacen(user, role, 1);
-        let args = ["--tune", "visits-flush=turn"];
+        let args = ["--tune", "visits-flush=turn", "--compat", "bitly"];
         let api = cluster.resolver("api-0").unwrap().database(&of("serve-role"));
         let api = api.args(["--role", "api"]).args(args).start().await.unwrap();
         let visitors = cluster.resolver("redirect-0").unwrap().database(&of("follow"));
@@ -60,7 +60,7 @@ async fn call(resolver: &Resolver, key: &str, path: &str) -> Answer {
 
 /// The pages need the API. Every process has the files of its pages.
 async fn pages_are_with_the_api(visitors: &Resolver, api: &Resolver) {
-    for path in ["/manage", "/manage/create", "/cluster", "/_pages/sign-in"] {
+    for path in ["/manage", "/manage/create", "/cluster", "/_pages/sign-in", "/v4/user"] {
         assert_eq!(call(visitors, "", path).await.status, 421, "{path}");
         assert_ne!(call(api, "", path).await.status, 421, "{path}");
     }

@@ -1,0 +1,250 @@
+//! The APIs of YOURLS, Kutt v2 and Bitly v4. Clients of the first two drive a resolver as a person
+//! would (`tests/sdk/compat`; `tests/run` installs them); Bitly's are plain requests.
+
+use std::path::{Path, PathBuf};
+
+use harness::{Answer, Api, Launch, Resolver, Scratch};
+use reqwest::{Method, RequestBuilder, Url, header::CONTENT_TYPE};
+use serde_json::{Value, json};
+
+use crate::rest_calls::{Alone, SOON, call};
+
+const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+const VENV_VARIABLE: &str = "SHORTMINT_VENV";
+const ALL: [&str; 2] = ["--compat", "yourls,kutt,bitly"];
+const PAGE: &str = "https://example.com/page";
+/// Scopes of a key for an address.
+const OWN: [&str; 3] = ["--scopes", "create,read,visits", "--own-links-only"];
+
+async fn sent(request: RequestBuilder) -> Answer {
+    Answer::to(request).await.unwrap()
+}
+
+/// Returns the address of YOURLS' API with these parameters.
+fn address(api: &Api, pairs: &[(&str, &str)]) -> Url {
+    Url::parse_with_params(&format!("{}/yourls-api.php", api.url()), pairs).unwrap()
+}
+
+/// Asks YOURLS' API in the way of n8n's node: a GET with all in the query, and an empty object.
+async fn n8n(api: &Api, pairs: &[(&str, &str)]) -> Answer {
+    let more = [("signature", api.key()), ("format", "json")];
+    sent(api.http().get(address(api, &[pairs, &more].concat())).json(&json!({}))).await
+}
+
+async fn yourls_form(api: &Api, pairs: &[(&str, &str)]) -> Answer {
+    let form = address(api, pairs).query().unwrap_or_default().to_owned();
+    let request = api.http().post(address(api, &[])).body(form);
+    sent(request.header(CONTENT_TYPE, "application/x-www-form-urlencoded")).await
+}
+
+async fn bitly(api: &Api, method: Method, path: &str, body: Option<Value>) -> Answer {
+    let request = api.http().request(method, format!("{}/v4/{path}", api.url())).bearer_auth(api.key());
+    sent(match body {
+        Some(body) => request.json(&body),
+        None => request,
+    })
+    .await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn python_clients_of_yourls_and_kutt_find_all_that_they_ask_for() {
+    let (scratch, alone) = (Scratch::new().unwrap(), Alone::start(&ALL).await);
+    let own = alone.with_new_key("own", &OWN).await;
+    let venv = std::env::var(VENV_VARIABLE).unwrap_or_else(|_| format!("{ROOT}/target/venv"));
+    let python = Launch::new(&scratch, "python", Path::new(&venv).join("bin/python"));
+    let python = python.arg(Path::new(ROOT).join("tests/sdk/compat/drive.py"));
+    expect_all(python.args([own.url(), alone.api().key(), own.key()])).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_npm_client_of_kutt_finds_all_that_it_asks_for() {
+    let (scratch, alone) = (Scratch::new().unwrap(), Alone::start(&ALL).await);
+    // A module finds packages only beside itself.
+    let folder = scratch.folder("compat").unwrap();
+    let program = folder.join("drive.mjs");
+    std::fs::copy(Path::new(ROOT).join("tests/sdk/compat/drive.mjs"), &program).unwrap();
+    let packages = Path::new(ROOT).join("target/compat/node_modules").canonicalize();
+    let packages = packages.expect("run tests/run, which installs kutt");
+    std::os::unix::fs::symlink(packages, folder.join("node_modules")).unwrap();
+    let node = Launch::new(&scratch, "node", PathBuf::from("node")).arg(&program);
+    expect_all(node.args([alone.api().url(), alone.api().key()])).await;
+}
+
+async fn expect_all(program: Launch) {
+    let finished = program.run(SOON).await.unwrap();
+    assert!(finished.status.success(), "{}\n{}", finished.stdout, finished.stderr);
+    assert!(finished.stdout.contains("checks hold"), "{}", finished.stdout);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn n8n_shortens_expands_and_counts_with_a_key_for_its_own_links() {
+    let alone = Alone::start(&ALL).await;
+    let (admin, own) = (alone.api(), alone.with_new_key("n8n", &OWN).await);
+    let made = n8n(&own, &[("url", PAGE), ("action", "shorturl"), ("keyword", "n8n")]).await;
+    assert_eq!(made.status, 200, "{made:?}");
+    let made = made.json().unwrap();
+    let short_url = format!("{}/n8n", own.url());
+    assert_eq!((&made["status"], &made["shorturl"]), (&json!("success"), &json!(short_url)));
+    let expanded = n8n(&own, &[("shorturl", &*short_url), ("action", "expand")]).await.json().unwrap();
+    assert_eq!(expanded["longurl"], PAGE);
+    let stats = n8n(&own, &[("shorturl", "n8n"), ("action", "url-stats")]).await.json().unwrap();
+    assert_eq!(stats["link"]["clicks"], "0");
+
+    // YOURLS has one link for each URL.
+    let again = n8n(&own, &[("url", PAGE), ("action", "shorturl")]).await;
+    let told = again.json().unwrap();
+    assert_eq!((again.status, &told["status"], &told["code"]), (400, &json!("fail"), &json!("error:url")));
+    assert_eq!((&told["shorturl"], &told["url"]["keyword"]), (&json!(short_url), &json!("n8n")));
+
+    // Of others' links it learns nothing, and an address is no place for their keys.
+    admin.create_with(&json!({ "longUrl": PAGE, "customSlug": "foreign" })).await.unwrap();
+    let hidden = n8n(&own, &[("shorturl", "foreign"), ("action", "expand")]).await;
+    assert_eq!((hidden.status, &hidden.json().unwrap()["errorCode"]), (404, &json!("404")));
+    for scopes in ["admin", "create,read", "create,edit", "create,delete"] {
+        let key = alone.with_new_key(&scopes.replace(',', "-"), &["--scopes", scopes]).await;
+        let refused = n8n(&key, &[("url", PAGE), ("action", "shorturl")]).await;
+        assert_eq!(refused.status, 403, "{scopes}: {refused:?}");
+        let url = format!("https://example.com/{scopes}");
+        let form = [("url", &*url), ("action", "shorturl"), ("signature", key.key()), ("format", "json")];
+        assert_eq!(yourls_form(&key, &form).await.status, 200, "in a body any key does: {scopes}");
+    }
+    let creator = alone.with_new_key("creator", &["--scopes", "create"]).await;
+    let made = n8n(&creator, &[("url", "https://example.com/creator"), ("action", "shorturl")]).await;
+    assert_eq!(made.status, 200, "{made:?}");
+    let refused = n8n(&creator, &[("shorturl", "n8n"), ("action", "expand")]).await;
+    assert_eq!(refused.status, 403, "{refused:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn yourls_has_four_formats_and_says_why_a_key_is_refused() {
+    let alone = Alone::start(&ALL).await;
+    let (api, key) = (alone.api(), alone.api().key());
+    let form = |format: &'static str| {
+        let url = "https://example.com/?a=1&b=2";
+        [("signature", key), ("action", "shorturl"), ("url", url), ("format", format)]
+    };
+    let made = yourls_form(api, &form("simple")).await;
+    assert_eq!(made.header("content-type"), Some("text/plain; charset=utf-8"));
+    assert!(made.body.starts_with(&format!("{}/", api.url())), "{made:?}");
+    let xml = yourls_form(api, &form("")).await;
+    assert_eq!((xml.status, xml.header("content-type")), (400, Some("application/xml; charset=utf-8")));
+    assert!(xml.body.contains("<code>error:url</code>"), "{}", xml.body);
+    assert!(xml.body.contains("<url>https://example.com/?a=1&amp;b=2</url>"), "{}", xml.body);
+    let version = [("signature", key), ("action", "version"), ("format", "jsonp")];
+    let jsonp = yourls_form(api, &[&version[..], &[("callback", "a.b")]].concat()).await;
+    assert_eq!(jsonp.header("content-type"), Some("application/javascript; charset=utf-8"));
+    assert!(jsonp.body.starts_with("a.b({\"version\":\"1."), "{}", jsonp.body);
+    let script = yourls_form(api, &[&version[..], &[("callback", "alert(1)")]].concat()).await;
+    assert!(script.status == 400 && !script.body.contains("alert"), "{script:?}");
+
+    for (pairs, message) in [
+        (&[][..], "Please log in"),
+        (&[("signature", "wrong")], "Provided API key does not exist or is invalid."),
+        (&[("username", "me"), ("password", "wrong")], "Provided API key does not exist or is invalid."),
+        (&[("signature", key), ("timestamp", "1")], "Signatures with a timestamp are not supported."),
+    ] {
+        let refused = yourls_form(api, &[pairs, &[("format", "json")]].concat()).await;
+        let told = refused.json().unwrap();
+        assert_eq!((refused.status, &told["errorCode"]), (403, &json!("403")), "{pairs:?}");
+        assert!(told["message"].as_str().unwrap().starts_with(message), "{pairs:?}: {told}");
+    }
+    let header = api.http().get(format!("{}/yourls-api.php?action=db-stats&format=json", api.url()));
+    let totals = sent(header.header("X-Api-Key", key)).await.json().unwrap();
+    assert_eq!(totals["db-stats"], json!({ "total_links": 1, "total_clicks": 0 }));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn bitly_shortens_creates_edits_expands_and_counts() {
+    let alone = Alone::start(&ALL).await;
+    let api = alone.api();
+    let host = api.url().strip_prefix("http://").unwrap();
+    // As a client with its host redirected, which knows no domain but Bitly's.
+    let wish = json!({ "long_url": PAGE, "domain": "bit.ly", "group_guid": "Ba1bc23dE4F" });
+    let made = bitly(api, Method::POST, "shorten", Some(wish.clone())).await;
+    let link = made.json().unwrap();
+    assert_eq!((made.status, &link["long_url"], &link["archived"]), (201, &json!(PAGE), &json!(false)));
+    let id = link["id"].as_str().unwrap();
+    assert_eq!((id.split('/').next(), &link["link"]), (Some(host), &json!(format!("http://{id}"))));
+    let again = bitly(api, Method::POST, "shorten", Some(wish)).await;
+    assert_eq!((again.status, &again.json().unwrap()), (200, &link));
+
+    let wish = json!({ "long_url": PAGE, "title": "A title", "tags": ["a", "b"], "keyword": "promo" });
+    let made = bitly(api, Method::POST, "bitlinks", Some(wish.clone())).await;
+    assert_eq!((made.status, &made.json().unwrap()["id"]), (201, &json!(format!("{host}/promo"))));
+    let taken = bitly(api, Method::POST, "bitlinks", Some(wish)).await;
+    assert_eq!((taken.status, &taken.json().unwrap()["message"]), (400, &json!("KEYWORD_UNAVAILABLE")));
+    let path = format!("bitlinks/{host}/promo");
+    let edit = json!({ "title": "Another", "tags": ["c"] });
+    let edited = bitly(api, Method::PATCH, &path, Some(edit)).await.json().unwrap();
+    assert_eq!((&edited["title"], &edited["tags"]), (&json!("Another"), &json!(["c"])));
+    for path in [&*path, "bitlinks/bit.ly/promo", &*path.replace("/promo", "%2Fpromo")] {
+        let shown = bitly(api, Method::GET, path, None).await;
+        assert_eq!((shown.status, shown.json().unwrap()), (200, edited.clone()), "{path}");
+    }
+    let expanded = bitly(api, Method::POST, "expand", Some(json!({ "bitlink_id": "bit.ly/promo" }))).await;
+    let expanded = expanded.json().unwrap();
+    assert_eq!((&expanded["long_url"], &expanded["id"]), (&json!(PAGE), &edited["id"]));
+
+    let summary = bitly(api, Method::GET, &format!("{path}/clicks/summary?unit=month&units=-1"), None).await;
+    let summary = summary.json().unwrap();
+    assert_eq!((&summary["total_clicks"], &summary["units"]), (&json!(0), &json!(-1)), "{summary}");
+    let clicks = bitly(api, Method::GET, &format!("{path}/clicks?unit=day&units=7"), None).await;
+    assert_eq!(clicks.json().unwrap()["link_clicks"], json!([]));
+    let user = bitly(api, Method::GET, "user", None).await.json().unwrap();
+    let groups = bitly(api, Method::GET, "groups", None).await.json().unwrap();
+    assert_eq!(user["login"], "initial");
+    assert_eq!(user["default_group_guid"], groups["groups"][0]["guid"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn bitly_names_the_field_that_is_wrong_and_refuses_other_keys() {
+    let alone = Alone::start(&ALL).await;
+    let api = alone.api();
+    let refused = bitly(api, Method::POST, "shorten", Some(json!({ "long_url": "example" }))).await;
+    let told = refused.json().unwrap();
+    let errors = json!([{ "field": "long_url", "error_code": "invalid" }]);
+    assert_eq!((refused.status, &told["message"]), (400, &json!("INVALID_ARG_LONG_URL")));
+    assert_eq!((&told["errors"], &told["resource"]), (&errors, &json!("bitlinks")));
+    for (method, path, status) in [
+        (Method::GET, "bitlinks/bit.ly/none", 404),
+        (Method::GET, "bitlinks/bit.ly/none/clicks", 404),
+        (Method::GET, "campaigns", 404),
+        (Method::DELETE, "bitlinks/bit.ly/none", 404),
+        (Method::GET, "bitlinks/none", 400),
+    ] {
+        assert_eq!(bitly(api, method.clone(), path, None).await.status, status, "{method} {path}");
+    }
+    let reader = alone.with_new_key("reader", &["--scopes", "read"]).await;
+    for key in [&reader, &api.with_key("wrong")] {
+        let refused = bitly(key, Method::POST, "shorten", Some(json!({ "long_url": PAGE }))).await;
+        assert_eq!((refused.status, &refused.json().unwrap()["message"]), (403, &json!("FORBIDDEN")));
+    }
+    let malformed = api.http().post(format!("{}/v4/shorten", api.url())).bearer_auth(api.key()).body("{");
+    assert_eq!(sent(malformed).await.status, 400);
+    let long = json!({ "long_url": format!("{PAGE}?{}", "x".repeat(9_000)) });
+    assert_eq!(bitly(api, Method::POST, "shorten", Some(long)).await.status, 413);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_api_that_is_off_has_no_path_and_one_that_is_on_has_no_links() {
+    let off = Resolver::embedded().unwrap().start().await.unwrap();
+    for slug in ["yourls-api.php", "api/v2/health", "v4/user"] {
+        off.api.create_with(&json!({ "longUrl": PAGE, "customSlug": slug })).await.unwrap();
+        assert_eq!(off.api.follow(slug).await.unwrap(), (302, Some(PAGE.to_owned())), "{slug}");
+    }
+    let only_bitly = Alone::start(&["--compat", "bitly"]).await;
+    let create = async |slug: &str| {
+        let wish = json!({ "longUrl": PAGE, "customSlug": slug });
+        call(only_bitly.api(), Method::POST, "short-urls", Some(wish)).await.status
+    };
+    for slug in ["v4/user", "v4/x"] {
+        assert_eq!(create(slug).await, 400, "{slug}");
+    }
+    for slug in ["v4", "v4x/y", "api/v2/links"] {
+        assert_eq!(create(slug).await, 200, "{slug}");
+    }
+    let prefixed = json!({ "longUrl": PAGE, "pathPrefix": "v4/bitlinks/" });
+    assert_eq!(call(only_bitly.api(), Method::POST, "short-urls", Some(prefixed)).await.status, 400);
+    assert_eq!(only_bitly.api().follow("v4/user").await.unwrap().0, 403);
+    assert_eq!(only_bitly.api().follow("api/v2/links").await.unwrap().0, 302);
+}
