@@ -5,12 +5,8 @@
 //! version 8 (RFC 9562) and zeros between them.
 
 use app::{
-    AppError, Field, FieldErrors, LinkFields,
-    create_link::CreateLink,
-    edit_link::Target,
-    find_link::LinkName,
-    list_links::ListLinks,
-    visit_stats::VisitCount,
+    AppError, Field, FieldErrors, LinkFields, create_link::CreateLink, edit_link::Target,
+    find_link::LinkName, list_links::ListLinks, visit_stats::VisitCount,
 };
 use codes::LinkId;
 use hyper::StatusCode;
@@ -217,9 +213,7 @@ async fn stats(call: &Call, name: LinkName) -> Result<Value, Failure> {
         let views: Vec<u64> = std::iter::repeat_n(0, missing).chain(views).collect();
         let mut ranked = Map::new();
         for ((_, values), (_, dimension)) in stats.dimensions.iter().zip(DIMENSIONS) {
-            let value = |(value, visits): &(String, VisitCount)| {
-                json!({ "name": value.to_ascii_lowercase(), "value": visits.total })
-            };
+            let value = |(value, visits): &(String, VisitCount)| json!({ "name": value.to_ascii_lowercase(), "value": visits.total });
             ranked.insert(dimension.to_owned(), values.iter().map(value).collect());
         }
         let total: u64 = views.iter().sum();

@@ -44,7 +44,7 @@ use super::{
     split::{Form, ITEM_BYTES, Splitter},
 };
 use crate::{Api, authenticate::is_still_granted, calls::Refused};
-use creates::{Creates, Item, PASSWORDS_MAX, REVOKED, wrong, written};
+use creates::{Creates, Item, PASSWORDS_MAX, REVOKED, written, wrong};
 use limits::{Account, Pace, TooSlow, budgets::BULK_CALLS};
 use web::{Body, BrokenOff, Piece};
 

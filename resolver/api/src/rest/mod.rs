@@ -55,9 +55,9 @@ use hyper::{
 };
 
 use crate::{Api, Task};
+pub use body::discard;
 use call::Call;
 use daemon::traces::in_current;
-pub use body::discard;
 pub use health::HealthCheck;
 pub use mercure::{HUB, hub};
 pub use openapi::problem_schemas;

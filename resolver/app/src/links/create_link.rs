@@ -117,7 +117,7 @@ impl LinkService {
         Box::pin(async move {
             require(by, Scope::Create)?;
             let request = self.check_create(request, FieldErrors::default(), by.id)?;
-            let (draft, options) = self.prepare(request, None, by).await?;
+            let (draft, options) = self.prepare(request, by).await?;
             self.find_existing(&draft, &options, by).await
         })
     }
@@ -192,9 +192,8 @@ impl LinkService {
     /// custom slug makes the other fields of the code irrelevant.
     fn check_code(&self, request: &CreateLink, wrong: &mut FieldErrors) -> CodeChoice {
         let prefix = request.path_prefix.as_deref().map_or(Ok(None), values::path_prefix);
-        let prefix = prefix.and_then(|prefix| {
-            self.check_given(prefix.as_deref().unwrap_or_default()).map(|()| prefix)
-        });
+        let prefix = prefix
+            .and_then(|prefix| self.check_given(prefix.as_deref().unwrap_or_default()).map(|()| prefix));
         let prefix = wrong.check(Field::PathPrefix, prefix).flatten();
         let slug = request.custom_slug.as_deref();
         let slug = slug.map(|slug| values::custom_slug(slug, prefix.as_deref()));

@@ -36,7 +36,9 @@ impl LinkService {
     pub(crate) fn check_given(&self, slug: &str) -> Checked<()> {
         let mut given = self.policy.given_paths.iter();
         match given.find(|path| is_given_to(path, slug)) {
-            Some(path) => Err(format!("expected another word: another API is answered at /{path} (--compat)")),
+            Some(path) => {
+                Err(format!("expected another word: another API is answered at /{path} (--compat)"))
+            }
             None => Ok(()),
         }
     }
