@@ -149,7 +149,7 @@ async fn files_of_hosted_services_are_imported_once_and_every_loss_is_told() {
             expect(&server.api, path, pointer, expected).await;
         }
     }
-    assert_eq!(server.api.follow("sjGuard").await.unwrap().0, 410, "its password did not come along");
+    assert_eq!(server.api.follow("sjGuard").await.unwrap().0, 404, "its password did not come along");
 }
 
 /// Waits for visits, which are added up after the import, and compares other members at once. The

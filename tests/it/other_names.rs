@@ -83,7 +83,7 @@ async fn other_names_are_found(api: &Api) {
         // Without the slash another name is exact.
         ("docs/intro/", leads_to(&on_two("docs/intro"))),
         ("Shared.", leads_to(&on_two("shared"))),
-        ("%2E", lost.clone()),
+        ("%2C", lost.clone()),
     ] {
         assert_eq!(visit(api, TWO, path).await, answer, "{path}");
     }
