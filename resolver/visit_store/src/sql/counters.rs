@@ -115,7 +115,7 @@ pub(crate) async fn link_totals(
     let query = format!(
         "SELECT subject, CAST(sum(total) AS bigint), CAST(sum(bots) AS bigint) FROM visit_day
          WHERE kind = 0 AND {} AND day >= $2 AND day < $3 AND day >= {} GROUP BY subject",
-        sql.dialect().among("subject", "$1"),
+        sql.dialect().among_many("subject", "$1"),
         first_kept(sql.dialect())
     );
     let links = Value::numbers(links.iter().map(|link| link.get()));
