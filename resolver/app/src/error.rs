@@ -228,6 +228,11 @@ impl FieldErrors {
         }
     }
 
+    /// Returns whether no wrong field is recorded.
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Returns whether so many fields are wrong that no more are recorded.
     pub fn is_full(&self) -> bool {
         self.0.len() > FIELDS_TOLD

@@ -98,6 +98,7 @@ struct Minter {
 pub struct Mint {
     key: CodeKey,
     digest_key: [u8; 32],
+    bucket_key: [u8; 16],
     /// A std lock: it is held for one code and never across an await. Cache hits do without.
     minters: RwLock<Vec<Minter>>,
 }
@@ -106,7 +107,9 @@ impl Mint {
     /// Creates a mint for all keyspaces. Links live on in those that no longer mint.
     pub fn new(key: &CodeKey, keyspaces: impl IntoIterator<Item = (KeyspaceIndex, Keyspace)>) -> Self {
         let digest_key = key.derive("codes by digest");
-        let mint = Self { key: key.clone(), digest_key, minters: RwLock::default() };
+        let mut bucket_key = [0; 16];
+        bucket_key.copy_from_slice(&key.derive("buckets of visitors")[..16]);
+        let mint = Self { key: key.clone(), digest_key, bucket_key, minters: RwLock::default() };
         mint.adopt(keyspaces);
         mint
     }
@@ -151,6 +154,12 @@ impl Mint {
     /// Returns codes from digests of a URL, after `salt` digests without a free candidate.
     pub fn candidates(&self, long_url: &str, salt: u32, len: usize) -> [String; 4] {
         candidates(&self.digest_key, long_url, salt, len)
+    }
+
+    /// Returns the key that assigns visitors of links to buckets. All resolvers of the deployment
+    /// have the same one.
+    pub fn bucket_key(&self) -> [u8; 16] {
+        self.bucket_key
     }
 
     /// Converts a number to its link id and code.

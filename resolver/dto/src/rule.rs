@@ -149,6 +149,11 @@ fn value_of(kind: &str, generator: &mut SchemaGenerator) -> Option<Value> {
         }
         "geolocation-city-name" => text("The name of a city."),
         "before-date" | "after-date" => Time::json_schema(generator).to_value(),
+        "share" => json!({
+            "type": "string",
+            "pattern": "^[1-9][0-9]?$",
+            "description": "A percentage of the visitors. Those of all rules of a link are 100 at most.",
+        }),
         _ => return None,
     })
 }

@@ -76,7 +76,7 @@ pub use record::{Edit, Precondition, Record, Relocation};
 pub use reserved::is_given_to;
 pub use rule::{
     AddressPattern, Browser, CONDITION_TYPES, CONDITIONS_MAX, Condition, ConditionError, Country, Date,
-    Device, RULES_MAX, Rule, Text, unmapped_network,
+    Device, RULES_MAX, Rule, SHARES_EXPECTED, Share, Text, excess_share, unmapped_network,
 };
 pub use scheme::Schemes;
 pub use search::{search_key, sort_key};
@@ -85,4 +85,4 @@ pub use spelling::{nfc, slug_spellings, tag_spellings};
 pub use stored::StoredObject;
 pub use tag::{TAGS_MAX, Tag};
 pub use time::{TimeError, find_zone, read_time, stored_time};
-pub use visitor::{Facts, Tried, asks_where, choose, choose_told};
+pub use visitor::{Buckets, Facts, Tried, asks_where, choose, choose_told};

@@ -1,5 +1,5 @@
 //! Redirect rules: other targets for visitors who meet conditions. Types, names and limits of the
-//! values are those of Shlink's REST API v3.
+//! values are those of Shlink's REST API v3, except for shares.
 
 mod value;
 
@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use super::{Invalid, LongUrl};
 
-pub use value::{AddressPattern, Browser, Country, Date, Device, Text, unmapped_network};
+pub use value::{AddressPattern, Browser, Country, Date, Device, Share, Text, unmapped_network};
 
 /// Maximum number of rules of one link.
 pub const RULES_MAX: usize = 100;
@@ -18,6 +18,8 @@ const NO_DATE: &str =
     "not a date: write it like 2030-12-31, 2030-12-31T18:00:00+01:00 or 2030-12-31T18:00:00[Europe/Berlin]";
 /// Maximum number of conditions of one rule.
 pub const CONDITIONS_MAX: usize = 20;
+/// Describes the shares that the rules of a link may have.
+pub const SHARES_EXPECTED: &str = "expected shares of at most 100 percent in all rules together";
 const UNKNOWN_RULE: Invalid = Invalid::because(
     "a rule has a condition or member that this release does not know: import it with a later one",
 );
@@ -48,6 +50,16 @@ impl Rule {
         !self.others.is_empty() || self.conditions.iter().any(is_unknown)
     }
 
+    /// Returns the share of visitors that the rule is for, in percent; 0 if it has no such
+    /// condition.
+    pub fn share(&self) -> u64 {
+        let percent = |condition: &Condition| match condition {
+            Condition::Share(share) => u64::from(share.percent),
+            _ => 0,
+        };
+        self.conditions.iter().map(percent).sum()
+    }
+
     /// Parses a JSON list of rules, as exports carry it. The long URLs are not checked.
     pub fn parse_list(text: &str) -> Result<Vec<Self>, Invalid> {
         let rules: Vec<Self> = serde_json::from_str(text).map_err(|error| error.to_string())?;
@@ -57,8 +69,22 @@ impl Rule {
             let most = format!("expected at most {RULES_MAX} rules with {CONDITIONS_MAX} conditions each");
             return Err(most.into());
         }
+        if excess_share(&rules).is_some() {
+            return Err(Invalid::because(SHARES_EXPECTED));
+        }
         if rules.iter().any(Self::is_of_later_release) { Err(UNKNOWN_RULE) } else { Ok(rules) }
     }
+}
+
+/// Returns the place of the first share with which those of all rules are more than 100 percent:
+/// that of its rule, and of the condition there.
+pub fn excess_share(rules: &[Rule]) -> Option<(usize, usize)> {
+    let mut sum = 0;
+    rules.iter().enumerate().find_map(|(place, rule)| {
+        sum += rule.share();
+        let is_share = |condition: &Condition| matches!(condition, Condition::Share(_));
+        if sum > 100 { Some((place, rule.conditions.iter().position(is_share)?)) } else { None }
+    })
 }
 
 /// A condition on a visit.
@@ -92,6 +118,9 @@ pub enum Condition {
     BeforeDate(Date),
     /// The visit is after this time.
     AfterDate(Date),
+    /// The visitor is in this share of the link's visitors. The shares of all rules of a link add
+    /// up: each visitor is in at most one of them.
+    Share(Share),
     /// A condition that only a later release can read, as it is stored. It never holds.
     Unknown(Box<Value>),
 }
@@ -116,8 +145,9 @@ const COUNTRY: &str = "geolocation-country-code";
 const CITY: &str = "geolocation-city-name";
 const BEFORE_DATE: &str = "before-date";
 const AFTER_DATE: &str = "after-date";
+const SHARE: &str = "share";
 /// Names of all types of conditions.
-pub const CONDITION_TYPES: [&str; 11] = [
+pub const CONDITION_TYPES: [&str; 12] = [
     DEVICE,
     BROWSER,
     LANGUAGE,
@@ -129,6 +159,7 @@ pub const CONDITION_TYPES: [&str; 11] = [
     CITY,
     BEFORE_DATE,
     AFTER_DATE,
+    SHARE,
 ];
 
 impl Condition {
@@ -167,6 +198,10 @@ impl Condition {
             CITY => Self::City(valued()?),
             BEFORE_DATE => Self::BeforeDate(dated()?),
             AFTER_DATE => Self::AfterDate(dated()?),
+            SHARE => {
+                let share = value.and_then(Text::parse).and_then(Share::parse);
+                Self::Share(share.ok_or_else(|| wrong_value("a whole percentage from 1 to 99"))?)
+            }
             _ => {
                 let types = CONDITION_TYPES.join(", ");
                 return Err(wrong("type", format!("expected one of the types {types}")));
@@ -188,6 +223,7 @@ impl Condition {
             Self::City(city) => (CITY, None, Some(city.as_str())),
             Self::BeforeDate(date) => (BEFORE_DATE, None, Some(date.text.as_str())),
             Self::AfterDate(date) => (AFTER_DATE, None, Some(date.text.as_str())),
+            Self::Share(share) => (SHARE, None, Some(share.text.as_str())),
             Self::Unknown(stored) => {
                 let text = |name| stored.get(name).and_then(Value::as_str);
                 (text("type").unwrap_or_default(), text("matchKey"), text("matchValue"))
@@ -247,6 +283,7 @@ mod tests {
             (CITY, None, Some("São Paulo")),
             (BEFORE_DATE, None, Some("2030-01-01T00:00:00+01:00")),
             (AFTER_DATE, None, Some("2030-01-01")),
+            (SHARE, None, Some("50")),
         ] {
             let condition = Condition::parse(kind, key, value).unwrap();
             assert_eq!(condition.parts(), (kind, key, value));
@@ -285,10 +322,40 @@ mod tests {
             (CITY, None, Some(""), "a value of 1 to 255", "matchValue"),
             (BEFORE_DATE, None, Some("tomorrow"), "not a date", "matchValue"),
             (AFTER_DATE, None, None, "a value of 1 to 255", "matchValue"),
+            (SHARE, None, None, "a whole percentage", "matchValue"),
+            (SHARE, None, Some("100"), "a whole percentage", "matchValue"),
         ] {
             let refused = Condition::parse(kind, key, value).unwrap_err();
             assert_eq!(refused.field, field, "{kind:?} {key:?} {value:?}");
             assert!(refused.to_string().contains(reason), "{kind:?} {key:?} {value:?}: {refused}");
+        }
+    }
+
+    #[test]
+    fn shares_of_all_rules_are_at_most_all_visitors() {
+        let read = |shares: &[&[u8]]| -> Vec<Rule> {
+            let share = |percent: &u8| Condition::parse(SHARE, None, Some(&percent.to_string())).unwrap();
+            let device = || Condition::parse(DEVICE, None, Some("ios")).unwrap();
+            let rule = |shares: &&[u8]| {
+                let conditions = [device()].into_iter().chain(shares.iter().map(share)).collect();
+                Rule::new(LongUrl::from_stored("https://e.test/"), conditions)
+            };
+            shares.iter().map(rule).collect()
+        };
+        let cases: [(&[&[u8]], Option<(usize, usize)>); 6] = [
+            (&[], None),
+            (&[&[60], &[], &[40]], None),
+            (&[&[60], &[41], &[]], Some((1, 1))),
+            (&[&[60], &[30], &[], &[10], &[1]], Some((4, 1))),
+            // Within a rule they add up too.
+            (&[&[60, 40]], None),
+            (&[&[60, 41]], Some((0, 1))),
+        ];
+        for (shares, excess) in cases {
+            let rules = read(shares);
+            assert_eq!(excess_share(&rules), excess, "{shares:?}");
+            let parsed = Rule::parse_list(&serde_json::to_string(&rules).unwrap());
+            assert_eq!(parsed.is_err(), excess.is_some(), "{parsed:?}");
         }
     }
 

@@ -1,14 +1,17 @@
 //! Evaluation of redirect rules for a visitor, with the semantics of Shlink's redirect conditions.
 
 mod agent;
+mod buckets;
 
-use std::{borrow::Cow, cell::OnceCell, collections::HashMap, net::IpAddr};
+use std::{borrow::Cow, cell::OnceCell, collections::HashMap, net::IpAddr, ops::Range};
 
 use jiff::Timestamp;
 use url::form_urlencoded;
 
 use self::agent::Agent;
 use super::rule::{Condition, Rule};
+
+pub use buckets::Buckets;
 
 /// Maximum number of languages that are read of a header. Browsers send a few.
 const LANGUAGES_MAX: usize = 100;
@@ -30,6 +33,8 @@ pub struct Facts<'a> {
     pub city: Option<&'a str>,
     /// Time of the visit.
     pub now: Timestamp,
+    /// The buckets of the link's visitors.
+    pub buckets: Buckets,
 }
 
 /// What came of a rule that was tried.
@@ -55,14 +60,23 @@ pub fn choose_told<'r>(
     facts: &Facts<'_>,
     mut told: impl FnMut(usize, Tried<'r>),
 ) -> Option<&'r Rule> {
-    let visitor =
-        Visitor { facts, agent: OnceCell::new(), languages: OnceCell::new(), query: OnceCell::new() };
+    let visitor = Visitor {
+        facts,
+        agent: OnceCell::new(),
+        languages: OnceCell::new(),
+        query: OnceCell::new(),
+        bucket: OnceCell::new(),
+    };
+    let mut shared = 0;
     for (index, rule) in rules.iter().enumerate() {
+        // A share begins where the one before it ends, whether that one's rule matches or not.
+        let share = shared..shared + rule.share();
+        shared = share.end;
         // Checked first, so that the others of its conditions cost nothing.
         let tried = if rule.is_of_later_release() {
             Tried::Unreadable
         } else {
-            let failed = rule.conditions.iter().find(|condition| !visitor.meets(condition));
+            let failed = rule.conditions.iter().find(|condition| !visitor.meets(condition, &share));
             failed.map_or(Tried::Matches, Tried::Differs)
         };
         told(index, tried);
@@ -90,10 +104,12 @@ struct Visitor<'a> {
     languages: OnceCell<Vec<Locale<'a>>>,
     /// Query parameters. If a name is repeated, its last value counts.
     query: OnceCell<HashMap<Cow<'a, str>, Cow<'a, str>>>,
+    bucket: OnceCell<u64>,
 }
 
 impl<'a> Visitor<'a> {
-    fn meets(&self, condition: &Condition) -> bool {
+    /// Returns whether a condition holds. `share` has the buckets of its rule's share.
+    fn meets(&self, condition: &Condition, share: &Range<u64>) -> bool {
         let is_located =
             |place: Option<&str>, name: &str| place.is_some_and(|at| at.eq_ignore_ascii_case(name));
         match condition {
@@ -112,8 +128,13 @@ impl<'a> Visitor<'a> {
             Condition::City(city) => is_located(self.facts.city, city.as_str()),
             Condition::BeforeDate(date) => self.facts.now < date.time,
             Condition::AfterDate(date) => self.facts.now > date.time,
+            Condition::Share(_) => share.contains(&self.bucket()),
             Condition::Unknown(_) => false,
         }
+    }
+
+    fn bucket(&self) -> u64 {
+        *self.bucket.get_or_init(|| self.facts.buckets.find(self.facts.ip, self.facts.user_agent))
     }
 
     fn agent(&self) -> &Agent {
@@ -171,6 +192,8 @@ fn preferred(entry: &str) -> Option<Locale<'_>> {
 
 #[cfg(test)]
 mod tests {
+    use codes::LinkId;
+
     use super::*;
     use crate::LongUrl;
 
@@ -183,6 +206,7 @@ mod tests {
             country: None,
             city: None,
             now: "2030-06-15T12:00:00Z".parse().unwrap(),
+            buckets: Buckets::new([7; 16], LinkId::from_stored(1)),
         }
     }
 
@@ -284,6 +308,53 @@ mod tests {
             ];
             assert_eq!(met, expected, "{query}");
         }
+    }
+
+    fn share(percent: &'static str) -> (&'static str, Option<&'static str>, Option<&'static str>) {
+        ("share", None, Some(percent))
+    }
+
+    /// Returns the number of visitors who meet each rule, and of those who meet none, of a million.
+    fn led(rules: &[Rule]) -> Vec<f64> {
+        let (mut led, facts) = (vec![0.0; rules.len() + 1], facts());
+        for visitor in 0..1_000_000_u32 {
+            let facts = Facts { ip: IpAddr::from(visitor.to_be_bytes()), ..facts };
+            let mut matches = None;
+            choose_told(rules, &facts, |index, tried| matches = (tried == Tried::Matches).then_some(index));
+            led[matches.unwrap_or(rules.len())] += 1.0;
+        }
+        led
+    }
+
+    #[test]
+    fn each_share_gets_its_percentage_of_all_visitors() {
+        let rules = [rule("a", &[share("30")]), rule("b", &[share("20")]), rule("c", &[share("1")])];
+        let expected = [300_000.0, 200_000.0, 10_000.0, 490_000.0];
+        let led = led(&rules);
+        let chi: f64 = led.iter().zip(expected).map(|(count, one)| (count - one).powi(2) / one).sum();
+        // Three degrees of freedom: one in a million is above 30.7.
+        assert!(chi < 30.7, "chi-square {chi}: {led:?}");
+    }
+
+    #[test]
+    fn shares_add_up_whatever_else_their_rules_ask_for() {
+        let german = ("language", None, Some("de"));
+        let rules = [rule("a", &[share("30"), german]), rule("b", &[share("70")])];
+        let mut seen = [0; 2];
+        for last in 0..=255 {
+            let of = |accept_language| {
+                let facts = Facts { ip: [192, 0, 2, last].into(), accept_language, ..facts() };
+                choose(&rules, &facts).map(|rule| rule.long_url.as_str())
+            };
+            let (german, other) = (of("de"), of("en"));
+            // Others are not led to `b` instead of `a`, so that everybody stays where they are.
+            match german {
+                Some("a") => assert_eq!(other, None),
+                same => assert_eq!((same, other), (Some("b"), Some("b"))),
+            }
+            seen[usize::from(german == Some("b"))] += 1;
+        }
+        assert!(seen[0] > 0 && seen[1] > seen[0], "{seen:?}");
     }
 
     #[test]

@@ -14,8 +14,8 @@ use hyper::{
 };
 use jiff::Timestamp;
 use links::{
-    Domain, DomainId, Facts, Finding, Link, LinkState, OtherName, Rule, StoredObject as _, asks_where,
-    choose_told, location, location_with_query,
+    Buckets, Domain, DomainId, Facts, Finding, Link, LinkState, OtherName, Rule, StoredObject as _,
+    asks_where, choose_told, location, location_with_query,
 };
 use lookup::{CachedTarget, LookupError, LookupKey, domain_cache::Question};
 use visits::Outcome;
@@ -459,6 +459,7 @@ pub(crate) fn target(
         country: asked.country.or(located.country.as_ref().map(CountryCode::as_str)),
         city: located.city.as_deref(),
         now,
+        buckets: Buckets::new(redirector.lookup.mint.bucket_key(), link.id),
     };
     let rule = choose_told(link.rules(), &facts, |index, tried| told.step(|| rule_step(index, tried)));
     let long_url = rule.map_or(&link.long_url, |rule| &rule.long_url);

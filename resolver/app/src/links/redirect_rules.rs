@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use jiff::tz::TimeZone;
 use links::{
-    CONDITIONS_MAX, Condition, DetailsEdit, Edit, Link, RULES_MAX, Record, Rule, TimeError, api_key::Grant,
-    scope::Scope, stored_time,
+    CONDITIONS_MAX, Condition, DetailsEdit, Edit, Link, RULES_MAX, Record, Rule, SHARES_EXPECTED, TimeError,
+    api_key::Grant, excess_share, scope::Scope, stored_time,
 };
 
 use crate::{
@@ -86,7 +86,14 @@ impl LinkService {
         let check = |(place, rule): (usize, Checked<RuleFields>)| {
             self.check_rule(&format!("{RULES}.{place}"), rule, zone, wrong)
         };
-        rules.into_iter().enumerate().filter_map(check).collect()
+        let rules: Vec<Rule> = rules.into_iter().enumerate().filter_map(check).collect();
+        // Wrong rules and conditions are left out, so the places of the others are different.
+        if wrong.is_empty()
+            && let Some((rule, condition)) = excess_share(&rules)
+        {
+            wrong.add(&format!("{RULES}.{rule}.{CONDITIONS}.{condition}.matchValue"), SHARES_EXPECTED);
+        }
+        rules
     }
 
     /// Checks the rule at this path. A wrong value is recorded in `wrong`.

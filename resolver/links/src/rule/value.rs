@@ -116,6 +116,23 @@ impl Date {
     }
 }
 
+/// A share of a link's visitors, in percent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Share {
+    /// The percentage as it was written.
+    pub(crate) text: Text,
+    pub(crate) percent: u8,
+}
+
+impl Share {
+    /// Parses a whole percentage from 1 to 99, in digits alone.
+    pub fn parse(text: Text) -> Option<Self> {
+        let percent = text.as_str().parse::<u8>().ok().filter(|percent| (1..=99).contains(percent))?;
+        let is_plain = !text.as_str().starts_with(['+', '0']);
+        is_plain.then_some(Self { text, percent })
+    }
+}
+
 /// A set of IP addresses: one address, a network or an IPv4 pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AddressPattern {
@@ -215,6 +232,16 @@ mod tests {
                      99999-01-01|٢٠٣٠-٠١-٠١| 2030-01-01|-";
         for written in wrong.split('|') {
             assert_eq!(Date::parse(text(written)), None, "{written}");
+        }
+    }
+
+    #[test]
+    fn shares_are_whole_percentages() {
+        for (written, percent) in [("1", 1), ("50", 50), ("99", 99)] {
+            assert_eq!(Share::parse(text(written)).unwrap().percent, percent);
+        }
+        for written in "0|100|256|-1|+5|05|5.5|5%| 5|5 |five|٥".split('|') {
+            assert_eq!(Share::parse(text(written)), None, "{written}");
         }
     }
 

@@ -4,7 +4,7 @@ use std::{net::IpAddr, ptr};
 
 use app::values::read_time;
 use jiff::{Timestamp, tz::TimeZone};
-use links::{Facts, LongUrl, Rule, choose, location, location_with_query};
+use links::{Buckets, Facts, LongUrl, Rule, choose, location, location_with_query};
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 
 use crate::form::Form;
@@ -34,6 +34,8 @@ pub(super) struct Own<'a> {
     pub(super) language: &'a str,
     pub(super) ip: IpAddr,
     pub(super) now: Timestamp,
+    /// The buckets of visitors of the link that the page is about.
+    pub(super) buckets: Buckets,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,6 +89,7 @@ pub(super) fn lead(
         country: typed.filled("country"),
         city: typed.filled("city"),
         now,
+        buckets: own.buckets,
     };
     let chosen = choose(rules, &facts);
     let target = chosen.map_or(long_url, |rule| &rule.long_url);
@@ -112,6 +115,7 @@ fn user_agent<'a>(typed: &'a Form, own: &Own<'a>) -> &'a str {
 
 #[cfg(test)]
 mod tests {
+    use codes::LinkId;
     use links::Condition;
 
     use super::*;
@@ -122,6 +126,7 @@ mod tests {
             language: "de",
             ip: "192.0.2.7".parse().unwrap(),
             now: "2030-06-15T12:00:00Z".parse().unwrap(),
+            buckets: Buckets::new([7; 16], LinkId::from_stored(1)),
         }
     }
 
@@ -166,6 +171,13 @@ mod tests {
         ] {
             assert_eq!(matched(query, kind, value), expected, "{query} {kind}");
         }
+    }
+
+    #[test]
+    fn a_share_is_of_examples_with_different_addresses() {
+        let examples = || (0..=255).map(|last| format!("browser=own&ip=192.0.2.{last}"));
+        let count = examples().filter(|example| matched(example, "share", "50")).count();
+        assert!((64..192).contains(&count), "{count}");
     }
 
     #[test]

@@ -103,6 +103,7 @@ fn condition_text(name: &str, kind: &str, t: &Locale) -> String {
         (_, "ip-address") => t.text("rules-expected-address"),
         (_, "geolocation-country-code") => t.text("rules-expected-country"),
         (_, "before-date" | "after-date") => t.text("rules-expected-date"),
+        (_, "share") => t.text("rules-expected-share"),
         _ => t.text("rules-expected-value"),
     }
 }

@@ -4,7 +4,7 @@ use hyper::{
     HeaderMap,
     header::{ACCEPT_LANGUAGE, HeaderName, HeaderValue, USER_AGENT},
 };
-use links::{Condition, Link};
+use links::{Buckets, Condition, Link};
 
 use super::{
     change::TypedIn,
@@ -61,6 +61,7 @@ impl ShownExample {
             language: header(headers, &ACCEPT_LANGUAGE),
             ip: context.request.client,
             now: api.domain_cache.now(),
+            buckets: Buckets::new(api.lookup.mint.bucket_key(), link.id),
         };
         let typed = example::typed(context.query, &own);
         let allows = |url: &_| api.lookup.allows(url);
