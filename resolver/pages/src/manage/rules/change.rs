@@ -53,6 +53,11 @@ impl Change {
                 remove(&mut rules, number("rule")?)?;
                 (None, None)
             }
+            "win" => {
+                let winner = number("rule")?;
+                rules = with_winner(stored, winner)?.iter().map(fields).collect();
+                (None, None)
+            }
             "delete-all" => {
                 rules.clear();
                 (None, None)
@@ -100,6 +105,25 @@ fn typed_rule(form: &Form) -> RuleFields {
     }
 }
 
+/// Returns the rules after a test of several targets, whose visitors are all led by the winner:
+/// without its share, and without the rules that had other shares of the same visitors.
+fn with_winner(rules: &[Rule], winner: usize) -> Option<Vec<Rule>> {
+    let whole = |rule: &Rule| {
+        let conditions = rule.conditions.iter().filter(|one| !matches!(one, Condition::Share(_)));
+        Rule { conditions: conditions.cloned().collect(), ..rule.clone() }
+    };
+    let winning = whole(rules.get(winner)?);
+    let mut left = Vec::new();
+    for (place, rule) in rules.iter().enumerate() {
+        if place == winner {
+            left.push(winning.clone());
+        } else if rule.share() == 0 || whole(rule).conditions != winning.conditions {
+            left.push(rule.clone());
+        }
+    }
+    Some(left)
+}
+
 /// Removes an item; `None` if there is none in this place.
 fn remove<T>(list: &mut Vec<T>, place: usize) -> Option<T> {
     (place < list.len()).then(|| list.remove(place))
@@ -134,6 +158,32 @@ mod tests {
         let condition = |kind, key, value| Condition::parse(kind, key, Some(value)).unwrap();
         let conditions = vec![condition("device", None, "ios"), condition("query-param", Some("k ü"), "a&b")];
         vec![Rule::new(LongUrl::from_stored(A), conditions), Rule::new(LongUrl::from_stored(B), Vec::new())]
+    }
+
+    #[test]
+    fn the_winner_of_a_test_leads_the_visitors_of_its_other_rules() {
+        let condition = |kind, value| Condition::parse(kind, None, Some(value)).unwrap();
+        let ios = || condition("device", "ios");
+        let rule = |url: &str, conditions: Vec<Condition>| Rule::new(LongUrl::from_stored(url), conditions);
+        let stored = [
+            rule("https://1.example/", vec![ios(), condition("share", "30")]),
+            rule("https://2.example/", vec![condition("share", "20"), ios()]),
+            rule("https://3.example/", vec![condition("share", "50")]),
+            rule("https://4.example/", vec![ios()]),
+        ];
+        let won = |number: usize| {
+            let form = Form::parse(format!("do=win&rule={number}").as_bytes());
+            told(Change::read(&form, &stored).unwrap().rules)
+        };
+        let [first, third, fourth] = [
+            "https://1.example/ device ios share 30",
+            "https://3.example/ share 50",
+            "https://4.example/ device ios",
+        ];
+        assert_eq!(won(2), ["https://2.example/ device ios", third, fourth]);
+        let second = "https://2.example/ share 20 device ios";
+        assert_eq!(won(3), [first, second, "https://3.example/", fourth]);
+        assert!(Change::read(&Form::parse(b"do=win&rule=5"), &stored).is_none());
     }
 
     fn read(form: &str) -> Option<Change> {
