@@ -13,7 +13,7 @@ use crate::{chart::Value, locale::Locale, map::WorldMap, markup::Markup};
 
 const ROWS_MAX: usize = 10;
 
-pub(super) const SHOWN: [Dimension; 8] = [
+pub(super) const SHOWN: [Dimension; 9] = [
     Dimension::Country,
     Dimension::City,
     Dimension::Referrer,
@@ -21,6 +21,7 @@ pub(super) const SHOWN: [Dimension; 8] = [
     Dimension::Os,
     Dimension::Device,
     Dimension::Language,
+    Dimension::Rule,
     Dimension::Outcome,
 ];
 
@@ -41,9 +42,12 @@ pub(super) struct Row {
 }
 
 impl Ranking {
-    /// Shows the dimensions of statistics that have values.
+    /// Shows the dimensions of statistics that have values: of rules, at least one that matched.
     pub(super) fn all(stats: &VisitStats, t: &Locale) -> Vec<Self> {
-        let with_values = stats.dimensions.iter().filter(|(_, values)| !values.is_empty());
+        let has_values = |(dimension, values): &&(Dimension, RankedValues)| {
+            values.iter().any(|(value, _)| *dimension != Dimension::Rule || !value.is_empty())
+        };
+        let with_values = stats.dimensions.iter().filter(has_values);
         with_values.map(|(dimension, values)| Self::new(*dimension, values, t)).collect()
     }
 
@@ -85,6 +89,8 @@ fn name(dimension: Dimension, value: &str, t: &Locale) -> String {
     match (dimension, value) {
         (_, OTHER) => t.text("stats-other"),
         (Dimension::Referrer, "") => t.text("stats-no-referrer"),
+        (Dimension::Rule, "") => t.text("stats-no-rule"),
+        (Dimension::Rule, _) => t.with("rules-rule", value),
         (_, "" | "unknown") => t.text("stats-unknown"),
         (Dimension::City, _) => place(value),
         (Dimension::Country, _) => named(format!("country-{value}")),
@@ -104,7 +110,7 @@ fn place(value: &str) -> String {
 mod tests {
     use visits::Outcome;
 
-    use super::*;
+    use super::{super::sample::stats, *};
     use crate::locale::{Locales, english};
 
     #[test]
@@ -143,6 +149,19 @@ mod tests {
         assert!(cities.others.is_empty());
         let countries = ranking(Dimension::Country);
         assert_eq!((countries.rows.len(), countries.others.len()), (10, 20));
+    }
+
+    #[test]
+    fn rules_are_shown_once_one_has_matched() {
+        let count = VisitCount { total: 5, bots: 0 };
+        let shown = |values: &[&str]| {
+            let values = values.iter().map(|value| ((*value).to_owned(), count)).collect();
+            let stats = VisitStats { dimensions: vec![(Dimension::Rule, values)], ..stats(&[5], None) };
+            let names = |ranking: Ranking| ranking.rows.into_iter().map(|row| row.name).collect();
+            Ranking::all(&stats, english()).into_iter().map(names).collect::<Vec<Vec<String>>>()
+        };
+        assert_eq!(shown(&[""]), Vec::<Vec<String>>::new());
+        assert_eq!(shown(&["2", ""]), [["Rule 2", "No rule: the long URL of the link"]]);
     }
 
     #[test]

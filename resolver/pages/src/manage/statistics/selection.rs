@@ -35,6 +35,8 @@ impl Selection {
 
     pub(super) fn request(&self, now: Timestamp, zone: &TimeZone, dimensions: &[Dimension]) -> StatsRequest {
         let (start, end) = self.period.bounds(now, zone);
+        // The number of a rule means something among those of its link.
+        let is_shown = |one: &Dimension| *one != Dimension::Rule || matches!(self.of, VisitsOf::Link(_));
         StatsRequest {
             of: self.of.clone(),
             start,
@@ -42,7 +44,7 @@ impl Selection {
             interval: None,
             zone: zone.clone(),
             people_only: self.people_only,
-            dimensions: dimensions.to_vec(),
+            dimensions: dimensions.iter().copied().filter(is_shown).collect(),
             top: TOP_MAX,
             compares: !dimensions.is_empty(),
         }
