@@ -47,6 +47,7 @@ async fn make_links(api: &Api) {
             condition("ip-address", None, Some("127.0.0.0/8")),
             condition("any-value-query-param", Some("x"), None),
         ])),
+        rule("third", json!([condition("share", None, Some("33"))])),
         rule("firefox", json!([condition("browser", None, Some("firefox"))])),
     ] });
     for domain in [None, Some(TWO)] {

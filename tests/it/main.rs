@@ -100,6 +100,7 @@ mod robots;
 mod roles;
 mod rules;
 mod sdk;
+mod shares;
 mod shlink_shapes;
 mod shown;
 mod slow_database;

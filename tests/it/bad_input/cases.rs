@@ -207,6 +207,7 @@ pub(super) fn rules() -> Vec<Case> {
     let one = |kind: &str, key: Value, value: Value| {
         rule(json!([{ "type": kind, "matchKey": key, "matchValue": value }]))
     };
+    let share = |percent: &str| one("share", Value::Null, json!(percent));
     let device = json!({ "type": "device", "matchValue": "ios" });
     let of_value = "redirectRules.0.conditions.0.matchValue";
     let of_key = "redirectRules.0.conditions.0.matchKey";
@@ -238,6 +239,9 @@ pub(super) fn rules() -> Vec<Case> {
         (json!([one("geolocation-country-code", Value::Null, json!("de"))]), of_value),
         (json!([one("before-date", Value::Null, json!("tomorrow"))]), of_value),
         (json!([one("after-date", Value::Null, json!("x".repeat(256)))]), of_value),
+        (json!([share("100")]), of_value),
+        (json!([one("share", Value::Null, json!(50))]), of_value),
+        (json!([share("60"), rule(json!([])), share("41")]), "redirectRules.2.conditions.0.matchValue"),
     ]
     .into_iter()
     .map(|(rules, field)| {
