@@ -1,6 +1,6 @@
 //! Domains of short links.
 
-use links::{Authority, ExtraPath, Protocol, STRAY_TARGET_BYTES};
+use links::{Authority, ExtraPath, LongUrl, Protocol, STRAY_TARGET_BYTES};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -36,6 +36,10 @@ pub struct Domain<'a> {
     /// What a path behind a link's name does, unless the link says so; null to refuse it.
     #[schemars(with = "DomainExtraPathOrNull", extend("x-addition" = true))]
     pub extra_path: Option<&'static str>,
+    /// Where visitors of a link are led that has expired or whose visits are used up, unless the
+    /// link says so; null for what all codes without a link get.
+    #[schemars(extend("x-addition" = true))]
+    pub expired_url: Option<&'a str>,
 }
 
 /// Where a domain sends visitors that no link redirects; null for a page of this service.
@@ -117,6 +121,11 @@ pub struct DomainEdit {
     /// What a path behind a link's name does, unless the link says so; null to refuse it.
     #[schemars(with = "DomainExtraPathOrNull")]
     pub extra_path: Patch<String>,
+    /// Where visitors of a link are led that has expired or whose visits are used up, unless the
+    /// link says so: an absolute URL like a link's `longUrl`, and no short link of this domain.
+    /// Null for what all codes without a link get.
+    #[schemars(length(max = LongUrl::MAX_LEN), extend("format" = "iri"))]
+    pub expired_url: Patch<String>,
 }
 
 /// The query that names the domain of a link.

@@ -72,6 +72,12 @@ pub struct LinkFields {
     #[serde(skip_serializing_if = "Patch::is_absent")]
     #[schemars(with = "ExtraPathOrNull", extend("x-addition" = true))]
     pub extra_path: Patch<String>,
+    /// Where visitors are led once the link has expired or its visits are used up, as it is written
+    /// and with status 302: an absolute URL like `longUrl`. Null for what the domain says.
+    #[serde(skip_serializing_if = "Patch::is_absent")]
+    #[schemars(length(max = LongUrl::MAX_LEN))]
+    #[schemars(extend("format" = "iri", "x-addition" = true))]
+    pub expired_url: Patch<String>,
     /// The password that visitors are asked for, without control characters. Only its hash is
     /// stored, and no answer contains it.
     #[serde(skip_serializing_if = "Patch::is_absent")]
@@ -104,8 +110,9 @@ pub struct LinkFields {
     #[schemars(extend("format" = "keyspace", "x-addition" = true))]
     pub keyspace: Patch<String>,
     /// Whether a link that exists already for the long URL is returned: one with the given tags,
-    /// limits, domain, status, extra path and code, and the oldest if there are several. Title,
-    /// description and the other flags are not compared. It cannot be combined with a password.
+    /// limits, domain, status, extra path, expired URL and code, and the oldest if there are
+    /// several. Title, description and the other flags are not compared. It cannot be combined with
+    /// a password.
     #[serde(skip_serializing_if = "Patch::is_absent")]
     #[schemars(extend("default" = false))]
     pub find_if_exists: Patch<Flag>,
@@ -185,6 +192,10 @@ pub struct ShortUrl<'a> {
     /// What a path behind the link's name does; null for what its domain says.
     #[schemars(with = "ExtraPathOrNull", extend("x-addition" = true))]
     pub extra_path: Option<&'static str>,
+    /// Where visitors are led once the link has expired or its visits are used up; null for what
+    /// its domain says.
+    #[schemars(extend("x-addition" = true))]
+    pub expired_url: Option<&'a str>,
     /// Whether visitors are asked for a password.
     #[schemars(extend("x-addition" = true))]
     pub has_password: bool,

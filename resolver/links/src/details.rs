@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use crate::api_key::ApiKeyId;
 
 use super::{
-    Block, DomainId, Edit, ExtraPath, Invalid, Link, PasswordHash, Rule, Slug, StoredObject as _, Tag,
-    record::set,
+    Block, DomainId, Edit, ExtraPath, Invalid, Link, LongUrl, PasswordHash, Rule, Slug, StoredObject as _,
+    Tag, record::set,
 };
 
 /// Members that tell which link it is and in which state, or that every change writes. Without one
@@ -60,6 +60,10 @@ pub struct Details {
     /// What a path behind the name does; `None` for what the domain says.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub extra_path: Option<ExtraPath>,
+    /// Target of visitors once the link has expired or its visits are used up; `None` for that of
+    /// the domain. Releases without it answer such visitors as if there were none.
+    #[serde(rename = "_expiredUrl", skip_serializing_if = "Option::is_none")]
+    pub expired_url: Option<LongUrl>,
     /// Hash of the password that visitors have to enter.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub password: Option<PasswordHash>,
@@ -150,6 +154,8 @@ pub struct DetailsEdit {
     pub status: Option<Option<RedirectStatus>>,
     /// What a path behind the name does.
     pub extra_path: Option<Option<ExtraPath>>,
+    /// Target of visitors once the link has expired or its visits are used up.
+    pub expired_url: Option<Option<LongUrl>>,
     /// Hash of the password that visitors have to enter.
     pub password: Option<Option<PasswordHash>>,
     /// Redirect rules, replaced as a whole.
@@ -169,6 +175,7 @@ impl DetailsEdit {
             disabled,
             status,
             extra_path,
+            expired_url,
             password,
             rules,
         } = self;
@@ -182,6 +189,7 @@ impl DetailsEdit {
             replace("disabled", &mut details.disabled, disabled, others),
             replace("status", &mut details.status, status, others),
             replace("extraPath", &mut details.extra_path, extra_path, others),
+            replace("_expiredUrl", &mut details.expired_url, expired_url, others),
             replace("password", &mut details.password, password, others),
             replace("rules", &mut details.rules, rules, others),
         ];
@@ -237,7 +245,7 @@ fn is_zero(version: &u64) -> bool {
 impl Details {
     /// Stored names of attributes that may be long. Lists that only name links are read without
     /// them.
-    pub const LONG: [&str; 2] = ["rules", "description"];
+    pub const LONG: [&str; 3] = ["rules", "description", "_expiredUrl"];
 
     /// Returns `true` if no attribute is set.
     pub fn is_empty(&self) -> bool {
@@ -290,7 +298,7 @@ impl Details {
 impl Link {
     /// Returns the fields that the audit log keeps, named as in the API; `null` for one without a
     /// value. It never contains the password.
-    pub(crate) fn logged(&self) -> [(&'static str, Value); 16] {
+    pub(crate) fn logged(&self) -> [(&'static str, Value); 17] {
         let details = self.details();
         [
             ("longUrl", json!(self.long_url)),
@@ -302,6 +310,7 @@ impl Link {
             ("hasPassword", json!(details.password.is_some())),
             ("redirectStatus", json!(details.status)),
             ("extraPath", json!(details.extra_path)),
+            ("expiredUrl", json!(details.expired_url)),
             ("validSince", json!(details.valid_since)),
             ("validUntil", json!(details.valid_until)),
             ("maxVisits", json!(details.max_visits)),
@@ -351,6 +360,11 @@ mod tests {
         let later: Details = serde_json::from_str(r#"{"later":1}"#).unwrap();
         assert_eq!(serde_json::to_string(&later).unwrap(), r#"{"later":1}"#);
         assert!(!later.is_simple());
+        // Releases without this member may ignore it.
+        let expired_url = Some(LongUrl::from_stored("https://x.y/"));
+        let details = Details { expired_url, ..Details::default() };
+        assert_eq!(serde_json::to_string(&details).unwrap(), r#"{"_expiredUrl":"https://x.y/"}"#);
+        assert!(details.is_simple(), "it matters only with a limit");
     }
 
     #[test]

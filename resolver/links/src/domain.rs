@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 use url::Host;
 
-use super::{ExtraPath, Invalid, destination::HOST_MAX, record::set, text_value::text_value};
+use super::{ExtraPath, Invalid, LongUrl, destination::HOST_MAX, record::set, text_value::text_value};
 
 codes::stored_number! {
     /// Number of a domain in the database.
@@ -150,6 +150,10 @@ pub struct DomainSettings {
     /// What a path behind a link's name does, unless the link says so; `None` to refuse it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub extra_path: Option<ExtraPath>,
+    /// Target of visitors of links that have expired or whose visits are used up, unless the link
+    /// has its own. Releases without it answer such visitors as if there were none.
+    #[serde(rename = "_expiredUrl", skip_serializing_if = "Option::is_none")]
+    pub expired_url: Option<LongUrl>,
     /// Fallback redirects for requests that no link answers.
     #[serde(flatten)]
     pub redirects: Redirects,
@@ -189,6 +193,8 @@ pub struct DomainEdit {
     pub ignore_trailing: Option<bool>,
     /// What a path behind a link's name does.
     pub extra_path: Option<Option<ExtraPath>>,
+    /// Target of visitors of links that have expired or whose visits are used up.
+    pub expired_url: Option<Option<LongUrl>>,
     /// Target for the root path of the domain.
     pub base_url: Option<Option<String>>,
     /// Target for a path that no code could have.
@@ -208,6 +214,7 @@ impl DomainEdit {
         set(&mut settings.ignore_case, self.ignore_case.as_ref());
         set(&mut settings.ignore_trailing, self.ignore_trailing.as_ref());
         set(&mut settings.extra_path, self.extra_path.as_ref());
+        set(&mut settings.expired_url, self.expired_url.as_ref());
         set(&mut redirects.base_url, self.base_url.as_ref());
         set(&mut redirects.regular_404, self.regular_404.as_ref());
         set(&mut redirects.invalid_short_url, self.invalid_short_url.as_ref());

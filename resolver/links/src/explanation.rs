@@ -95,6 +95,10 @@ codes::named_values! {
         QueryForwarded => "query-forwarded",
         /// The query is not passed on.
         QueryDropped => "query-dropped",
+        /// The link has ended, and its own URL for that is used.
+        FallbackExpiredLink => "fallback-expired-link",
+        /// The link has ended, and the domain's URL for that is used.
+        FallbackExpiredDomain => "fallback-expired-domain",
         /// The keyspace's fallback target is used.
         FallbackKeyspace => "fallback-keyspace",
         /// The domain's fallback target is used.

@@ -324,14 +324,19 @@ impl DomainCache {
     /// Returns whether a URL is the short URL of this name on this domain. A link to it would lead
     /// to itself.
     pub fn is_short_url(&self, url: &LongUrl, domain: DomainId, name: &str) -> bool {
+        self.slug_at(url, domain).is_some_and(|slug| slug.is_same(name))
+    }
+
+    /// Returns the name for which a URL would be the short URL on this domain.
+    pub fn slug_at(&self, url: &LongUrl, domain: DomainId) -> Option<Slug> {
         let entries = self.entries();
         let (authority, path) = url.authority_and_path();
         let base = match self.of_host(&entries, &authority) {
             Some(other) if other.id == domain => "",
             None if domain.is_default() && self.is_default_name(&authority) => &*self.config.public_url.path,
-            _ => return false,
+            _ => return None,
         };
-        path.strip_prefix(base).and_then(Slug::of_path).is_some_and(|slug| slug.is_same(name))
+        path.strip_prefix(base).and_then(Slug::of_path)
     }
 
     /// Returns the path below which a host is served, without a slash at its end: that of the public

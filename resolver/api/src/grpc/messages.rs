@@ -41,6 +41,7 @@ pub(super) fn create_command(request: CreateLinkRequest) -> Result<CreateLink, S
         enabled: request.enabled.map(Some),
         redirect_status: request.redirect_status.map(|status| Some(u64::from(status))),
         extra_path: request.extra_path.map(Some),
+        expired_url: request.expired_url.map(Some),
         password: request.password.map(Some),
     };
     Ok(CreateLink {
@@ -69,6 +70,7 @@ pub(super) fn edit_command(request: EditLinkRequest) -> Result<(Target, LinkFiel
         enabled: request.enabled.map(Some),
         redirect_status: request.redirect_status.map(|status| or_cleared(u64::from(status))),
         extra_path: request.extra_path.map(or_cleared),
+        expired_url: request.expired_url.map(or_cleared),
         password: request.password.map(or_cleared),
     };
     let name = name(request.short_code, request.domain);
@@ -122,6 +124,7 @@ pub(super) fn link(api: &Api, record: &Record, names: &Names) -> Option<Link> {
         enabled: !details.disabled,
         redirect_status: details.status.map(|status| u32::from(u16::from(status))),
         extra_path: details.extra_path.map(|extra_path| extra_path.as_str().to_owned()),
+        expired_url: details.expired_url.map(|url| url.as_str().to_owned()),
         has_password: details.password.is_some(),
         created_by: names.creator(link).map(str::to_owned),
         edited_by: names.editor(link).map(str::to_owned),
@@ -175,6 +178,7 @@ mod tests {
             valid_until_ms: Some(0),
             max_visits: Some(0),
             extra_path: Some(String::new()),
+            expired_url: Some(String::new()),
             valid_since_ms: Some(1_700_000_000_123),
             tags: Some(proto::links::v1::Tags::default()),
             ..EditLinkRequest::default()
@@ -186,6 +190,7 @@ mod tests {
             valid_until: Some(None),
             max_visits: Some(None),
             extra_path: Some(None),
+            expired_url: Some(None),
             ..LinkFields::default()
         };
         assert_eq!(edit_command(request).unwrap().1, expected);

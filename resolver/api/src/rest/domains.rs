@@ -5,7 +5,7 @@
 
 use app::{LinkService, NamedDomain};
 use dto::{Flag, Patch};
-use links::{Authority, DomainEdit, ExtraPath, Protocol, Redirects};
+use links::{Authority, DomainEdit, ExtraPath, LongUrl, Protocol, Redirects};
 
 use super::prelude::*;
 
@@ -29,7 +29,7 @@ pub(super) fn routes() -> Vec<Route> {
         Route::new(Method::PATCH, DOMAIN, keyed!(Scope::Admin, edit))
             .document("editDomain", Topic::Domains, "Edit a domain")
             .addition()
-            .text("Its name, which its links follow; whether its links redirect; the scheme of its short URLs; and which paths find a link that differ from its name. Name and scheme of the default domain are those of `--public-url`, and cannot be edited here.")
+            .text("Its name, which its links follow; whether its links redirect; the scheme of its short URLs; which paths find a link that differ from its name; and where visitors of expired links are led. Name and scheme of the default domain are those of `--public-url`, and cannot be edited here.")
             .optional_body::<dto::DomainEdit>()
             .answers::<dto::Domain>("The domain after the edit.")
             .fails(&[Kind::DomainTaken]),
@@ -50,6 +50,7 @@ const NAME: &str = app::Field::Domain.name();
 const A_DOMAIN: &str = "expected a string with a domain";
 const A_PROTOCOL: &str = "expected http, https or null";
 const EXTRA_PATH: &str = app::Field::ExtraPath.name();
+const EXPIRED_URL: &str = app::Field::ExpiredUrl.name();
 
 async fn list(call: &Call, by: &Grant) -> Result<Answer, Problem> {
     let (dto::DomainsQuery { all: Flag(all) }, wrong): (_, FieldErrors) = call.query();
@@ -71,6 +72,7 @@ fn shown(NamedDomain { name, is_default, settings }: &NamedDomain) -> dto::Domai
         ignore_case: settings.ignore_case,
         ignore_trailing: settings.ignore_trailing,
         extra_path: settings.extra_path.map(ExtraPath::as_str),
+        expired_url: settings.expired_url.as_ref().map(LongUrl::as_str),
     }
 }
 
@@ -116,6 +118,8 @@ async fn edit(call: &Call, by: &Grant) -> Result<Answer, Problem> {
     let extra_path = fields
         .extra_path
         .try_change(|name| ExtraPath::parse_for_domain(&name).map_err(|error| error.to_string()));
+    let links = &call.api.links;
+    let expired_url = fields.expired_url.try_change(|url| links.check_long_url(&url));
     let edit = DomainEdit {
         authority: wrong.note(NAME, authority).flatten(),
         disabled: fields.enabled.value().map(|Flag(enabled)| !enabled),
@@ -124,10 +128,11 @@ async fn edit(call: &Call, by: &Grant) -> Result<Answer, Problem> {
         ignore_case: fields.ignore_case.value().map(|Flag(ignores)| ignores),
         ignore_trailing: fields.ignore_trailing.value().map(|Flag(ignores)| ignores),
         extra_path: wrong.note(EXTRA_PATH, extra_path).flatten(),
+        expired_url: wrong.note(EXPIRED_URL, expired_url).flatten(),
         ..DomainEdit::default()
     };
     wrong.finish()?;
-    Ok(json(&shown(&call.api.links.edit_domain(&call.parameter(), &edit, by).await?)))
+    Ok(json(&shown(&links.edit_domain(&call.parameter(), &edit, by).await?)))
 }
 
 async fn remove(call: &Call, by: &Grant) -> Result<Answer, Problem> {

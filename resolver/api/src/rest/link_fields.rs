@@ -4,7 +4,7 @@
 use app::{Field, FieldErrors, LinkFields, create_link::CreateLink, key_names::Names, values::read_time};
 use dto::{Flag, Number, Patch, Time};
 use hyper::header::{ETAG, HeaderValue};
-use links::{ExtraPath, Record, Tag, api_key::Grant};
+use links::{ExtraPath, LongUrl, Record, Tag, api_key::Grant};
 use serde_json::{Map, Value};
 use store::VisitTotals;
 
@@ -94,6 +94,7 @@ fn link_fields(api: &Api, fields: dto::LinkFields, wrong: &mut FieldErrors) -> L
         enabled: flag(fields.enabled),
         redirect_status: number(fields.redirect_status),
         extra_path: fields.extra_path.change(),
+        expired_url: fields.expired_url.change(),
         password: fields.password.change(),
     }
 }
@@ -168,6 +169,7 @@ pub(super) fn short_url<'a>(
         enabled: !details.is_some_and(|details| details.disabled),
         redirect_status: link.details().status,
         extra_path: link.details().extra_path.map(ExtraPath::as_str),
+        expired_url: link.details().expired_url.as_ref().map(LongUrl::as_str),
         has_password: link.password().is_some(),
         created_by: names.creator(link),
         edited_by: names.editor(link),

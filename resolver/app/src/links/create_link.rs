@@ -272,7 +272,8 @@ impl LinkService {
         if let CodeChoice::CustomSlug(slug) = &mut options.code {
             let domain = details.domain.unwrap_or(DomainId::DEFAULT);
             *slug = self.slug_on(domain, slug)?;
-            self.refuse_circle([&draft.long_url], domain, slug.as_str())?;
+            self.refuse_circle(Field::LongUrl, [&draft.long_url], domain, slug.as_str())?;
+            self.refuse_circle(Field::ExpiredUrl, &details.expired_url, domain, slug.as_str())?;
         }
         if finds && password.is_some() {
             // Otherwise a caller could find out an existing link's password.
@@ -410,6 +411,9 @@ fn digest_of_request(long_url: &str, details: &Details, options: &CreateOptions,
     }
     if let Some(extra_path) = details.extra_path {
         let _ = write!(text, ",[\"extraPath\",\"{}\"]", extra_path.as_str());
+    }
+    if let Some(url) = &details.expired_url {
+        let _ = write!(text, ",[\"expiredUrl\",{}]", quoted(url.as_str()));
     }
     text.push(']');
     digest(text)

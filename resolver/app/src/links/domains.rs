@@ -53,7 +53,10 @@ impl LinkService {
         domains.extend(others.filter_map(|domain| self.named(domain)));
         if of.is_some() {
             // They are the other tenants', or the operator's.
-            domains.iter_mut().for_each(|domain| domain.settings.redirects = Redirects::default());
+            for domain in &mut domains {
+                domain.settings.redirects = Redirects::default();
+                domain.settings.expired_url = None;
+            }
         }
         Ok(domains)
     }
@@ -123,6 +126,13 @@ impl LinkService {
         }
         let served_by = if id.is_default() { self.domain_cache.default_name() } else { name };
         self.check_fallback_hosts(edit.authority.as_ref().map_or(served_by, Authority::as_str), edit)?;
+        if let Some(Some(url)) = &edit.expired_url
+            && self.domain_cache.slug_at(url, id).is_some()
+        {
+            // It may end in its turn, and would lead to itself.
+            let error = LongUrlError::OwnDomain.to_string();
+            return Err(AppError::invalid(Field::ExpiredUrl.name(), error));
+        }
         let domain = self.change_domain(id, edit, by).await?;
         self.named(&domain).ok_or_else(|| no_domain(name))
     }
@@ -205,10 +215,11 @@ impl LinkService {
         self.domain_cache.add(name, by.id).await?.ok_or(AppError::TooManyDomains(most))
     }
 
-    /// Rejects URLs that are the short URL of this name on this domain. Longer cycles, over links
-    /// of other domains, end in the browser.
+    /// Rejects URLs of this field that are the short URL of this name on this domain. Longer
+    /// cycles, over links of other domains, end in the browser.
     pub(crate) fn refuse_circle<'a>(
         &self,
+        field: Field,
         urls: impl IntoIterator<Item = &'a LongUrl>,
         domain: DomainId,
         name: &str,
@@ -217,7 +228,7 @@ impl LinkService {
         if !is_itself {
             return Ok(());
         }
-        Err(AppError::invalid(Field::LongUrl.name(), LongUrlError::Itself.to_string()))
+        Err(AppError::invalid(field.name(), LongUrlError::Itself.to_string()))
     }
 
     /// Returns a domain with its name; `None` for a domain that was removed and has no name.

@@ -109,7 +109,9 @@ impl LinkService {
             self.check_targets(Field::Enabled.name(), kept)?;
         }
         if let Some(own) = self.lookup.name_of(link) {
-            self.refuse_circle(edit.long_url.iter().chain(rules), link.domain(), &own)?;
+            self.refuse_circle(Field::LongUrl, edit.long_url.iter().chain(rules), link.domain(), &own)?;
+            let expired_url = edit.details.expired_url.iter().flatten();
+            self.refuse_circle(Field::ExpiredUrl, expired_url, link.domain(), &own)?;
         }
         Ok(edit.clone())
     }

@@ -6,7 +6,7 @@
 //! 1. A link with a password is never found this way, nor is one with redirect rules, which may
 //!    lead elsewhere.
 //! 2. A disabled link is found only by a request for a disabled link. If the request sets a status,
-//!    or what a path behind the name does, the link must have the same.
+//!    what a path behind the name does, or a URL for after its end, the link must have the same.
 //! 3. A key finds only links within its limits, and without the scope `read` only its own.
 
 use std::sync::Arc;
@@ -103,8 +103,8 @@ impl LinkService {
 }
 
 /// Returns whether the key may be given a link, which has the requested limits and redirects in the
-/// requested way: enabled or not, with the requested status and treatment of paths if there are
-/// any, and without password and rules.
+/// requested way: enabled or not, with the requested status, treatment of paths and URL for after
+/// its end if there are any, and without password and rules.
 fn is_wanted(draft: &Draft, link: &Link, by: &Grant) -> bool {
     let (wanted, has) = (draft.details(), link.details());
     by.may_be_given(link)
@@ -115,6 +115,7 @@ fn is_wanted(draft: &Draft, link: &Link, by: &Grant) -> bool {
         && wanted.disabled == has.disabled
         && wanted.status.is_none_or(|_| has.status == wanted.status)
         && wanted.extra_path.is_none_or(|_| has.extra_path == wanted.extra_path)
+        && (wanted.expired_url.is_none() || has.expired_url == wanted.expired_url)
         && has.password.is_none()
         && has.rules.is_empty()
 }

@@ -39,6 +39,8 @@ pub enum Field {
     RedirectStatus,
     /// What a path behind the link's name does.
     ExtraPath,
+    /// The URL for visitors once the link has expired or its visits are used up.
+    ExpiredUrl,
     /// The password that visitors have to enter.
     Password,
     /// A slug of the caller's choice.
@@ -59,7 +61,7 @@ pub enum Field {
 
 impl Field {
     /// Every field in the order of the declaration, with its name in requests.
-    const NAMES: [(Self, &str); 20] = [
+    const NAMES: [(Self, &str); 21] = [
         (Self::LongUrl, "longUrl"),
         (Self::Title, "title"),
         (Self::Description, "description"),
@@ -72,6 +74,7 @@ impl Field {
         (Self::Enabled, "enabled"),
         (Self::RedirectStatus, "redirectStatus"),
         (Self::ExtraPath, "extraPath"),
+        (Self::ExpiredUrl, "expiredUrl"),
         (Self::Password, "password"),
         (Self::CustomSlug, "customSlug"),
         (Self::PathPrefix, "pathPrefix"),
@@ -112,6 +115,7 @@ impl Field {
             }
             Self::RedirectStatus => "expected 301, 302, 307, 308 or null".to_owned(),
             Self::ExtraPath => "expected refuse, ignore, append, fill or null".to_owned(),
+            Self::ExpiredUrl => "expected a string with an absolute URL, or null".to_owned(),
             Self::Password | Self::CustomSlug | Self::PathPrefix | Self::Domain => {
                 "expected a string, or null".to_owned()
             }
@@ -159,6 +163,8 @@ pub struct LinkFields {
     pub redirect_status: Change<u64>,
     /// What a path behind the link's name does: a name of [`ExtraPath`].
     pub extra_path: Change<String>,
+    /// The target once the link has expired or its visits are used up: an absolute URL.
+    pub expired_url: Change<String>,
     /// The password that visitors are asked for.
     pub password: Change<String>,
 }
@@ -182,6 +188,7 @@ impl LinkService {
             enabled,
             redirect_status,
             extra_path,
+            expired_url,
             password: _,
         } = fields;
         let long_url = long_url.flatten();
@@ -202,6 +209,9 @@ impl LinkService {
                 }),
                 extra_path: check(wrong, Field::ExtraPath, extra_path, |name| {
                     check_extra_path(&name).map(Some)
+                }),
+                expired_url: check(wrong, Field::ExpiredUrl, expired_url, |url| {
+                    self.check_long_url(&url).map(Some)
                 }),
                 password: None,
                 rules: None,

@@ -49,7 +49,9 @@ impl LinkService {
                 let relocation = relocation.ok_or_else(|| self.slug_taken(&target.name.code, domain))?;
                 check_kept_slug(link)?;
                 let urls = link.rules().iter().map(|rule| &rule.long_url).chain([&link.long_url]);
-                self.refuse_circle(urls, domain, &target.name.code)?;
+                self.refuse_circle(Field::LongUrl, urls, domain, &target.name.code)?;
+                let expired_url = &link.details().expired_url;
+                self.refuse_circle(Field::ExpiredUrl, expired_url, domain, &target.name.code)?;
                 Ok(Edit { relocation: Some(relocation), ..Edit::default() })
             };
             let record = self.change_found(target, edit_for, by).await?;

@@ -88,6 +88,7 @@ fn domain_fields(domain: &Domain) -> Map<String, Value> {
         ("ignoreCase", json!(settings.ignore_case)),
         ("ignoreTrailing", json!(settings.ignore_trailing)),
         ("extraPath", json!(settings.extra_path)),
+        ("expiredUrl", json!(settings.expired_url)),
         ("baseUrlRedirect", json!(redirects.base_url)),
         ("regular404Redirect", json!(redirects.regular_404)),
         ("invalidShortUrlRedirect", json!(redirects.invalid_short_url)),
@@ -121,7 +122,7 @@ pub fn separate_name(subject: &str, details: Option<&Value>) -> LinkEntry {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Details, DomainEdit, DomainSettings, ExtraPath, PasswordHash, Slug};
+    use crate::{Details, DomainEdit, DomainSettings, ExtraPath, LongUrl, PasswordHash, Slug};
 
     fn link(details: Details) -> Link {
         Link { title: Some("T".to_owned()), ..Link::sample(details) }
@@ -168,16 +169,19 @@ mod tests {
             base_url: Some(Some("https://e.test/".into())),
             ignore_case: Some(true),
             extra_path: Some(Some(ExtraPath::Append)),
+            expired_url: Some(Some(LongUrl::from_stored("https://e.test/over"))),
             ..DomainEdit::default()
         };
         let settings = edit.apply(before.settings.clone());
         let after = Domain { authority: name("new.example"), settings, ..before };
         let expected = json!({
             "domain": "new.example", "enabled": false, "baseUrlRedirect": "https://e.test/", "ignoreCase": true,
-            "ignoreTrailing": false, "extraPath": "append", "changed": {
+            "ignoreTrailing": false, "extraPath": "append", "expiredUrl": "https://e.test/over",
+            "changed": {
                 "domain": { "from": "old.example", "to": "new.example" }, "enabled": { "from": true, "to": false },
                 "baseUrlRedirect": { "from": null, "to": "https://e.test/" },
                 "ignoreCase": { "from": false, "to": true }, "extraPath": { "from": null, "to": "append" },
+                "expiredUrl": { "from": null, "to": "https://e.test/over" },
             },
         });
         assert_eq!(domain_change(&before, &after), expected);

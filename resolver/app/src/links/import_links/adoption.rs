@@ -106,6 +106,7 @@ impl Adoption {
             .extra_path
             .as_deref()
             .map(|name| check_extra_path(name).map_err(|error| format!("extraPath {name:?}: {error}")));
+        let expired_url = row.expired_url.as_deref().map(|url| self.long_url("expiredUrl", row, url));
         let password = row.password_hash.as_ref().map(|hash| PasswordHash::from_phc(&hash.0)).transpose();
         if row.deleted_at.is_some() && row.code.is_none() {
             return Err("deletedAt: a deleted link needs a code".to_owned());
@@ -120,6 +121,7 @@ impl Adoption {
             blocked,
             status: status.transpose()?,
             extra_path: extra_path.transpose()?,
+            expired_url: expired_url.transpose()?,
             // Without the hash, because reasons are written to files.
             password: password.map_err(|error| format!("passwordHash: {error}"))?,
             rules: row.redirect_rules.as_deref().map_or(Ok(Vec::new()), |text| self.rules(row, text))?,
@@ -323,6 +325,7 @@ mod tests {
         let many = format!("[{}]", vec![rule; RULES_MAX + 1].join(","));
         let rules = |text: &str| Row { redirect_rules: Some(text.to_owned()), ..Row::default() };
         let path = |name: &str| Row { extra_path: Some(name.to_owned()), ..Row::default() };
+        let over = |url: &str| Row { expired_url: Some(url.to_owned()), ..Row::default() };
         for (row, part) in [
             (Row { password_hash: Some(hush), ..Row::default() }, "passwordHash: expected an Argon2 hash"),
             (rules("[7]"), "redirectRules: "),
@@ -338,6 +341,8 @@ mod tests {
             (Row { redirect_status: Some(200), ..Row::default() }, "redirectStatus 200: expected 301"),
             (path("up"), "extraPath \"up\": expected refuse, ignore"),
             (path("fill"), "extraPath: fill needs {1} to {9} or {rest}"),
+            (over("javascript:1"), "expiredUrl \"javascript:1\": only "),
+            (over("https://denied.test/"), "expiredUrl \"https://denied.test/\": a target rule denies"),
             (Row { title: Some("a\0".to_owned()), ..Row::default() }, "title: must not contain NUL"),
             (Row { created_by: Some("a b".to_owned()), ..Row::default() }, "createdBy \"a b\": expected"),
             (Row { created_at: Some(Timestamp::MIN), ..Row::default() }, "expected a time since 1970"),
