@@ -28,7 +28,7 @@ const ARCHIVED: &str = "archived";
 /// The states of links that redirect, in small letters. One that is not named is such a state too.
 const LIVE: [&str; 6] = ["", "active", "enabled", "live", "hidden", ARCHIVED];
 /// Fields that lead some visitors elsewhere and have no counterpart here.
-const ELSEWHERE: [&str; 4] = ["deepLinks", "expiredUrl", "splitUrl", "testVariants"];
+const ELSEWHERE: [&str; 3] = ["deepLinks", "splitUrl", "testVariants"];
 /// Fields and the parameters of the URL that they stand for.
 const PARAMETERS: [(&str, &str); 5] = [
     ("utmSource", "utm_source"),
@@ -70,6 +70,7 @@ pub(super) fn of_json(item: &Item, layout: &Layout) -> Result<Row, RowError> {
         uses: max_visits.and(visits),
         enabled: if is_off(item)? { Some(false) } else { None },
         redirect_status: item.count("redirectStatus")?,
+        expired_url: item.text("expiredUrl")?,
         redirect_rules: rules(item)?,
         left_out: left_out(item)?,
         other_names: names.collect(),

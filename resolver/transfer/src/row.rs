@@ -56,6 +56,8 @@ pub struct Row {
     pub redirect_status: Option<u64>,
     /// What a path behind the code does.
     pub extra_path: Option<String>,
+    /// The redirect target once the link has expired or its visits are used up.
+    pub expired_url: Option<String>,
     /// Whether the code was minted rather than picked by a person.
     pub minted: Option<bool>,
     /// The Argon2 hash of the password, in PHC string format.
@@ -88,7 +90,7 @@ pub struct Row {
 }
 
 /// The number of columns that are written: the first ones of [`LAYOUT`].
-pub(super) const WRITTEN: usize = 26;
+pub(super) const WRITTEN: usize = 27;
 
 /// Fields that only the JSON form has.
 pub(super) const JSON_ONLY: [&str; 3] = ["passwordHash", "redirectRules", "deletedAt"];
@@ -114,6 +116,7 @@ pub(super) const LAYOUT: Layout = Layout {
         "enabled",
         "redirectStatus",
         "extraPath",
+        "expiredUrl",
         "minted",
         "createdBy",
         "editedAt",
@@ -174,6 +177,7 @@ impl Row {
             disabled: _,
             status,
             extra_path,
+            expired_url,
             password,
             rules,
             deleted_at,
@@ -192,6 +196,7 @@ impl Row {
             max_visits,
             redirect_status: status.map(|status| u64::from(u16::from(status))),
             extra_path: extra_path.map(|extra_path| extra_path.as_str().to_owned()),
+            expired_url: expired_url.map(|url| url.as_str().to_owned()),
             password_hash: password.map(|hash| Secret(hash.phc().to_owned())),
             redirect_rules: (!rules.is_empty()).then(|| json!(rules).to_string()),
             edited_at,
@@ -214,6 +219,7 @@ impl Row {
             enabled: item.flag("enabled")?,
             redirect_status: item.count("redirectStatus")?,
             extra_path: item.text("extraPath")?,
+            expired_url: item.text("expiredUrl")?,
             ..Self::default()
         })
     }
@@ -249,7 +255,8 @@ impl Row {
 
     /// Returns the approximate size of the row in bytes.
     pub fn weight(&self) -> usize {
-        let texts = [&self.code, &self.domain, &self.title, &self.description, &self.redirect_rules];
+        let Self { code, domain, title, description, expired_url, redirect_rules, .. } = self;
+        let texts = [code, domain, title, description, expired_url, redirect_rules];
         let tags = self.tags.iter().map(|tag| tag.len() + size_of::<String>());
         let texts = texts.into_iter().flatten().map(String::len);
         size_of::<Self>() + self.long_url.len() + texts.sum::<usize>() + tags.sum::<usize>()
