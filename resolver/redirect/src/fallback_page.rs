@@ -16,7 +16,7 @@ use web::{Answer, TEXT, answer, retry_later, visitor_page::VisitorPage};
 use crate::{
     Redirector, ThreadContext, Visitor,
     asked::Trace,
-    follow::redirect,
+    follow::{FoundLink, redirect},
     request::host,
     visit::{Refusal, Visit, refuse},
 };
@@ -55,17 +55,29 @@ pub(crate) fn not_found(
         .unwrap_or_else(|| VisitorPage::NotFound.answer(StatusCode::NOT_FOUND))
 }
 
-/// Answers a visitor of a link that exists but does not redirect. The answer is 410 with `page` if
-/// `tells_gone` is set, and otherwise that of [`not_found`].
-pub(crate) fn gone(
+/// Answers a visitor of a link that was live once and does not redirect any more. One that has
+/// expired, or whose visits are used up, leads to the URL for that. Otherwise the answer is 410 if
+/// `tells_gone` is set, and else that of [`not_found`].
+pub(crate) fn ended(
     redirector: &Redirector,
-    visited: &Domain,
-    (key, path): (&LookupKey, &str),
-    page: VisitorPage,
+    found: &FoundLink,
+    why: Outcome,
+    path: &str,
     told: &mut impl Trace,
 ) -> Answer {
+    let visited = &found.visited;
+    let (page, has_url) = match why {
+        Outcome::Expired => (VisitorPage::Expired, true),
+        Outcome::LimitReached => (VisitorPage::Spent, true),
+        Outcome::TakenDown => (VisitorPage::TakenDown, false),
+        _ => (VisitorPage::Gone, false),
+    };
+    if has_url && let Some(redirect) = expired_redirect(redirector, found, told) {
+        redirector.metrics.not_found.increment(1);
+        return redirect;
+    }
     if !redirector.tells_gone {
-        return not_found(redirector, visited, Unmatched::Code(key), path, told);
+        return not_found(redirector, visited, Unmatched::Code(&found.key), path, told);
     }
     redirector.metrics.not_found.increment(1);
     // A domain's own target for invalid short URLs takes precedence over 410. The targets of
@@ -74,6 +86,26 @@ pub(crate) fn gone(
     let own = visited.settings.redirects.invalid_short_url.as_ref();
     first_usable(redirector, visited, [(Finding::FallbackDomain, own)], path, told)
         .unwrap_or_else(|| page.answer(StatusCode::GONE))
+}
+
+/// Returns the redirect to the URL for visitors of a link that has expired or whose visits are used
+/// up: that of the link, or else of the visited domain. The target rules may deny either. It is
+/// temporary, whatever the status of the link's redirects: the link may be prolonged.
+fn expired_redirect(redirector: &Redirector, found: &FoundLink, told: &mut impl Trace) -> Option<Answer> {
+    let own = found.link.details().expired_url.as_ref();
+    let of_domain = found.visited.settings.expired_url.as_ref();
+    for (finding, url) in [(Finding::FallbackExpiredLink, own), (Finding::FallbackExpiredDomain, of_domain)] {
+        let Some(url) = url else { continue };
+        let is_allowed = redirector.lookup.allows(url);
+        let finding = if is_allowed { finding } else { Finding::FallbackUnusable };
+        told.step(|| (finding, url.as_str().to_owned()));
+        if is_allowed {
+            let location = HeaderValue::try_from(location(url.as_str()));
+            let location = location.expect("a URI reference has visible ASCII characters only");
+            return Some(redirect(StatusCode::FOUND, location));
+        }
+    }
+    None
 }
 
 /// Answers 410 to a visitor of a link that an operator took down, or whose target a rule denies. It

@@ -25,7 +25,7 @@ use crate::{
     Redirector, ThreadContext, Visitor,
     asked::{Asked, Trace},
     fallback_page::{
-        Unmatched, ask_password, gone, not_found, refuse_prefetch, slow_down, taken_down, unavailable,
+        Unmatched, ask_password, ended, not_found, refuse_prefetch, slow_down, taken_down, unavailable,
     },
     fast_path::RequestHead,
     preview,
@@ -180,21 +180,11 @@ pub(crate) fn check_live(
     let Some(outcome) = outcome_of(link.state(now)) else { return Ok(()) };
     let was_live = link.details().valid_since.is_none_or(|since| since <= now);
     let answer = if was_live {
-        gone(redirector, visited, (key, path), page_of(outcome), told)
+        ended(redirector, found, outcome, path, told)
     } else {
         not_found(redirector, visited, Unmatched::Code(key), path, told)
     };
     Err(Refusal::new(answer, Visit::of(link, outcome)))
-}
-
-/// Returns the page for visitors of a link that has ended.
-fn page_of(why: Outcome) -> VisitorPage {
-    match why {
-        Outcome::Expired => VisitorPage::Expired,
-        Outcome::LimitReached => VisitorPage::Spent,
-        Outcome::TakenDown => VisitorPage::TakenDown,
-        _ => VisitorPage::Gone,
-    }
 }
 
 /// Returns what a visit of a link in this state counts as; `None` if the link redirects.
@@ -232,7 +222,7 @@ pub(crate) async fn check_visits_left(
 
 fn spent(redirector: &Redirector, found: &FoundLink, path: &str, told: &mut impl Trace) -> Refusal {
     let outcome = Outcome::LimitReached;
-    let answer = gone(redirector, &found.visited, (&found.key, path), page_of(outcome), told);
+    let answer = ended(redirector, found, outcome, path, told);
     Refusal::new(answer, Visit::of(&found.link, outcome))
 }
 
