@@ -39,8 +39,8 @@ pub enum DomainCommand {
         #[command(flatten)]
         table: TableArgs,
     },
-    /// Edit a domain's name, its protocol, whether its links redirect, or which paths find them.
-    /// Properties without a flag stay unchanged.
+    /// Edit a domain's name, its protocol, whether its links redirect, which paths find them, or
+    /// where expired ones lead. Properties without a flag stay unchanged.
     ///
     /// A change is in effect on every resolver when this command ends. An unknown domain is not
     /// added: create a link on it, or use resolver domain redirects, to add it.
@@ -104,6 +104,13 @@ pub struct DomainEditArgs {
     /// What a path behind a link's name does, unless the link says so.
     #[arg(long, value_name = "WHAT", value_parser = ExtraPath::OF_DOMAINS.map(ExtraPath::as_str))]
     pub extra_path: Option<String>,
+    /// URL for visitors of links that have expired or whose visits are used up, unless the link has
+    /// its own.
+    #[arg(long, value_name = "URL", value_parser = NonEmptyStringValueParser::new())]
+    pub expired_url: Option<String>,
+    /// Remove this URL, so that such links are answered like codes without a live link.
+    #[arg(long, conflicts_with = "expired_url")]
+    pub no_expired_url: bool,
     #[command(flatten)]
     pub show: ShowArgs,
 }
@@ -207,20 +214,23 @@ fn edit_body(args: &DomainEditArgs) -> Map<String, Value> {
         ("ignoreCase", switch(args.ignore_case, args.no_ignore_case)),
         ("ignoreTrailing", switch(args.ignore_trailing, args.no_ignore_trailing)),
         ("extraPath", args.extra_path.as_ref().map(|what| json!(what))),
+        ("expiredUrl", url_or_null(args.expired_url.as_ref(), args.no_expired_url)),
     ])
 }
 
 /// Builds the body of an edit of fallback targets, apart from the domain: null removes a target,
 /// and an absent field stays unchanged.
 fn redirects_body(args: &DomainRedirectsArgs) -> Map<String, Value> {
-    let target = |url: &Option<String>, is_taken_away: bool| {
-        url.as_ref().map(|url| json!(url)).or(is_taken_away.then_some(Value::Null))
-    };
+    let invalid_short_url = url_or_null(args.invalid_short_url.as_ref(), args.no_invalid_short_url);
     given([
-        ("baseUrlRedirect", target(&args.base, args.no_base)),
-        ("regular404Redirect", target(&args.regular_404, args.no_regular_404)),
-        ("invalidShortUrlRedirect", target(&args.invalid_short_url, args.no_invalid_short_url)),
+        ("baseUrlRedirect", url_or_null(args.base.as_ref(), args.no_base)),
+        ("regular404Redirect", url_or_null(args.regular_404.as_ref(), args.no_regular_404)),
+        ("invalidShortUrlRedirect", invalid_short_url),
     ])
+}
+
+fn url_or_null(url: Option<&String>, is_taken_away: bool) -> Option<Value> {
+    url.map(|url| json!(url)).or(is_taken_away.then_some(Value::Null))
 }
 
 /// Formats a domain as a table of two columns. Fields without a value are left out.
@@ -233,6 +243,7 @@ fn domain(domain: &Value) -> String {
         ("ignores case", text(&domain["ignoreCase"])),
         ("ignores trailing", text(&domain["ignoreTrailing"])),
         ("extra path", text(&domain["extraPath"])),
+        ("expired URL", text(&domain["expiredUrl"])),
     ];
     targets(rows, &domain["redirects"])
 }
@@ -264,6 +275,8 @@ mod tests {
                 json!({ "ignoreTrailing": true, "extraPath": "append" }),
             ),
             ("edit sho.rt --no-ignore-trailing", json!({ "ignoreTrailing": false })),
+            ("edit sho.rt --expired-url u", json!({ "expiredUrl": "u" })),
+            ("edit sho.rt --no-expired-url", json!({ "expiredUrl": null })),
             (
                 "edit sho.rt --name a.b --disable --protocol https",
                 json!({ "domain": "a.b", "enabled": false, "protocol": "https" }),

@@ -64,6 +64,7 @@ field-enabled = The link is active
 field-forwardQuery = Pass the visitor's query on
 field-crawlable = Crawlers may follow the link
 field-extraPath = A path behind the name
+field-expiredUrl = Once expired or used up, lead to
 extra-path-of-domain = As the domain says
 extra-path-refuse = Is not for the link
 extra-path-ignore = Is ignored
@@ -83,6 +84,7 @@ expected-tags = There may be at most 100 tags of 255 bytes.
 expected-title = The title must not contain unusual control characters.
 expected-description = The description is too long.
 expected-extraPath = To be filled, the long URL and those of the rules need placeholders, {"{1}"} to {"{9}"} or {"{rest}"}, behind the host of an http or https address.
+expected-expiredUrl = The address for expired links has to be a complete one whose host is allowed, and no short link of this domain.
 expected-page = There is no such page of the list.
 
 # Signing in
@@ -699,6 +701,8 @@ explain-target-denied = The target rules deny { $value }.
 explain-path-applied = The path behind the name is { $value }.
 explain-query-forwarded = The query is passed on: { $value }
 explain-query-dropped = The query is not passed on: { $value }
+explain-fallback-expired-link = The link's own address for after its end is used. { $value }
+explain-fallback-expired-domain = The domain's address for expired links is used. { $value }
 explain-fallback-keyspace = The fallback target of the keyspace is used. { $value }
 explain-fallback-domain = The fallback target of the domain is used. { $value }
 explain-fallback-operator = The fallback target of this service is used. { $value }

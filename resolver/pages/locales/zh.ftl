@@ -64,6 +64,7 @@ field-enabled = 链接可用
 field-forwardQuery = 传递访问者的查询参数
 field-crawlable = 允许爬虫访问
 field-extraPath = 名称之后的路径
+field-expiredUrl = 过期或次数用完后跳转到
 extra-path-of-domain = 按域名的设置
 extra-path-refuse = 不属于此链接
 extra-path-ignore = 忽略
@@ -83,6 +84,7 @@ expected-tags = 最多 100 个标签，每个不超过 255 字节。
 expected-title = 标题不能包含特殊控制字符。
 expected-description = 说明过长。
 expected-extraPath = 要填入路径，长网址和规则中的网址必须是 http 或 https 地址，且在主机名之后有占位符 {"{1}"} 至 {"{9}"} 或 {"{rest}"}。
+expected-expiredUrl = 过期链接的网址必须完整，其主机必须被允许，且不能是此域名的短链接。
 expected-page = 列表没有这一页。
 
 # 登录
@@ -645,6 +647,8 @@ explain-target-denied = 目标规则禁止 { $value }。
 explain-path-applied = 名称之后的路径是 { $value }。
 explain-query-forwarded = 查询参数已传递：{ $value }
 explain-query-dropped = 查询参数未传递：{ $value }
+explain-fallback-expired-link = 使用链接自身的过期网址。{ $value }
+explain-fallback-expired-domain = 使用域名的过期网址。{ $value }
 explain-fallback-keyspace = 使用号段的备用目标。{ $value }
 explain-fallback-domain = 使用域名的备用目标。{ $value }
 explain-fallback-operator = 使用本服务的备用目标。{ $value }

@@ -128,7 +128,7 @@ mod tests {
     /// Flags, without those whose values have spaces or are empty.
     const SETTERS: &str = "--tag a --title T --valid-since 2026-01-01 --valid-until=2027-01-01T00:00:00+00:00 \
                            --max-visits 18446744073709551615 --redirect-status 308 \
-                           --extra-path append --crawlable --no-forward-query --json";
+                           --extra-path append --expired-url v --crawlable --no-forward-query --json";
 
     fn all_setters() -> Vec<&'static str> {
         SETTERS.split_whitespace().chain(["--tag", "b c", "--description", ""]).collect()
@@ -138,7 +138,7 @@ mod tests {
         json!({
             "tags": ["a", "b c"], "title": "T", "description": "", "validSince": "2026-01-01",
             "validUntil": "2027-01-01T00:00:00+00:00", "maxVisits": u64::MAX, "redirectStatus": 308,
-            "extraPath": "append", "crawlable": true, "forwardQuery": false, "password": "p",
+            "extraPath": "append", "expiredUrl": "v", "crawlable": true, "forwardQuery": false, "password": "p",
         })
     }
 
@@ -173,6 +173,7 @@ mod tests {
             ("--no-max-visits", json!({ "maxVisits": null })),
             ("--no-redirect-status", json!({ "redirectStatus": null })),
             ("--no-extra-path", json!({ "extraPath": null })),
+            ("--no-expired-url", json!({ "expiredUrl": null })),
             ("--no-password", json!({ "password": null })),
             ("--no-crawlable", json!({ "crawlable": false })),
             ("--crawlable", json!({ "crawlable": true })),

@@ -43,6 +43,10 @@ pub struct LinkSetters {
     /// What a path behind the link's name does, instead of what its domain says.
     #[arg(long, value_name = "WHAT", value_parser = extra_path_values())]
     pub extra_path: Option<String>,
+    /// URL for visitors once the link has expired or its visits are used up, instead of that of its
+    /// domain.
+    #[arg(long, value_name = "URL")]
+    pub expired_url: Option<String>,
     /// Let search engines list the link.
     #[arg(long)]
     pub crawlable: bool,
@@ -81,6 +85,9 @@ pub struct LinkClears {
     /// Let a path behind the link's name do what its domain says.
     #[arg(long, conflicts_with = "extra_path")]
     pub no_extra_path: bool,
+    /// Lead visitors where the domain says once the link has expired.
+    #[arg(long, conflicts_with = "expired_url")]
+    pub no_expired_url: bool,
     /// Remove the password.
     #[arg(long, conflicts_with = "password_file")]
     pub no_password: bool,
@@ -110,6 +117,7 @@ impl LinkSetters {
             max_visits: self.max_visits.map(Number).into(),
             redirect_status: self.redirect_status.map(|status| Number(status.into())).into(),
             extra_path: self.extra_path.clone().into(),
+            expired_url: self.expired_url.clone().into(),
             crawlable: self.crawlable.then_some(Flag(true)).into(),
             forward_query: self.no_forward_query.then_some(Flag(false)).into(),
             password: password.into(),
@@ -128,6 +136,7 @@ impl LinkClears {
         clear(&mut edit.max_visits, self.no_max_visits);
         clear(&mut edit.redirect_status, self.no_redirect_status);
         clear(&mut edit.extra_path, self.no_extra_path);
+        clear(&mut edit.expired_url, self.no_expired_url);
         clear(&mut edit.password, self.no_password);
         if self.no_tags {
             edit.tags = Patch::Set(Vec::new());
@@ -177,6 +186,7 @@ pub(super) fn shown(link: &Value) -> String {
         ("forwards query", text(&link["forwardQuery"])),
         ("redirect status", text(&link["redirectStatus"])),
         ("extra path", text(&link["extraPath"])),
+        ("expired URL", text(&link["expiredUrl"])),
         ("password", text(&link["hasPassword"])),
         ("redirect rules", text(&link["hasRedirectRules"])),
         ("version", text(&link["version"])),

@@ -2,9 +2,9 @@
 //!
 //! A form is stored by one call of a use case, so that either all of its fields are stored or none.
 
-use app::{AppError, FieldErrors, LinkService, NamedDomain, authorize::require_operator};
+use app::{AppError, FieldErrors, LinkService, NamedDomain, authorize::require_operator, values::Checked};
 use askama::Template;
-use links::{Authority, DomainEdit, ExtraPath, Protocol, Redirects, api_key::Grant, scope::Scope};
+use links::{Authority, DomainEdit, ExtraPath, LongUrl, Protocol, Redirects, api_key::Grant, scope::Scope};
 use web::Answer;
 
 use super::{
@@ -29,8 +29,8 @@ struct DomainsPage<'a> {
     columns: [String; 3],
     /// The redirects of domains that have none of their own.
     defaults: [String; 3],
-    /// Whether redirects, the scheme, which paths find links, and whether visitors are kept may be
-    /// edited. The use cases decide; so they do about the other changes.
+    /// Whether redirects, the scheme, which paths find links, where expired ones lead, and whether
+    /// visitors are kept may be edited. The use cases decide; so they do about the other changes.
     may_edit: bool,
     /// Whether a name may be changed, and a domain be enabled again.
     may_rename: bool,
@@ -44,6 +44,11 @@ impl<'a> DomainsPage<'a> {
     fn refused_form(&self, domain: &NamedDomain) -> Option<&'a Form> {
         self.refused.filter(|form| form.get("domain") == Some(domain.name.as_str()))
     }
+}
+
+/// Returns where visitors of expired links are led, as the form has it.
+fn expired_url(domain: &NamedDomain) -> &str {
+    domain.settings.expired_url.as_ref().map_or("", LongUrl::as_str)
 }
 
 /// Returns what was typed in a field of a form that was refused, or else what is stored.
@@ -67,7 +72,10 @@ pub(super) async fn change(context: &Context<'_>) -> Result<(), AppError> {
     match form.get("do") {
         Some("add") => add(links, name, by).await,
         Some("remove") => links.remove_domain(name, by).await,
-        _ => links.edit_domain(name, &read_edit(form, name)?, by).await.map(drop),
+        _ => {
+            let edit = read_edit(form, name, |url| links.check_long_url(url))?;
+            links.edit_domain(name, &edit, by).await.map(drop)
+        }
     }
 }
 
@@ -80,7 +88,11 @@ async fn add(links: &LinkService, name: &str, by: &Grant) -> Result<(), AppError
 
 /// Reads the form of a domain. A field that still has the value that the form was filled with stays
 /// unchanged, so that nothing that was changed meanwhile is undone.
-fn read_edit(form: &Form, name: &str) -> Result<DomainEdit, AppError> {
+fn read_edit(
+    form: &Form,
+    name: &str,
+    check_long_url: impl Fn(&str) -> Checked<LongUrl>,
+) -> Result<DomainEdit, AppError> {
     let mut wrong = FieldErrors::default();
     let authority = form.get("name").map(str::trim).filter(|new| *new != name);
     let authority = authority.map(|new| Authority::parse(new).map_err(|error| error.to_string())).transpose();
@@ -96,6 +108,10 @@ fn read_edit(form: &Form, name: &str) -> Result<DomainEdit, AppError> {
     });
     let extra_path = changed("extraPath")
         .map(|name| ExtraPath::parse_for_domain(name).map(Some).map_err(|error| error.to_string()));
+    let expired_url = changed("expiredUrl").map(str::trim).map(|url| match url {
+        "" => Ok(None),
+        url => check_long_url(url).map(Some),
+    });
     let mut target = |field| {
         wrong.note(field, changed(field).map(LinkService::check_fallback_target).transpose()).flatten()
     };
@@ -108,6 +124,7 @@ fn read_edit(form: &Form, name: &str) -> Result<DomainEdit, AppError> {
         ignore_case: switched("ignoreCase"),
         ignore_trailing: switched("ignoreTrailing"),
         extra_path: wrong.note("extraPath", extra_path.transpose()).flatten(),
+        expired_url: wrong.note("expiredUrl", expired_url.transpose()).flatten(),
         base_url,
         regular_404,
         invalid_short_url,
@@ -152,13 +169,21 @@ fn texts(Redirects { base_url, regular_404, invalid_short_url }: &Redirects) -> 
 mod tests {
     use super::*;
 
+    fn read(form: &Form, name: &str) -> Result<DomainEdit, AppError> {
+        read_edit(form, name, |text| {
+            let url = text.starts_with("https://").then(|| LongUrl::from_stored(text));
+            url.ok_or_else(|| "expected a URL".to_owned())
+        })
+    }
+
     #[test]
     fn a_form_is_read_field_by_field() {
         let form = Form::parse(
             b"name=New.example&enabled=on&was-enabled=&was-trackVisitors=on&protocol=https&was-protocol=\
               &baseUrlRedirect=+https://e.org/+&was-baseUrlRedirect=&regular404Redirect=&was-regular404Redirect=x\
               &invalidShortUrlRedirect=kept&was-invalidShortUrlRedirect=kept&ignoreCase=on&was-ignoreCase=\
-              &was-ignoreTrailing=on&extraPath=append&was-extraPath=refuse",
+              &was-ignoreTrailing=on&extraPath=append&was-extraPath=refuse\
+              &expiredUrl=+https://e.org/over+&was-expiredUrl=",
         );
         let expected = DomainEdit {
             authority: Authority::parse("new.example").ok(),
@@ -168,30 +193,34 @@ mod tests {
             ignore_case: Some(true),
             ignore_trailing: Some(false),
             extra_path: Some(Some(ExtraPath::Append)),
+            expired_url: Some(Some(LongUrl::from_stored("https://e.org/over"))),
             base_url: Some(Some("https://e.org/".to_owned())),
             regular_404: Some(None),
             invalid_short_url: None,
         };
-        assert_eq!(read_edit(&form, "old.example").unwrap(), expected);
+        assert_eq!(read(&form, "old.example").unwrap(), expected);
         // The form of the default domain has neither a name nor a scheme.
-        let edit =
-            read_edit(&Form::parse(b"was-enabled=on&was-trackVisitors=&trackVisitors=on"), "s.example");
+        let edit = read(&Form::parse(b"was-enabled=on&was-trackVisitors=&trackVisitors=on"), "s.example");
         let edit = edit.unwrap();
         assert_eq!((edit.authority, edit.protocol, edit.disabled), (None, None, Some(true)));
         assert_eq!(edit.untracked, Some(false));
         let form = Form::parse(b"name=s.example&protocol=&was-protocol=https&enabled=on&was-enabled=on");
-        assert_eq!(read_edit(&form, "s.example").unwrap().disabled, None);
-        let edit = read_edit(&form, "s.example").unwrap();
+        assert_eq!(read(&form, "s.example").unwrap().disabled, None);
+        let edit = read(&form, "s.example").unwrap();
         assert_eq!((edit.authority, edit.protocol), (None, Some(None)));
         let form = Form::parse(b"ignoreCase=on&was-ignoreCase=on&extraPath=append&was-extraPath=append");
-        assert_eq!(read_edit(&form, "s.example").unwrap(), DomainEdit::default());
+        assert_eq!(read(&form, "s.example").unwrap(), DomainEdit::default());
+        let form = Form::parse(b"expiredUrl=&was-expiredUrl=https://e.org/over");
+        assert_eq!(read(&form, "s.example").unwrap().expired_url, Some(None));
     }
 
     #[test]
     fn every_wrong_field_is_named() {
-        let form = Form::parse(b"name=a+b&protocol=ftp&extraPath=up&baseUrlRedirect=javascript:alert(1)");
-        let Err(error) = read_edit(&form, "s.example") else { panic!("expected wrong fields") };
-        let expected = ["baseUrlRedirect", "name", "protocol", "extraPath"];
+        let form = Form::parse(
+            b"name=a+b&protocol=ftp&extraPath=up&expiredUrl=/x&baseUrlRedirect=javascript:alert(1)",
+        );
+        let Err(error) = read(&form, "s.example") else { panic!("expected wrong fields") };
+        let expected = ["baseUrlRedirect", "name", "protocol", "extraPath", "expiredUrl"];
         assert_eq!(crate::messages::wrong_fields(&error), expected);
     }
 }

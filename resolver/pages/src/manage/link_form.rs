@@ -12,7 +12,7 @@
 
 use app::{Field, FieldErrors, LinkFields, values::read_time};
 use jiff::{Timestamp, tz::TimeZone};
-use links::{Details, ExtraPath, Record};
+use links::{Details, ExtraPath, LongUrl, Record};
 
 use crate::{form::Form, link_input::tags};
 
@@ -30,7 +30,7 @@ pub(super) enum Input {
 /// Writes the value of a link's field as the form has it. Times are in the zone of the service.
 type Write = fn(&Record, &Details, &TimeZone) -> String;
 
-const FIELDS: [(Field, Input, Write); 11] = [
+const FIELDS: [(Field, Input, Write); 12] = [
     (Field::LongUrl, Input::Text, |record, _, _| record.link.long_url.as_str().to_owned()),
     (Field::Title, Input::Text, |record, _, _| record.link.title.clone().unwrap_or_default()),
     (Field::Description, Input::Area, |_, details, _| details.description.clone().unwrap_or_default()),
@@ -44,6 +44,9 @@ const FIELDS: [(Field, Input, Write); 11] = [
     }),
     (Field::ExtraPath, Input::ExtraPath, |_, details, _| {
         details.extra_path.map_or("", ExtraPath::as_str).to_owned()
+    }),
+    (Field::ExpiredUrl, Input::Text, |_, details, _| {
+        details.expired_url.as_ref().map_or("", LongUrl::as_str).to_owned()
     }),
     (Field::Enabled, Input::Checkbox, |_, details, _| checkbox(!details.disabled)),
     (Field::ForwardQuery, Input::Checkbox, |record, _, _| checkbox(record.link.forward_query)),
@@ -132,6 +135,7 @@ impl LinkForm {
             forward_query: flag(Field::ForwardQuery),
             enabled: flag(Field::Enabled),
             extra_path: text(Field::ExtraPath),
+            expired_url: text(Field::ExpiredUrl),
             password: match self.password.as_str() {
                 "" => self.removes_password.then_some(None),
                 password => Some(Some(password.to_owned())),
@@ -216,6 +220,8 @@ mod tests {
         assert_eq!(form.changes(&TimeZone::UTC, &mut wrong).extra_path, Some(Some("append".to_owned())));
         let form = sent(&[("extraPath", "fill")], &[("extraPath", "")]);
         assert_eq!(form.changes(&TimeZone::UTC, &mut wrong).extra_path, Some(None));
+        let form = sent(&[("expiredUrl", "https://e.org/")], &[("expiredUrl", " ")]);
+        assert_eq!(form.changes(&TimeZone::UTC, &mut wrong).expired_url, Some(None));
         let form = sent(&[("maxVisits", "3")], &[("maxVisits", "many"), ("validSince", "x")]);
         form.changes(&TimeZone::UTC, &mut wrong);
         assert!(wrong.finish().is_err());
