@@ -23,8 +23,8 @@ const OFF: &str = "off.test";
 const IPHONE: &str = "Mozilla/5.0 (iPhone; CPU iPhone OS 17_0 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/17.0 Mobile/15E148 Safari/604.1";
 const FIREFOX: &str = "Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0";
 const CRAWLER: &str = "Mozilla/5.0 (compatible; Discordbot/2.0; +https://discordapp.com)";
-const NAMES: &str = "plain Capital ruled secret few some many over early off taken gone denied kept docs \
-                     docs/intro issue zzzzzz";
+const NAMES: &str = "plain Capital ruled secret few some many over ended ended-denied used-up early off taken \
+                     gone denied kept docs docs/intro issue zzzzzz";
 
 async fn pick(api: &Api, slug: &str, domain: Option<&str>, fields: &Value) {
     let long_url = format!("https://example.org/{slug}");
@@ -60,6 +60,9 @@ async fn make_links(api: &Api) {
             ("some", json!({ "maxVisits": 20 })),
             ("many", json!({ "maxVisits": 100_000 })),
             ("over", json!({ "validUntil": "2020-01-01" })),
+            ("ended", json!({ "validUntil": "2020-01-01", "expiredUrl": "https://over.example/" })),
+            ("ended-denied", json!({ "validUntil": "2020-01-01", "expiredUrl": "https://denied.example/" })),
+            ("used-up", json!({ "maxVisits": 2, "expiredUrl": "https://over.example/" })),
             ("early", json!({ "validSince": "2090-01-01" })),
             ("off", json!({ "enabled": false })),
             ("taken", json!({})),
@@ -79,7 +82,10 @@ async fn make_links(api: &Api) {
     }
     pick(api, "plain", Some(OFF), &json!({})).await;
     done(api, Method::PATCH, "domains/off.test", Some(json!({ "enabled": false }))).await;
-    let settings = json!({ "ignoreCase": true, "ignoreTrailing": true, "extraPath": "ignore" });
+    let settings = json!({
+        "ignoreCase": true, "ignoreTrailing": true, "extraPath": "ignore",
+        "expiredUrl": "https://two.example/over",
+    });
     done(api, Method::PATCH, "domains/two.test", Some(settings)).await;
     let lost = "https://lost.example/{ORIGINAL_PATH}?of={DOMAIN}";
     let redirects = json!({
@@ -198,6 +204,15 @@ async fn every_step_is_told_with_its_reason_and_nothing_is_counted() {
             json!({ "status": 404, "location": null, "page": "not-found" }),
         ),
         (
+            &[("url", "over?a=1")][..],
+            vec![
+                "name exact /over",
+                "state expired 2020-01-01T00:00:00Z",
+                "fallback expired-link https://over.example/",
+            ],
+            json!({ "status": 302, "location": "https://over.example/", "page": null }),
+        ),
+        (
             &[("url", "secret")][..],
             vec![
                 "name exact /secret",
@@ -243,6 +258,8 @@ async fn make_links_of_steps(api: &Api) {
     let rules = Some(json!({ "redirectRules": rules }));
     done(api, Method::POST, "short-urls/ruled/redirect-rules", rules).await;
     pick(api, "secret", None, &json!({ "password": "hush" })).await;
+    let fields = json!({ "validUntil": "2020-01-01", "expiredUrl": "https://over.example/" });
+    pick(api, "over", None, &fields).await;
 }
 
 async fn wrong_examples_are_refused(api: &Api) {

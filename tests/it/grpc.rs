@@ -86,12 +86,14 @@ async fn a_link_is_created_shown_changed_listed_and_deleted_as_over_rest() {
         max_visits: Some(3),
         redirect_status: Some(307),
         extra_path: Some("append".to_owned()),
+        expired_url: Some("https://example.org/over".to_owned()),
         ..create(URL)
     };
     let made = client.create_link(with(&key, request)).await.unwrap().into_inner();
     assert_eq!((made.short_code.as_str(), made.long_url.as_str(), made.version), ("über/uns", URL, 0));
     assert_eq!(made.short_url, format!("{}/über/uns", resolver.api.url()));
     assert_eq!(made.extra_path.as_deref(), Some("append"));
+    assert_eq!(made.expired_url.as_deref(), Some("https://example.org/over"));
     assert_eq!(
         (made.valid_until_ms, made.max_visits, made.enabled),
         (Some(4_000_000_000_123), Some(3), true)
@@ -107,12 +109,13 @@ async fn a_link_is_created_shown_changed_listed_and_deleted_as_over_rest() {
         tags: Some(Tags { tags: vec!["c".to_owned()] }),
         valid_until_ms: Some(0),
         extra_path: Some(String::new()),
+        expired_url: Some(String::new()),
         long_url: Some("https://example.org/".to_owned()),
         ..EditLinkRequest::default()
     };
     let edited = client.edit_link(with(&key, edit.clone())).await.unwrap().into_inner();
     assert_eq!((edited.title, edited.tags, edited.valid_until_ms), (None, vec!["c".to_owned()], None));
-    assert_eq!(edited.extra_path, None);
+    assert_eq!((edited.extra_path, edited.expired_url), (None, None));
     assert_eq!((edited.max_visits, edited.version), (Some(3), 1), "what is not named stays");
     let who = (edited.created_by.as_deref(), edited.edited_by.as_deref(), edited.edited_at_ms.is_some());
     assert_eq!(who, (Some("initial"), Some("initial"), true));

@@ -105,7 +105,8 @@ fn links() -> Vec<(&'static str, Value)> {
             "djShop",
             json!({ "/longUrl": "https://example.com/shop?utm_source=dub&utm_medium=print",
                 "/description": "for the fair", "/tags": ["Sale"], "/crawlable": true,
-                "/hasRedirectRules": true, "/visitsSummary/total": 12 }),
+                "/hasRedirectRules": true, "/visitsSummary/total": 12,
+                "/expiredUrl": "https://example.com/over" }),
         ),
         ("djLock", json!({ "/enabled": false })),
     ]

@@ -34,6 +34,7 @@ mod embedded;
 mod erasure;
 mod examples;
 mod exhaustion;
+mod expired;
 mod explain;
 mod fast_path;
 mod floods;

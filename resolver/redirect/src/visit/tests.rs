@@ -167,6 +167,18 @@ async fn visits_of_limited_links_are_told_from_previews_and_later_ones() {
 }
 
 #[tokio::test]
+async fn visits_of_links_that_have_ended_count_alike_wherever_they_are_led() {
+    let site = Site::start(CaptureRules::default()).await;
+    let (to, past) = ("https://over.example/", Timestamp::from_second(1_600_000_000).unwrap());
+    let ends = Details { expired_url: Some(LongUrl::from_stored(to)), ..Details::default() };
+    let link = site.create("over", Details { valid_until: Some(past), ..ends.clone() }).await;
+    site.expect(&get("/over?x"), link, Outcome::Expired, ["/over?x", to]).await;
+    let link = site.create("once", Details { max_visits: Some(1), ..ends }).await;
+    site.expect(&get("/once"), link, Outcome::Redirected, ["", ""]).await;
+    site.expect(&get("/once"), link, Outcome::LimitReached, ["/once", to]).await;
+}
+
+#[tokio::test]
 async fn wrong_and_right_passwords_are_visits_and_shown_forms_are_none() {
     let site = Site::start(CaptureRules::default()).await;
     let password = Some(PasswordHash::of("right").unwrap());
