@@ -99,6 +99,7 @@ order = Order
 order-newest = Newest first
 order-oldest = Oldest first
 order-visits = Most visited
+order-last-visit = Visited last
 order-title = Title
 order-long-url = Long URL
 count-links = { $count ->

@@ -99,6 +99,7 @@ order = 排序
 order-newest = 最新优先
 order-oldest = 最早优先
 order-visits = 访问最多
+order-last-visit = 最近访问
 order-title = 标题
 order-long-url = 长网址
 count-links = { $shown } 个链接

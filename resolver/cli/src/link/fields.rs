@@ -181,6 +181,7 @@ pub(super) fn shown(link: &Value) -> String {
         ("valid until", text(&meta["validUntil"])),
         ("max visits", text(&meta["maxVisits"])),
         ("visits", text(&visits["total"])),
+        ("last visit", text(&link["lastVisit"])),
         ("enabled", text(&link["enabled"])),
         ("crawlable", text(&link["crawlable"])),
         ("forwards query", text(&link["forwardQuery"])),

@@ -36,10 +36,11 @@ const FILTERED_MAX: u64 = 2_000;
 /// Maximum number of tags to choose from. The others are found by the search.
 const TAGS_MAX: usize = 300;
 /// The orders that a list can have, with the texts that name them.
-const ORDERS: [(&str, &str); 5] = [
+const ORDERS: [(&str, &str); 6] = [
     ("dateCreated-DESC", "order-newest"),
     ("dateCreated-ASC", "order-oldest"),
     ("visits-DESC", "order-visits"),
+    ("lastVisit-DESC", "order-last-visit"),
     ("title-ASC", "order-title"),
     ("longUrl-ASC", "order-long-url"),
 ];
