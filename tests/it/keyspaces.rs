@@ -64,14 +64,19 @@ async fn an_older_resolver_that_hears_of_no_keyspaces_never_denies_the_codes_of_
     database.batch_execute("REVOKE ALL ON settings_version FROM older").await.unwrap();
     let is_unsure = async || older.api.follow("zzzz").await.unwrap().0 == 503;
     wait::until(SOON, "the copy of the keyspaces is too old", is_unsure).await.unwrap();
-    assert_eq!(older.api.follow("no/code").await.unwrap().0, 404, "no keyspace has such codes");
+    assert_eq!(older.api.follow("no-code").await.unwrap().0, 404, "no keyspace has such codes");
     let newer = newer(&cluster, "newer", "short").await;
     let mut made = Vec::new();
     for _ in 0..20 {
         let url = next_long_url();
-        let code = newer.api.create(&url).await.unwrap().code;
+        let wish = json!({ "longUrl": url, "extraPath": "ignore" });
+        let code = newer.api.create_with(&wish).await.unwrap().code;
         assert_eq!(code.len(), 4, "of the new default keyspace");
-        assert_eq!(older.api.follow(&code).await.unwrap().0, 503, "{code} is not denied");
+        let behind = format!("{code}/behind");
+        assert_eq!(newer.api.follow(&behind).await.unwrap(), leads_to(&url));
+        for path in [&code, &behind] {
+            assert_eq!(older.api.follow(path).await.unwrap().0, 503, "{path} is not denied");
+        }
         made.push((code, url));
     }
     assert_eq!(older.api.follow(&known).await.unwrap(), leads_to("https://example.com/known"));

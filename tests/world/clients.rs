@@ -17,6 +17,8 @@ use super::{
 
 /// Lookups that are preceded by one for a code that may have no link yet, per thousand.
 const AHEAD: u64 = 150;
+/// Lookups by a path that continues behind the link's name, per thousand.
+const BEHIND: u64 = 200;
 
 impl Shared {
     /// Returns a random domain whose name is known to the simulation.
@@ -227,6 +229,9 @@ async fn read(shared: Arc<Shared>, ends: Ends, mut rng: Rng) {
         match shared.some_domain(&mut rng) {
             Some(domain) if link.name.domain.is_default() && rng.permille(500) => {
                 shared.look_elsewhere(&ends, &link, domain).await;
+            }
+            _ if rng.permille(BEHIND) => {
+                shared.look_behind(&ends, &link).await;
             }
             _ => {
                 shared.look(&ends, &link).await;

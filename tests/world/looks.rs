@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use codes::LinkId;
-use links::DomainId;
+use links::{DomainId, Link, OtherName};
 use tokio::time::Instant;
 
 use super::{
@@ -19,15 +19,24 @@ impl Shared {
         self.look_from(ends, link, None).await
     }
 
+    /// Looks up an acknowledged link by a path that continues behind its name, and checks the answer.
+    pub(super) async fn look_behind(&self, ends: &Ends, link: &Acknowledged) -> bool {
+        self.look_at(ends, link, "/behind", None).await
+    }
+
     /// Like [`Shared::look`], for a visitor who knows the link's state from an instant on.
     pub(super) async fn look_from(&self, ends: &Ends, link: &Acknowledged, from: Option<Instant>) -> bool {
+        self.look_at(ends, link, "", from).await
+    }
+
+    async fn look_at(&self, ends: &Ends, link: &Acknowledged, behind: &str, from: Option<Instant>) -> bool {
         // The link's domain was lost with it before its name was recorded, so there is no host to
         // ask for.
         if link.is_lost && self.host_of(link.name.domain).is_none() {
             return true;
         }
         let began = Instant::now();
-        let Some(found) = self.find(ends, &link.name).await else { return false };
+        let Some(found) = self.find(ends, &link.name, behind).await else { return false };
         self.count(|outcome| outcome.looked_up += 1);
         let held = self.held(ends, link.id, found.as_deref(), (began, from));
         self.book().found(link, found.as_deref(), held);
@@ -41,7 +50,7 @@ impl Shared {
         let Some(code) = number.and_then(|id| ends.mint.code_of(id)) else { return };
         let name = Name { domain: DomainId::DEFAULT, text: code.to_string() };
         let (shared, ends) = (Arc::clone(self), ends.clone());
-        tokio::spawn(async move { shared.find(&ends, &name).await });
+        tokio::spawn(async move { shared.find(&ends, &name, "").await });
     }
 
     /// Looks up a link of the default domain on another domain. The domain's own link takes
@@ -49,7 +58,7 @@ impl Shared {
     pub(super) async fn look_elsewhere(&self, ends: &Ends, link: &Acknowledged, domain: DomainId) {
         let name = Name { domain, text: link.name.text.clone() };
         let own = self.book().own(&name);
-        let Some(found) = self.find(ends, &name).await else { return };
+        let Some(found) = self.find(ends, &name, "").await else { return };
         match own {
             Some(own) => self.book().found(&own, found.as_deref(), None),
             None if found.is_none() => self.book().found(link, None, None),
@@ -59,22 +68,30 @@ impl Shared {
         }
     }
 
-    /// Looks up a name as a visitor of its host, and returns where it leads. The outer `None` means
-    /// that the process cannot say.
-    async fn find(&self, ends: &Ends, name: &Name) -> Option<Option<String>> {
-        let host = self.host_of(name.domain)?;
-        let question = ends.domain_cache.question(Some(&host), &format!("/{}", name.text));
+    /// Looks up a name as a visitor of its host whose path may continue `behind` it, and returns where
+    /// it leads. The outer `None` means that the process cannot say.
+    async fn find(&self, ends: &Ends, name: &Name, behind: &str) -> Option<Option<String>> {
+        let (host, path) = (self.host_of(name.domain)?, format!("/{}{behind}", name.text));
+        let question = ends.domain_cache.question(Some(&host), &path);
+        let others = ends.domain_cache.other_names(&question, &path);
         let domain = question.domain.id;
-        let found = match &question.wanted {
+        let named = match &question.wanted {
             Some(wanted) => ends.lookup.find_on(domain, wanted).await.ok()?,
             None => None,
         };
-        let found = found.filter(|found| !found.is_deleted());
+        let named = named.filter(|named| !named.is_deleted());
+        let has_named = named.is_some();
+        let found = if has_named || others.is_empty() {
+            named
+        } else {
+            let means = |_: &OtherName<'_>, link: &Link| !link.is_deleted();
+            ends.lookup.find_other(domain, &others, means).await.ok()?.map(|(_, link)| link)
+        };
         // A process that cannot know the host yet serves the default domain's links there.
         if domain != name.domain && !question.is_sure {
             return None;
         }
-        if found.is_none() && !ends.domain_cache.may_deny(&question) {
+        if !has_named && !ends.domain_cache.may_deny(&question, &others) {
             return None;
         }
         Some(found.map(|found| found.long_url.as_str().to_owned()))

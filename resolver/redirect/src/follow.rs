@@ -296,16 +296,18 @@ pub(crate) async fn find_told<T: Trace>(
     if !is_free && !matches!(found, Ok(None)) {
         redirector.clients.give_back(client);
     }
-    let may_deny = || redirector.domain_cache.may_deny(&question);
+    let may_deny = |tried: &[_]| redirector.domain_cache.may_deny(&question, tried);
     match found {
         Ok(Some((link, other))) => {
             told.found(&link);
             told.step(|| name_step(asked, wanted.is_some(), &others, other));
-            check_shown(redirector, &link, asked.now(redirector), may_deny, told)?;
+            // The others were tried only if no link has the path itself, or one that is gone.
+            let tried = if other.is_some() || link.is_deleted() { &others[..] } else { &[] };
+            check_shown(redirector, &link, asked.now(redirector), || may_deny(tried), told)?;
             let behind = other.map_or("", |other| other.behind).to_owned();
             Ok(FoundLink { link, visited: visited.clone(), key: key.clone(), behind })
         }
-        Ok(None) if may_deny() => {
+        Ok(None) if may_deny(&others) => {
             told.step(|| unknown_step(asked, wanted.is_some(), &others));
             Err(unknown(told))
         }
@@ -340,7 +342,7 @@ async fn find_named<'n, 'a>(
     if !others.is_empty() {
         let means = |other: &OtherName<'a>, link: &Link| other.means(link, of_domain);
         match redirector.lookup.find_other(domain, others, means).await? {
-            Some((other, link)) if redirector.domain_cache.may_show_other(question, others) => {
+            Some((other, link)) if redirector.domain_cache.may_deny(question, others) => {
                 return Ok(Some((link, Some(other))));
             }
             Some(_) => return Err(LookupError::NoStore),

@@ -52,25 +52,21 @@ impl DomainCache {
             .collect()
     }
 
-    /// Returns whether an absence that the store has reported may be passed on to the visitor.
+    /// Returns whether an absence that the store has reported may be passed on to the visitor: that
+    /// of the name, and of the other names that were tried. If it may not, no link that one of these
+    /// has may be shown either, because a name before it may have a link.
     ///
     /// The copy may lack the domain of the host, or the keyspace of a text that looks like a code.
     /// So it must have been fresh before the interpretation; having become fresh since does not
     /// help.
-    pub fn may_deny(&self, question: &Question) -> bool {
+    pub fn may_deny(&self, question: &Question, others: &[(OtherName<'_>, LookupKey)]) -> bool {
         let was_fresh = if self.config.lookup.has_rule(SafetyRule::FreshBefore) {
             question.was_fresh
         } else {
             self.is_fresh()
         };
-        let is_placed = question.is_sure || was_fresh;
-        is_placed && (was_fresh || question.wanted.as_ref().is_none_or(is_explained))
-    }
-
-    /// Returns whether the link that another name found may be shown: no name before it may stand
-    /// for a link, nor may the domain be another one.
-    pub fn may_show_other(&self, question: &Question, others: &[(OtherName<'_>, LookupKey)]) -> bool {
-        self.may_deny(question) && (question.was_fresh || others.iter().all(|(_, key)| is_explained(key)))
+        let mut tried = question.wanted.iter().chain(others.iter().map(|(_, key)| key));
+        was_fresh || question.is_sure && tried.all(is_explained)
     }
 
     /// Returns the link with this name, a code or a slug, on exactly this domain.
