@@ -153,7 +153,7 @@ impl Lookup {
         supervisor.spawn("listener for changed links", async move { telling.send_changes(changes).await });
         let listening = listen(Arc::clone(&mint), cache.clone(), Arc::clone(&invalidation), heard);
         supervisor.spawn("forgetter of changed links", listening);
-        let slugs = Slugs::new(Arc::clone(&links), config.cache_bytes / SLUGS_OF_CACHE);
+        let slugs = Slugs::start(supervisor, Arc::clone(&links), config.cache_bytes / SLUGS_OF_CACHE);
         let reader = Arc::new(Reader {
             links,
             cache: cache.clone(),

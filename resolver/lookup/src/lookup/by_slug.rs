@@ -73,7 +73,7 @@ impl Lookup {
     }
 
     /// Returns the first of other names of a path that `means` a link on a domain, and that link.
-    /// All slugs among them are read at once.
+    /// All slugs among them are read at once, perhaps with those of other callers.
     pub async fn find_other<'a, 'b>(
         &self,
         domain: DomainId,
@@ -86,7 +86,7 @@ impl Lookup {
         let mut domains = vec![domain, DomainId::DEFAULT];
         domains.dedup();
         let named = match slugs.is_empty() {
-            true => NamedIds { ids: HashMap::new(), complete: true },
+            true => Arc::new(NamedIds { ids: HashMap::new(), complete: true }),
             false => self.slugs.ask_all(domains.clone(), slugs).await?,
         };
         for (name, key) in others {
