@@ -1,12 +1,16 @@
 //! Domains, target rules, and one code on several domains.
 
+use std::collections::HashMap;
+
 use links::{
     Authority, DomainEdit, DomainId, Edit, Precondition, Refusal, Slug,
     api_key::{ApiKeyId, KeyHash, KeyLimits, NewKey, OPERATOR},
     scope::Scopes,
     targets::TargetRule,
 };
-use store::{CustomSlugLink, DomainEdited, DomainRemoved, InsertedLink, SettingsVersion, Source, Store};
+use store::{
+    CustomSlugLink, DomainEdited, DomainRemoved, InsertedLink, NamedIds, SettingsVersion, Source, Store,
+};
 
 use super::{full_link, new_link};
 
@@ -88,7 +92,21 @@ pub(super) async fn each_domain_has_links_of_its_own(store: &dyn Store) {
         store.insert_full(&history, &minted, &[], None).await.unwrap(),
         InsertedLink::Stored(..)
     ));
-    assert_eq!(store.find_slug(id, &Slug::parse("other").unwrap()).await.unwrap(), Some(minted.new.id));
+    let other = Slug::parse("other").unwrap();
+    assert_eq!(store.find_slug(id, &other).await.unwrap(), Some(minted.new.id));
+    // Each slug is looked for on each domain.
+    let all = [Slug::parse("absent").unwrap(), slug.clone(), other.clone(), slug.clone()];
+    let named = store.find_slugs(&[second, DomainId::DEFAULT, id], &all).await.unwrap();
+    let there = HashMap::from([
+        ((DomainId::DEFAULT, slug.clone()), ids[0]),
+        ((id, slug.clone()), ids[1]),
+        ((id, other), minted.new.id),
+        ((second, slug.clone()), ids[2]),
+    ]);
+    assert_eq!(named, NamedIds { ids: there, complete: true });
+    for (domains, slugs) in [(&[][..], &all[..]), (&[id][..], &[][..])] {
+        assert_eq!(store.find_slugs(domains, slugs).await.unwrap().ids, HashMap::new());
+    }
     assert_eq!(store.delete(ids[1], &Precondition::default(), by).await.unwrap(), Ok(()));
     assert_eq!(store.find_slug(id, &slug).await.unwrap(), None, "deleted on one domain");
     assert_eq!(store.find_slug(second, &slug).await.unwrap(), Some(ids[2]));

@@ -93,6 +93,13 @@ impl Line {
         Self { first: Some(first), ..Self::reader(address, sql) }
     }
 
+    /// Creates a connection for a read-only statement whose plan looks into indexes only, and is
+    /// kept, as with [`slugs`](Self::slugs).
+    pub(super) fn index_reader(address: Address, sql: &'static str) -> Self {
+        let first = "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off";
+        Self { first: Some(first), ..Self::reader(address, sql) }
+    }
+
     /// Creates a connection for a read-only statement.
     pub(super) fn reader(address: Address, sql: &'static str) -> Self {
         Self { address, sql, first: None, server: None, open: Mutex::new(None) }
