@@ -1,13 +1,17 @@
 //! The APIs of YOURLS, Kutt v2 and Bitly v4. Clients of the first two drive a resolver as a person
 //! would (`tests/sdk/compat`; `tests/run` installs them); Bitly's are plain requests.
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::HashSet,
+    path::{Path, PathBuf},
+};
 
+use futures_util::future::join_all;
 use harness::{Answer, Api, Launch, Resolver, Scratch};
 use reqwest::{Method, RequestBuilder, Url, header::CONTENT_TYPE};
 use serde_json::{Value, json};
 
-use crate::rest_calls::{Alone, SOON, call};
+use crate::rest_calls::{Alone, SOON, call, get};
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 const VENV_VARIABLE: &str = "SHORTMINT_VENV";
@@ -113,6 +117,31 @@ async fn n8n_shortens_expands_and_counts_with_a_key_for_its_own_links() {
     assert_eq!(made.status, 200, "{made:?}");
     let refused = n8n(&creator, &[("shorturl", "n8n"), ("action", "expand")]).await;
     assert_eq!(refused.status, 403, "{refused:?}");
+}
+
+/// A client that gives up waiting sends its call again, while the first one is still under way.
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_for_one_url_at_the_same_time_make_one_link() {
+    let alone = Alone::start(&ALL).await;
+    let (api, at_once) = (alone.api(), 16);
+    let (yourls, reused) = ("https://example.com/yourls", "https://example.com/reused");
+    let body = json!({ "long_url": PAGE });
+    let made = (0..at_once).map(|_| bitly(api, Method::POST, "shorten", Some(body.clone())));
+    let made = join_all(made).await;
+    let form = [("url", yourls), ("action", "shorturl"), ("signature", api.key()), ("format", "json")];
+    let added = join_all((0..at_once).map(|_| yourls_form(api, &form))).await;
+    let kutt = || {
+        let request = api.http().post(format!("{}/api/v2/links", api.url())).header("X-API-Key", api.key());
+        sent(request.json(&json!({ "target": reused, "reuse": true })))
+    };
+    let kept = join_all((0..at_once).map(|_| kutt())).await;
+    for (answers, member) in [(made, "link"), (added, "shorturl"), (kept, "link")] {
+        let names: HashSet<String> =
+            answers.iter().map(|answer| answer.json().unwrap()[member].to_string()).collect();
+        assert_eq!(names.len(), 1, "{answers:?}");
+    }
+    let all = get(api, "short-urls").await;
+    assert_eq!(all["shortUrls"]["pagination"]["totalItems"], 3, "{all}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

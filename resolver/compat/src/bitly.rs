@@ -148,7 +148,10 @@ async fn create(call: &Call, is_full: bool) -> Result<Answer, Failure> {
                 tags: body.texts("tags").filter(|_| is_full).map(Some),
                 ..LinkFields::default()
             };
-            let request = CreateLink { fields, custom_slug: keyword, domain, ..CreateLink::default() };
+            // The same call may have been sent at the same time, or again.
+            let find_if_exists = keyword.is_none();
+            let request =
+                CreateLink { fields, custom_slug: keyword, domain, find_if_exists, ..CreateLink::default() };
             let wrong = FieldErrors::default();
             (StatusCode::CREATED, call.api.links.create_link(request, None, wrong, call.by()?).await?)
         }

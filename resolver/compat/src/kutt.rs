@@ -154,7 +154,11 @@ async fn create(call: &Call) -> Result<Answer, Failure> {
         Some(record) => (StatusCode::OK, record),
         None => {
             let custom_slug = call.body.owned("customurl");
-            let request = CreateLink { fields, custom_slug, domain, ..CreateLink::default() };
+            // The same call may have been sent at the same time, or again. A link with a password is
+            // never found.
+            let find_if_exists =
+                call.body.is_on("reuse") && custom_slug.is_none() && fields.password.is_none();
+            let request = CreateLink { fields, custom_slug, domain, find_if_exists, ..CreateLink::default() };
             let created = call.api.links.create_link(request, None, wrong, call.by()?).await?;
             (StatusCode::CREATED, created)
         }

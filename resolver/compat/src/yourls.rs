@@ -127,7 +127,9 @@ async fn shorten(call: &Call) -> Result<Output, Failure> {
         title: title.map(|title| Some(title.to_owned())),
         ..LinkFields::default()
     };
-    let request = CreateLink { fields, custom_slug: keyword.map(str::to_owned), ..CreateLink::default() };
+    // The same call may have been sent at the same time, or again.
+    let (custom_slug, find_if_exists) = (keyword.map(str::to_owned), keyword.is_none());
+    let request = CreateLink { fields, custom_slug, find_if_exists, ..CreateLink::default() };
     match call.api.links.create_link(request, None, FieldErrors::default(), call.by()?).await {
         Ok(record) => {
             let mut shown = call.shown(&record, Some(sent))?;
