@@ -11,7 +11,7 @@ use harness::{Answer, Api, Launch, Resolver, Scratch};
 use reqwest::{Method, RequestBuilder, Url, header::CONTENT_TYPE};
 use serde_json::{Value, json};
 
-use crate::rest_calls::{Alone, SOON, call, get};
+use crate::rest_calls::{Alone, SOON, call, done, get};
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 const VENV_VARIABLE: &str = "SHORTMINT_VENV";
@@ -269,9 +269,12 @@ async fn an_api_that_is_off_has_no_path_and_one_that_is_on_has_no_links() {
     for slug in ["v4/user", "v4/x"] {
         assert_eq!(create(slug).await, 400, "{slug}");
     }
-    for slug in ["v4", "v4x/y", "api/v2/links"] {
+    for slug in ["v4", "v4x/y", "api/v2/links", "V4/x"] {
         assert_eq!(create(slug).await, 200, "{slug}");
     }
+    let ignore = Some(json!({ "ignoreCase": true }));
+    done(only_bitly.api(), Method::PATCH, "domains/DEFAULT", ignore).await;
+    assert_eq!(create("V4/y").await, 400, "it would be kept in small letters");
     let prefixed = json!({ "longUrl": PAGE, "pathPrefix": "v4/bitlinks/" });
     assert_eq!(call(only_bitly.api(), Method::POST, "short-urls", Some(prefixed)).await.status, 400);
     assert_eq!(only_bitly.api().follow("v4/user").await.unwrap().0, 403);

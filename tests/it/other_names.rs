@@ -4,12 +4,12 @@
 use std::collections::HashMap;
 
 use futures_util::{StreamExt as _, stream};
-use harness::{Api, Cluster};
+use harness::{Api, Cluster, wait};
 use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::{
-    rest_calls::{Alone, call, done, leads_to, visit},
+    rest_calls::{Alone, SOON, call, done, leads_to, visit},
     tenants::Rng,
 };
 
@@ -107,6 +107,36 @@ async fn other_names_are_found(api: &Api) {
     for path in ["docs", "DOCS", "docs/", "docs/a"] {
         assert_eq!(visit(api, TWO, path).await.0, 410, "{path}");
     }
+}
+
+/// The resolver's query for settings fails while its creates are answered.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_resolver_that_hears_of_no_settings_keeps_no_slug_in_capitals() {
+    let cluster = Cluster::builder().etcd(1).issuers(1).resolvers(1).start().await.unwrap();
+    let database = cluster.postgres.client().await.unwrap();
+    let role = "CREATE ROLE deaf LOGIN; GRANT ALL ON ALL TABLES IN SCHEMA public TO deaf;
+                GRANT ALL ON ALL SEQUENCES IN SCHEMA public TO deaf";
+    database.batch_execute(role).await.unwrap();
+    let url = cluster.postgres.url();
+    let (_, server) = url.split_once('@').unwrap();
+    let deaf = cluster.resolver("deaf").unwrap().database(&format!("postgres://deaf@{server}"));
+    let deaf = deaf.start().await.unwrap();
+    database.batch_execute("REVOKE ALL ON settings_version FROM deaf").await.unwrap();
+    let is_unsure = async || deaf.api.follow("zzzz").await.unwrap().0 == 503;
+    wait::until(SOON, "the copy of the settings is too old", is_unsure).await.unwrap();
+    let ignore = json!({ "ignoreCase": true });
+    done(&cluster.resolvers[0].api, Method::PATCH, "domains/DEFAULT", Some(ignore)).await;
+
+    let wish = |slug: &str| json!({ "customSlug": slug, "longUrl": "https://example.org/" });
+    pick(&deaf.api, "small-letters", json!({})).await;
+    let refused = deaf.api.try_create_with(&wish("Summer-Sale")).await.unwrap();
+    assert_eq!(refused.status, 503, "{refused:?}");
+    database.batch_execute("GRANT ALL ON settings_version TO deaf").await.unwrap();
+    let made = async || {
+        let answer = deaf.api.try_create_with(&wish("Summer-Sale")).await.unwrap();
+        answer.json().is_ok_and(|link| link["shortCode"] == "summer-sale")
+    };
+    wait::until(SOON, "it has heard that case is ignored", made).await.unwrap();
 }
 
 fn swapped(letter: char) -> char {

@@ -271,7 +271,7 @@ impl LinkService {
         details.domain = self.domain_for_new_link(domain, by).await?;
         if let CodeChoice::CustomSlug(slug) = &mut options.code {
             let domain = details.domain.unwrap_or(DomainId::DEFAULT);
-            *slug = self.slug_on(domain, slug)?;
+            *slug = self.slug_on(domain, slug).await?;
             self.refuse_circle(Field::LongUrl, [&draft.long_url], domain, slug.as_str())?;
             self.refuse_circle(Field::ExpiredUrl, &details.expired_url, domain, slug.as_str())?;
         }

@@ -82,12 +82,23 @@ impl LinkService {
 
     /// Returns the slug of a new link as its domain keeps it: in small letters, if case is ignored
     /// there.
-    pub(crate) fn slug_on(&self, domain: DomainId, slug: &Slug) -> Result<Slug, AppError> {
+    pub(crate) async fn slug_on(&self, domain: DomainId, slug: &Slug) -> Result<Slug, AppError> {
+        let small = slug.clone().to_lowercase();
+        if small == *slug {
+            return Ok(small);
+        }
+        // A slug that was kept in capitals would never be found in others.
+        if !self.domain_cache.is_fresh() {
+            Box::pin(self.domain_cache.refresh()).await?;
+        }
         let entries = self.domain_cache.entries();
-        let is_small = entries.domain(domain).is_some_and(|domain| domain.settings.ignore_case);
-        // In small letters, it may be a path of the service.
-        let kept = if is_small { Slug::pick(slug.clone().to_lowercase().as_str()) } else { Ok(slug.clone()) };
-        kept.map_err(|error| AppError::invalid(Field::CustomSlug.name(), error.to_string()))
+        if !entries.domain(domain).is_some_and(|domain| domain.settings.ignore_case) {
+            return Ok(slug.clone());
+        }
+        // In small letters, it may be a path of the service or of another API.
+        let kept = Slug::pick(small.as_str()).map_err(|error| error.to_string());
+        let kept = kept.and_then(|slug| self.check_given(slug.as_str()).map(|()| slug));
+        kept.map_err(|error| AppError::invalid(Field::CustomSlug.name(), error))
     }
 
     /// Checks the name of a domain. Returns `None` for the default domain.
