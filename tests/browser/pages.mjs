@@ -113,7 +113,7 @@ const tests = {
     assert.equal(await go(page, "/"), 200);
     assert.ok((await page.title()).includes(THEME));
     await page.type("#long-url", `${other.url}/page?q=1`);
-    await page.click("summary");
+    await page.click("main summary");
     await page.type("#utm_source", "news letter");
     await press(page, ".one-line button");
     const short = await text(page, "#short-url");
@@ -137,7 +137,7 @@ const tests = {
     const page = await open(browser);
     await go(page, "/");
     await page.type("#long-url", "javascript:alert(1)");
-    await page.click("summary");
+    await page.click("main summary");
     await page.type("#title", "kept");
     await press(page, ".one-line button");
     assert.ok((await text(page, "[role=alert]")).includes("https://example.com/page"));
@@ -153,7 +153,7 @@ const tests = {
     const page = await open(browser);
     await go(page, "/");
     await page.type("#long-url", `${other.url}/secret`);
-    await page.click("summary");
+    await page.click("main summary");
     await page.type("#password", "open sesame");
     await press(page, ".one-line button");
     const short = await text(page, "#short-url");
@@ -342,7 +342,7 @@ const tests = {
     const page = await open(browser);
     await go(page, "/");
     await page.type("#long-url", `${other.url}/taken`);
-    await page.click("summary");
+    await page.click("main summary");
     await page.type("#slug", "manage");
     await page.type("#password", "still here");
     await press(page, ".one-line button");
@@ -452,6 +452,28 @@ const tests = {
     assert.ok((await text(page, "main")).includes("<script>"));
     assert.equal(await page.evaluate(() => window.wasRun), undefined);
     assert.ok((await text(page, "footer")).includes("<script>"));
+  },
+
+  async "the navigation takes one row of a phone, and its menu opens with the keyboard"(browser) {
+    const page = await open(browser);
+    await page.setViewport({ width: 320, height: 640 });
+    const rows = (selector) => page.$$eval(selector, (parts) => {
+      const middles = parts.map((part) => part.getBoundingClientRect()).map(({ top, bottom }) => Math.round((top + bottom) / 20));
+      return new Set(middles).size;
+    });
+    await go(page, "/");
+    assert.equal(await rows(".brand, .account"), 1, "the name of the service and the way to sign in");
+    await signIn(page);
+    await go(page, "/manage/tags");
+    assert.equal(await rows(".parts > *"), 1);
+    assert.equal(await page.$eval(".menu summary", (summary) => summary.getAttribute("aria-current")), "true");
+    assert.equal(await page.$eval(".menu a[aria-current=page]", (link) => link.getAttribute("href")), "/manage/tags");
+    await page.focus(".menu summary");
+    await page.keyboard.press("Enter");
+    await page.waitForSelector(`.menu a[href="/manage/domains"]`, { visible: true });
+    await check(page, "the menu");
+    await press(page, `.menu a[href="/manage/domains"]`);
+    assert.equal(await page.$eval(".menu", (menu) => menu.open), false);
   },
 
   async "language and colours follow the browser and then the choice"(browser) {

@@ -13,6 +13,7 @@ nav-tags = Tags
 nav-domains = Domains
 nav-bulk = Bulk create
 nav-audit = Audit log
+nav-admin = Admin
 sign-in = Sign in
 sign-out = Sign out
 to-home = To the home page

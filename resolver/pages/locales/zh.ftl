@@ -13,6 +13,7 @@ nav-tags = 标签
 nav-domains = 域名
 nav-bulk = 批量
 nav-audit = 日志
+nav-admin = 管理
 sign-in = 登录
 sign-out = 退出
 to-home = 返回首页
