@@ -101,10 +101,14 @@ const until = async (is, what) => {
 /** Looks for what people who cannot see or use a mouse would trip over. */
 const check = async (page, name) => {
   await page.evaluate(axe);
+  const fold = (open) => page.$$eval("details.fold", (folds, open) => folds.forEach((fold) => (fold.open = open)), open);
+  // What a phone folds away is looked at too.
+  await fold(true);
   const { violations } = await page.evaluate(() => window.axe.run());
   for (const { id, nodes } of violations) problems.push(`axe on ${name}: ${id} ${nodes.map((node) => node.html)}`);
   const wide = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
   if (wide > 0) problems.push(`${name} is ${wide} pixels too wide`);
+  await fold(false);
 };
 
 const tests = {
@@ -208,6 +212,47 @@ const tests = {
     assert.equal((await rest("GET", `/short-urls/${shortCode}`)).title, "Theirs");
     await press(page, ".edit button");
     assert.equal((await rest("GET", `/short-urls/${shortCode}`)).title, "Mine");
+  },
+
+  async "a link is copied in the list, its QR code opens, and heads of columns order the list"(browser, other) {
+    const page = await open(browser);
+    await signIn(page);
+    const made = [];
+    for (const slug of ["listed-a", "listed-b"]) {
+      made.push(await rest("POST", "/short-urls", { longUrl: `${other.url}/${slug}`, customSlug: slug, tags: ["listed"] }));
+    }
+    await go(page, "/manage?tag=listed");
+    await page.bringToFront();
+    await page.click("tbody tr:first-child button.copy");
+    await page.waitForFunction(() => document.querySelector("tbody button.copy").textContent === "Copied");
+    assert.equal(await page.evaluate(() => navigator.clipboard.readText()), made[1].shortUrl);
+    const codes = () => page.$$eval("tbody th a", (links) => links.map((link) => link.innerText));
+    assert.deepEqual(await codes(), ["listed-b", "listed-a"]);
+    await press(page, `thead a[href*="longUrl-ASC"]`);
+    assert.deepEqual(await codes(), ["listed-a", "listed-b"]);
+    assert.equal(await page.$eval("th[aria-sort=ascending]", (head) => head.innerText), "Leads to");
+    await press(page, `thead a[href*="longUrl-DESC"]`);
+    assert.deepEqual(await codes(), ["listed-b", "listed-a"]);
+    assert.ok((await page.$eval(`a[href*="links.csv"]`, (link) => link.href)).includes("tag=listed"));
+    const [answer] = await press(page, `tbody a[href^="${made[1].shortUrl}/qr-code"]`);
+    assert.equal(answer.headers()["content-type"], "image/svg+xml");
+  },
+
+  async "on a phone filters are folded away and links are cards"(browser, other) {
+    const page = await open(browser);
+    await signIn(page);
+    await rest("POST", "/short-urls", { longUrl: `${other.url}/card`, title: "A card", tags: ["card"] });
+    await page.setViewport({ width: 320, height: 640 });
+    await go(page, "/manage?tag=card");
+    const isShown = (selector) => page.$eval(selector, (element) => element.checkVisibility({ contentVisibilityAuto: true }));
+    assert.equal(await isShown("#search"), false);
+    const widths = await page.$eval(".cards", (table) => [table.scrollWidth, table.parentElement.clientWidth]);
+    assert.ok(widths[0] <= widths[1], `${widths}`);
+    await page.click(".fold summary");
+    assert.equal(await isShown("#search"), true);
+    await page.setViewport({ width: 1200, height: 800 });
+    await go(page, "/manage?tag=card");
+    assert.equal(await isShown("#search"), true, "there is room for them");
   },
 
   async "a deleted link is restored from the trash"(browser, other) {

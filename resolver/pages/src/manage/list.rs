@@ -8,11 +8,12 @@ use app::{
 use askama::Template;
 use hyper::StatusCode;
 use jiff::{Timestamp, tz::TimeZone};
-use links::{Filter, Record, Tag, scope::Scope};
+use links::{Filter, PER_PAGE_MAX, Record, Tag, scope::Scope};
 use web::Answer;
 
 use super::{
     choice::{self, Done, written},
+    list_table,
     paged::{KNOWN, Paged, address},
     period::{Period, period_choices, read_period},
     shown::ShownLink,
@@ -36,12 +37,14 @@ const FILTERED_MAX: u64 = 2_000;
 /// Maximum number of tags to choose from. The others are found by the search.
 const TAGS_MAX: usize = 300;
 /// The orders that a list can have, with the texts that name them.
-const ORDERS: [(&str, &str); 5] = [
+const ORDERS: [(&str, &str); 7] = [
     ("dateCreated-DESC", "order-newest"),
     ("dateCreated-ASC", "order-oldest"),
     ("visits-DESC", "order-visits"),
+    ("visits-ASC", "order-fewest-visits"),
     ("title-ASC", "order-title"),
     ("longUrl-ASC", "order-long-url"),
+    ("longUrl-DESC", "order-long-url-back"),
 ];
 
 #[derive(Template)]
@@ -64,7 +67,33 @@ struct ListPage<'a> {
     deleted: Option<LinkName>,
 }
 
+/// The head of a column that the list can be ordered by: the query of that order, and the present
+/// direction as `aria-sort` has it.
+struct Head {
+    query: String,
+    sort: &'static str,
+}
+
+impl Head {
+    /// Makes the head of a field's column. A list in the order of another field gets the direction
+    /// `first`, and one in the order of this field the other direction.
+    fn new(query: &Form, field: &str, first: &str) -> Self {
+        let (newest, _) = ORDERS[0];
+        let order = query.filled("order").unwrap_or(newest);
+        let (next, sort) = match order.strip_prefix(field) {
+            Some("-ASC") => ("DESC", "ascending"),
+            Some("-DESC") => ("ASC", "descending"),
+            _ => (first, "none"),
+        };
+        Self { query: query.without(&["page"]).query_with("order", &format!("{field}-{next}")), sort }
+    }
+}
+
 impl ListPage<'_> {
+    fn head(&self, field: &str, first: &str) -> Head {
+        Head::new(&self.query, field, first)
+    }
+
     /// Returns whether there is anything to choose links for.
     fn may_choose(&self) -> bool {
         self.may_delete || (self.may_edit && !self.is_trash)
@@ -231,6 +260,23 @@ mod tests {
         assert_eq!(days(Period::ThisMonth, first, "Asia/Kathmandu").unwrap(), "2026-11-30/2026-11-30");
         assert_eq!(days(Period::LastMonth, first, "Asia/Kathmandu").unwrap(), "2026-11-01/2026-11-30");
         assert_eq!(days(Period::All, first, "UTC"), None);
+    }
+
+    #[test]
+    fn the_head_of_a_column_leads_to_its_order_and_then_to_the_other_direction() {
+        let head = |query: &str, field: &str| {
+            let Head { query, sort } = Head::new(&Form::parse(query.as_bytes()), field, "DESC");
+            (query, sort)
+        };
+        for (query, field, leads_to, sort) in [
+            ("", "dateCreated", "order=dateCreated-ASC", "descending"),
+            ("", "visits", "order=visits-DESC", "none"),
+            ("tag=a&page=3&order=visits-DESC", "visits", "tag=a&order=visits-ASC", "descending"),
+            ("order=visits-ASC", "visits", "order=visits-DESC", "ascending"),
+            ("order=visits-ASC", "dateCreated", "order=dateCreated-DESC", "none"),
+        ] {
+            assert_eq!(head(query, field), (leads_to.to_owned(), sort), "{query} {field}");
+        }
     }
 
     #[test]

@@ -10,6 +10,7 @@ mod keys;
 mod link;
 mod link_form;
 mod list;
+mod list_table;
 mod notices;
 mod paged;
 mod period;
@@ -63,6 +64,7 @@ pub(crate) async fn answer(context: &Context<'_>) -> Result<Answer, PageError> {
         (targets::PATH, _) => Box::pin(targets::answer(context, refusal)),
         (LINKS, false) => Box::pin(list::answer(context, StatusCode::OK, Done::of(context.query))),
         (LINKS, true) => Box::pin(chosen::change(context)),
+        (list_table::PATH, false) => Box::pin(list_table::download(context)),
         (STATISTICS, false) => Box::pin(statistics::show(context)),
         (statistics::TABLE, false) => Box::pin(statistics::download(context)),
         (statistics::COUNT, false) => Box::pin(statistics::count(context)),

@@ -114,7 +114,7 @@ pub(super) async fn download(context: &Context<'_>) -> Result<Answer, PageError>
     let (_, stats) = read(context, &rankings::SHOWN).await;
     let stats = stats?;
     let (from, until) = series::dates(&stats.current, zone);
-    Ok(crate::table::answer(&format!("statistics-{from}-{until}"), table(&stats, zone)?))
+    Ok(crate::table::file(&format!("statistics-{from}-{until}"), table(&stats, zone)?))
 }
 
 /// Writes series and rankings as CSV (RFC 4180). One table holds everything, so that every record
