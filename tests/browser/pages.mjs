@@ -238,6 +238,33 @@ const tests = {
     assert.equal(answer.headers()["content-type"], "image/svg+xml");
   },
 
+  async "a link is made above the list, and what is wrong is said there"(browser, other) {
+    const page = await open(browser);
+    await signIn(page);
+    await rest("POST", "/short-urls", { longUrl: `${other.url}/new`, domain: "new.example", tags: ["new-tag"] });
+    await go(page, "/manage?tag=new-tag&domain=new.example");
+    await page.click(".new-link summary");
+    await page.type("#new-long-url", `${other.url}/made-here`);
+    await page.type("#new-slug", "manage");
+    await page.type("#new-tags", "first, ");
+    const offered = () => page.$$eval("#known-tags option", (options) => options.map((option) => option.value));
+    assert.ok((await offered()).includes("first, new-tag"));
+    await page.type("#new-tags", "new-tag");
+    assert.equal(await page.$eval("#new-domain", (field) => field.value), "new.example");
+    await press(page, ".new-link button");
+    assert.ok(await page.$(".new-link[open] [role=alert]"));
+    assert.equal(await page.$eval("#new-slug", (field) => field.getAttribute("aria-invalid")), "true");
+    await fill(page, "#new-slug", "made/here");
+    await page.$eval("#new-since", (field) => (field.value = "2020-01-31T08:00"));
+    await press(page, ".new-link button");
+    assert.equal(new URL(page.url()).pathname, "/manage");
+    assert.equal(await text(page, ".made a"), "http://new.example/made/here");
+    assert.equal(await text(page, "tbody th a"), "made/here");
+    const { tags, meta } = await rest("GET", "/short-urls/made/here?domain=new.example");
+    assert.deepEqual(tags.sort(), ["first", "new-tag"]);
+    assert.ok(meta.validSince.startsWith("2020-01-31"), meta.validSince);
+  },
+
   async "on a phone filters are folded away and links are cards"(browser, other) {
     const page = await open(browser);
     await signIn(page);
@@ -477,7 +504,7 @@ const tests = {
     const written = encodeURIComponent(SCRIPT);
     const places = [
       `/manage/link/${shortCode}`, "/manage", "/manage/tags", "/manage/audit", "/", `/manage/statistics?of=link&code=${shortCode}`,
-      `/manage?search=${written}&gone=${written}+${written}&domain=${written}&tag=${written}&order=${written}`,
+      `/manage?search=${written}&gone=${written}+${written}&made=${written}+${written}&domain=${written}&tag=${written}&order=${written}`,
       `/manage/statistics?of=tag&tag=${written}`, `/manage/statistics?of=domain&domain=${written}`, `/manage/link/${written}`,
       `/manage/rules/${shortCode}?userAgent=${written}&language=${written}&ip=${written}`, `/_pages/sign-in?to=${written}`,
       `/manage/create?longUrl=${written}`, `/${written}`, `/manage/domains?search=${written}`, `/manage/targets?search=${written}`,

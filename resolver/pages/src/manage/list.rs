@@ -14,6 +14,8 @@ use web::Answer;
 use super::{
     choice::{self, Done, written},
     list_table,
+    new_link::{self, NewLink},
+    notices::Refusal,
     paged::{KNOWN, Paged, address},
     period::{Period, period_choices, read_period},
     shown::ShownLink,
@@ -25,6 +27,7 @@ use crate::{
     error::PageError,
     form::Form,
     frame::Frame,
+    link_input::offered_tags,
 };
 
 /// Links on a page, unless the query says otherwise.
@@ -34,8 +37,6 @@ const COUNTS: [u64; 3] = [10, PER_PAGE, 100];
 /// The number of links at which the count of a list ends, and that of one with a filter.
 const COUNTED_MAX: u64 = 10_000;
 const FILTERED_MAX: u64 = 2_000;
-/// Maximum number of tags to choose from. The others are found by the search.
-const TAGS_MAX: usize = 300;
 /// The orders that a list can have, with the texts that name them.
 const ORDERS: [(&str, &str); 7] = [
     ("dateCreated-DESC", "order-newest"),
@@ -65,6 +66,7 @@ struct ListPage<'a> {
     may_delete: bool,
     done: Done,
     deleted: Option<LinkName>,
+    new_link: NewLink,
 }
 
 /// The head of a column that the list can be ordered by: the query of that order, and the present
@@ -90,6 +92,21 @@ impl Head {
 }
 
 impl ListPage<'_> {
+    fn is_wrong(&self, field: &str) -> bool {
+        self.new_link.is_wrong(field)
+    }
+
+    /// Returns whether there is nothing that a filter hides either.
+    fn is_empty(&self) -> bool {
+        self.links.is_empty() && !self.is_filtered()
+    }
+
+    /// Returns the domain that the form for a new link begins with: that of the list, if it has one.
+    fn domain_of_new(&self) -> &str {
+        let form = if self.new_link.refusal.is_some() { &self.new_link.typed } else { &self.query };
+        form.value("domain")
+    }
+
     fn head(&self, field: &str, first: &str) -> Head {
         Head::new(&self.query, field, first)
     }
@@ -156,11 +173,13 @@ fn visit_days(period: Period, now: Timestamp, zone: &TimeZone) -> Option<VisitDa
     Some(VisitDays { first: first?.min(today), last: last.unwrap_or(today) })
 }
 
-/// Answers with the list of the query; `done` is what became of the last change of chosen links.
+/// Answers with the list of the query; `done` is what became of the last change of chosen links, and
+/// `refusal` why a new link was not made.
 pub(super) async fn answer(
     context: &Context<'_>,
     status: StatusCode,
     done: Done,
+    refusal: Option<Refusal>,
 ) -> Result<Answer, PageError> {
     let (query, by, service) = (context.query, context.by, context.links);
     let mut wrong = FieldErrors::default();
@@ -177,7 +196,7 @@ pub(super) async fn answer(
         }
     };
     let mut ignored = FieldErrors::default();
-    let mut tags = service.tag_names(TAGS_MAX, by).await?;
+    let mut tags = offered_tags(service, by).await;
     // The form keeps a chosen tag that is not among the first ones.
     let chosen = query.filled("tag").and_then(|name| Tag::exactly(name).ok());
     tags.extend(chosen.filter(|chosen| !tags.contains(chosen)));
@@ -195,6 +214,7 @@ pub(super) async fn answer(
         may_delete: context.allows(Scope::Delete),
         done,
         deleted: query.get("gone").and_then(choice::read),
+        new_link: NewLink::of(context, refusal).await,
         query: query.only(&KNOWN),
     };
     Ok(context.page(status, &page))

@@ -11,6 +11,7 @@ mod link;
 mod link_form;
 mod list;
 mod list_table;
+mod new_link;
 mod notices;
 mod paged;
 mod period;
@@ -62,7 +63,10 @@ pub(crate) async fn answer(context: &Context<'_>) -> Result<Answer, PageError> {
         (tags::PATH, _) => Box::pin(tags::answer(context, refusal)),
         (domains::PATH, _) => Box::pin(domains::answer(context, refusal)),
         (targets::PATH, _) => Box::pin(targets::answer(context, refusal)),
-        (LINKS, false) => Box::pin(list::answer(context, StatusCode::OK, Done::of(context.query))),
+        (LINKS, false) => Box::pin(list::answer(context, StatusCode::OK, Done::of(context.query), None)),
+        (LINKS, true) if context.form.get("do") == Some(new_link::CREATE) => {
+            Box::pin(new_link::create(context))
+        }
         (LINKS, true) => Box::pin(chosen::change(context)),
         (list_table::PATH, false) => Box::pin(list_table::download(context)),
         (STATISTICS, false) => Box::pin(statistics::show(context)),
