@@ -369,6 +369,25 @@ const tests = {
     assert.equal(await text(page, "[data-live]"), "4");
   },
 
+  async "on a phone figures come first, a young link has a short chart, and an empty map says why"(browser, other) {
+    const page = await open(browser);
+    await signIn(page);
+    const { shortCode, shortUrl } = await rest("POST", "/short-urls", { longUrl: `${other.url}/young` });
+    await fetch(shortUrl, { redirect: "manual" });
+    await until(async () => (await rest("GET", `/short-urls/${shortCode}`)).visitsSummary.total === 1, "the visit is counted");
+    await page.setViewport({ width: 360, height: 640 });
+    await go(page, `/manage/statistics?of=link&code=${shortCode}&range=30d`);
+    const bottom = await page.$eval("[data-live]", (figure) => figure.getBoundingClientRect().bottom);
+    assert.ok(bottom < 640, `the number of visits ends at ${bottom}`);
+    const bars = await page.$$eval(".chart .bar", (bars) => bars.length);
+    assert.ok(bars < 10, `${bars} intervals since the link was made`);
+    assert.equal(await page.$(".map"), null);
+    assert.ok((await text(page, ".rankings")).includes("no visit has a known country"));
+    await page.click(".fold summary");
+    await press(page, `.choices a[href*="range=7d"]`);
+    assert.equal(await text(page, "[data-live]"), "1");
+  },
+
   async "a tag is renamed, and the account of numbers balances"(browser, other) {
     const page = await open(browser);
     await signIn(page);
