@@ -548,15 +548,15 @@ const tests = {
   async "the navigation takes one row of a phone, and its menu opens with the keyboard"(browser) {
     const page = await open(browser);
     await page.setViewport({ width: 320, height: 640 });
-    const rows = (selector) => page.$$eval(selector, (parts) => {
-      const middles = parts.map((part) => part.getBoundingClientRect()).map(({ top, bottom }) => Math.round((top + bottom) / 20));
-      return new Set(middles).size;
+    const isOneRow = (selector) => page.$$eval(selector, (parts) => {
+      const middles = parts.map((part) => part.getBoundingClientRect()).map(({ top, bottom }) => (top + bottom) / 2);
+      return middles.length > 1 && Math.max(...middles) - Math.min(...middles) < 10;
     });
     await go(page, "/");
-    assert.equal(await rows(".brand, .account"), 1, "the name of the service and the way to sign in");
+    assert.ok(await isOneRow(".brand, .account"), "the name of the service and the way to sign in");
     await signIn(page);
     await go(page, "/manage/tags");
-    assert.equal(await rows(".parts > *"), 1);
+    assert.ok(await isOneRow(".parts > *"));
     assert.equal(await page.$eval(".menu summary", (summary) => summary.getAttribute("aria-current")), "true");
     assert.equal(await page.$eval(".menu a[aria-current=page]", (link) => link.getAttribute("href")), "/manage/tags");
     await page.focus(".menu summary");

@@ -11,7 +11,7 @@ use links::{
 };
 
 /// Maximum number of tags that a form offers. Others are typed, or found by a search.
-pub(crate) const TAGS_MAX: usize = 300;
+const TAGS_MAX: usize = 300;
 
 /// Reads a create from the texts of its fields; what is wrong is recorded. A long URL without a
 /// scheme is one of the web. `split` separates tags.
