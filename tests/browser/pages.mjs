@@ -101,10 +101,14 @@ const until = async (is, what) => {
 /** Looks for what people who cannot see or use a mouse would trip over. */
 const check = async (page, name) => {
   await page.evaluate(axe);
+  const fold = (open) => page.$$eval("details.fold", (folds, open) => folds.forEach((fold) => (fold.open = open)), open);
+  // What a phone folds away is looked at too.
+  await fold(true);
   const { violations } = await page.evaluate(() => window.axe.run());
   for (const { id, nodes } of violations) problems.push(`axe on ${name}: ${id} ${nodes.map((node) => node.html)}`);
   const wide = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
   if (wide > 0) problems.push(`${name} is ${wide} pixels too wide`);
+  await fold(false);
 };
 
 const tests = {
@@ -113,7 +117,7 @@ const tests = {
     assert.equal(await go(page, "/"), 200);
     assert.ok((await page.title()).includes(THEME));
     await page.type("#long-url", `${other.url}/page?q=1`);
-    await page.click("summary");
+    await page.click("main summary");
     await page.type("#utm_source", "news letter");
     await press(page, ".one-line button");
     const short = await text(page, "#short-url");
@@ -137,7 +141,7 @@ const tests = {
     const page = await open(browser);
     await go(page, "/");
     await page.type("#long-url", "javascript:alert(1)");
-    await page.click("summary");
+    await page.click("main summary");
     await page.type("#title", "kept");
     await press(page, ".one-line button");
     assert.ok((await text(page, "[role=alert]")).includes("https://example.com/page"));
@@ -153,7 +157,7 @@ const tests = {
     const page = await open(browser);
     await go(page, "/");
     await page.type("#long-url", `${other.url}/secret`);
-    await page.click("summary");
+    await page.click("main summary");
     await page.type("#password", "open sesame");
     await press(page, ".one-line button");
     const short = await text(page, "#short-url");
@@ -208,6 +212,74 @@ const tests = {
     assert.equal((await rest("GET", `/short-urls/${shortCode}`)).title, "Theirs");
     await press(page, ".edit button");
     assert.equal((await rest("GET", `/short-urls/${shortCode}`)).title, "Mine");
+  },
+
+  async "a link is copied in the list, its QR code opens, and heads of columns order the list"(browser, other) {
+    const page = await open(browser);
+    await signIn(page);
+    const made = [];
+    for (const slug of ["listed-a", "listed-b"]) {
+      made.push(await rest("POST", "/short-urls", { longUrl: `${other.url}/${slug}`, customSlug: slug, tags: ["listed"] }));
+    }
+    await go(page, "/manage?tag=listed");
+    await page.bringToFront();
+    await page.click("tbody tr:first-child button.copy");
+    await page.waitForFunction(() => document.querySelector("tbody button.copy").textContent === "Copied");
+    assert.equal(await page.evaluate(() => navigator.clipboard.readText()), made[1].shortUrl);
+    const codes = () => page.$$eval("tbody th a", (links) => links.map((link) => link.innerText));
+    assert.deepEqual(await codes(), ["listed-b", "listed-a"]);
+    await press(page, `thead a[href*="longUrl-ASC"]`);
+    assert.deepEqual(await codes(), ["listed-a", "listed-b"]);
+    assert.equal(await page.$eval("th[aria-sort=ascending]", (head) => head.innerText), "Leads to");
+    await press(page, `thead a[href*="longUrl-DESC"]`);
+    assert.deepEqual(await codes(), ["listed-b", "listed-a"]);
+    assert.ok((await page.$eval(`a[href*="links.csv"]`, (link) => link.href)).includes("tag=listed"));
+    const [answer] = await press(page, `tbody a[href^="${made[1].shortUrl}/qr-code"]`);
+    assert.equal(answer.headers()["content-type"], "image/svg+xml");
+  },
+
+  async "a link is made above the list, and what is wrong is said there"(browser, other) {
+    const page = await open(browser);
+    await signIn(page);
+    await rest("POST", "/short-urls", { longUrl: `${other.url}/new`, domain: "new.example", tags: ["new-tag"] });
+    await go(page, "/manage?tag=new-tag&domain=new.example");
+    await page.click(".new-link summary");
+    await page.type("#new-long-url", `${other.url}/made-here`);
+    await page.type("#new-slug", "manage");
+    await page.type("#new-tags", "first, ");
+    const offered = () => page.$$eval("#known-tags option", (options) => options.map((option) => option.value));
+    assert.ok((await offered()).includes("first, new-tag"));
+    await page.type("#new-tags", "new-tag");
+    assert.equal(await page.$eval("#new-domain", (field) => field.value), "new.example");
+    await press(page, ".new-link button");
+    assert.ok(await page.$(".new-link[open] [role=alert]"));
+    assert.equal(await page.$eval("#new-slug", (field) => field.getAttribute("aria-invalid")), "true");
+    await fill(page, "#new-slug", "made/here");
+    await page.$eval("#new-since", (field) => (field.value = "2020-01-31T08:00"));
+    await press(page, ".new-link button");
+    assert.equal(new URL(page.url()).pathname, "/manage");
+    assert.equal(await text(page, ".made a"), "http://new.example/made/here");
+    assert.equal(await text(page, "tbody th a"), "made/here");
+    const { tags, meta } = await rest("GET", "/short-urls/made/here?domain=new.example");
+    assert.deepEqual(tags.sort(), ["first", "new-tag"]);
+    assert.ok(meta.validSince.startsWith("2020-01-31"), meta.validSince);
+  },
+
+  async "on a phone filters are folded away and links are cards"(browser, other) {
+    const page = await open(browser);
+    await signIn(page);
+    await rest("POST", "/short-urls", { longUrl: `${other.url}/card`, title: "A card", tags: ["card"] });
+    await page.setViewport({ width: 320, height: 640 });
+    await go(page, "/manage?tag=card");
+    const isShown = (selector) => page.$eval(selector, (element) => element.checkVisibility({ contentVisibilityAuto: true }));
+    assert.equal(await isShown("#search"), false);
+    const widths = await page.$eval(".cards", (table) => [table.scrollWidth, table.parentElement.clientWidth]);
+    assert.ok(widths[0] <= widths[1], `${widths}`);
+    await page.click(".fold summary");
+    assert.equal(await isShown("#search"), true);
+    await page.setViewport({ width: 1200, height: 800 });
+    await go(page, "/manage?tag=card");
+    assert.equal(await isShown("#search"), true, "there is room for them");
   },
 
   async "a deleted link is restored from the trash"(browser, other) {
@@ -297,6 +369,25 @@ const tests = {
     assert.equal(await text(page, "[data-live]"), "4");
   },
 
+  async "on a phone figures come first, a young link has a short chart, and an empty map says why"(browser, other) {
+    const page = await open(browser);
+    await signIn(page);
+    const { shortCode, shortUrl } = await rest("POST", "/short-urls", { longUrl: `${other.url}/young` });
+    await fetch(shortUrl, { redirect: "manual" });
+    await until(async () => (await rest("GET", `/short-urls/${shortCode}`)).visitsSummary.total === 1, "the visit is counted");
+    await page.setViewport({ width: 360, height: 640 });
+    await go(page, `/manage/statistics?of=link&code=${shortCode}&range=30d`);
+    const bottom = await page.$eval("[data-live]", (figure) => figure.getBoundingClientRect().bottom);
+    assert.ok(bottom < 640, `the number of visits ends at ${bottom}`);
+    const bars = await page.$$eval(".chart .bar", (bars) => bars.length);
+    assert.ok(bars < 10, `${bars} intervals since the link was made`);
+    assert.equal(await page.$(".map"), null);
+    assert.ok((await text(page, ".rankings")).includes("no visit has a known country"));
+    await page.click(".fold summary");
+    await press(page, `.choices a[href*="range=7d"]`);
+    assert.equal(await text(page, "[data-live]"), "1");
+  },
+
   async "a tag is renamed, and the account of numbers balances"(browser, other) {
     const page = await open(browser);
     await signIn(page);
@@ -342,7 +433,7 @@ const tests = {
     const page = await open(browser);
     await go(page, "/");
     await page.type("#long-url", `${other.url}/taken`);
-    await page.click("summary");
+    await page.click("main summary");
     await page.type("#slug", "manage");
     await page.type("#password", "still here");
     await press(page, ".one-line button");
@@ -432,7 +523,7 @@ const tests = {
     const written = encodeURIComponent(SCRIPT);
     const places = [
       `/manage/link/${shortCode}`, "/manage", "/manage/tags", "/manage/audit", "/", `/manage/statistics?of=link&code=${shortCode}`,
-      `/manage?search=${written}&gone=${written}+${written}&domain=${written}&tag=${written}&order=${written}`,
+      `/manage?search=${written}&gone=${written}+${written}&made=${written}+${written}&domain=${written}&tag=${written}&order=${written}`,
       `/manage/statistics?of=tag&tag=${written}`, `/manage/statistics?of=domain&domain=${written}`, `/manage/link/${written}`,
       `/manage/rules/${shortCode}?userAgent=${written}&language=${written}&ip=${written}`, `/_pages/sign-in?to=${written}`,
       `/manage/create?longUrl=${written}`, `/${written}`, `/manage/domains?search=${written}`, `/manage/targets?search=${written}`,
@@ -452,6 +543,28 @@ const tests = {
     assert.ok((await text(page, "main")).includes("<script>"));
     assert.equal(await page.evaluate(() => window.wasRun), undefined);
     assert.ok((await text(page, "footer")).includes("<script>"));
+  },
+
+  async "the navigation takes one row of a phone, and its menu opens with the keyboard"(browser) {
+    const page = await open(browser);
+    await page.setViewport({ width: 320, height: 640 });
+    const isOneRow = (selector) => page.$$eval(selector, (parts) => {
+      const middles = parts.map((part) => part.getBoundingClientRect()).map(({ top, bottom }) => (top + bottom) / 2);
+      return middles.length > 1 && Math.max(...middles) - Math.min(...middles) < 10;
+    });
+    await go(page, "/");
+    assert.ok(await isOneRow(".brand, .account"), "the name of the service and the way to sign in");
+    await signIn(page);
+    await go(page, "/manage/tags");
+    assert.ok(await isOneRow(".parts > *"));
+    assert.equal(await page.$eval(".menu summary", (summary) => summary.getAttribute("aria-current")), "true");
+    assert.equal(await page.$eval(".menu a[aria-current=page]", (link) => link.getAttribute("href")), "/manage/tags");
+    await page.focus(".menu summary");
+    await page.keyboard.press("Enter");
+    await page.waitForSelector(`.menu a[href="/manage/domains"]`, { visible: true });
+    await check(page, "the menu");
+    await press(page, `.menu a[href="/manage/domains"]`);
+    assert.equal(await page.$eval(".menu", (menu) => menu.open), false);
   },
 
   async "language and colours follow the browser and then the choice"(browser) {

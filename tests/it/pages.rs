@@ -383,3 +383,31 @@ async fn a_list_by_visits_of_a_period_has_all_links_of_a_tag() {
     codes.sort_unstable();
     assert_eq!(found, codes);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_links_of_a_filter_are_downloaded_as_a_table() {
+    let resolver = Resolver::embedded().unwrap().start().await.unwrap();
+    let (url, api) = (resolver.api.url(), &resolver.api);
+    for link in 0..24 {
+        let tag = if link % 2 == 0 { "even" } else { "odd" };
+        let long_url = format!("https://example.com/{link:02}");
+        let wish = json!({ "longUrl": long_url, "title": "=1+1", "tags": [tag] });
+        api.create_with(&wish).await.unwrap();
+    }
+    let cookie = sign_in(url, api.key()).await;
+    let get = async |cookie: &str, query: &str| {
+        let table = format!("{url}/manage/links.csv?{query}");
+        client().get(table).header(COOKIE, cookie).send().await.unwrap()
+    };
+    // The table has the links of all pages.
+    let answer = get(&cookie, "tag=even&page=2&count=10&order=longUrl-DESC").await;
+    assert_eq!(answer.status(), StatusCode::OK);
+    assert_eq!(answer.headers()["content-disposition"], "attachment; filename=\"links.csv\"");
+    let table = answer.text().await.unwrap();
+    let lines: Vec<&str> = table.lines().collect();
+    assert_eq!(lines.len(), 1 + 12, "{table}");
+    assert!(lines[0].starts_with("shortCode,longUrl,title,"), "{table}");
+    assert!(lines[1].contains(",https://example.com/22,'=1+1,,even,"), "{table}");
+    assert_eq!(get(&cookie, "tag=none").await.text().await.unwrap().lines().count(), 1);
+    assert_eq!(get("", "tag=even").await.status(), StatusCode::SEE_OTHER);
+}

@@ -13,6 +13,7 @@ mod calls;
 pub mod grpc;
 mod kind;
 pub mod rest;
+pub mod streamed;
 
 use std::{
     borrow::Cow,

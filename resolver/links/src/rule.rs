@@ -342,14 +342,14 @@ mod tests {
             };
             shares.iter().map(rule).collect()
         };
-        let cases: [(&[&[u8]], Option<(usize, usize)>); 6] = [
-            (&[], None),
-            (&[&[60], &[], &[40]], None),
-            (&[&[60], &[41], &[]], Some((1, 1))),
-            (&[&[60], &[30], &[], &[10], &[1]], Some((4, 1))),
+        let cases = [
+            (&[][..], None),
+            (&[&[60][..], &[], &[40]], None),
+            (&[&[60][..], &[41], &[]], Some((1, 1))),
+            (&[&[60][..], &[30], &[], &[10], &[1]], Some((4, 1))),
             // Within a rule they add up too.
-            (&[&[60, 40]], None),
-            (&[&[60, 41]], Some((0, 1))),
+            (&[&[60, 40][..]], None),
+            (&[&[60, 41][..]], Some((0, 1))),
         ];
         for (shares, excess) in cases {
             let rules = read(shares);

@@ -64,7 +64,11 @@ pub(crate) fn redirect(status: StatusCode, to: &str) -> Answer {
 
 /// Answers with a body that is no page and is not kept, such as a table to download.
 pub(crate) fn file(content_type: &'static str, bytes: Vec<u8>) -> Answer {
-    let mut answer = answer(StatusCode::OK, content_type, bytes);
+    unkept(answer(StatusCode::OK, content_type, bytes))
+}
+
+/// Marks an answer that is no page: it is not kept, and is what its type says.
+pub(crate) fn unkept(mut answer: Answer) -> Answer {
     answer.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     answer.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     answer

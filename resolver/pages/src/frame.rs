@@ -3,8 +3,16 @@
 use links::scope::Scope;
 
 use crate::{
-    Renderer, Theme, locale::Locale, preferences::Preferences, request::PageRequest, session::Session,
+    Renderer, Theme,
+    addresses::{CREATE, LINKS, STATISTICS},
+    locale::Locale,
+    preferences::Preferences,
+    request::PageRequest,
+    session::Session,
 };
+
+/// The parts of the navigation that are in sight. Its menu has the others.
+const IN_SIGHT: [&str; 3] = [CREATE, LINKS, STATISTICS];
 
 #[derive(Clone, Copy)]
 pub(crate) struct Frame<'a> {
@@ -71,5 +79,10 @@ impl<'a> Frame<'a> {
     /// Returns the value of the attribute `aria-current` of a part of the navigation.
     pub(crate) fn current(&self, part: &str) -> &'static str {
         if self.part == part { "page" } else { "false" }
+    }
+
+    /// Returns whether the page belongs to a part of the menu.
+    pub(crate) fn is_in_admin(&self) -> bool {
+        !self.part.is_empty() && !IN_SIGHT.contains(&self.part)
     }
 }

@@ -8,7 +8,7 @@ use askama::Template;
 use hyper::StatusCode;
 use limits::{ExceededShare, network};
 use links::{
-    DomainId, Record,
+    DomainId, Record, Tag,
     api_key::{Grant, KeyLimits, OPERATOR, SecretNumber},
     scope::{Scope, Scopes},
 };
@@ -22,15 +22,24 @@ use crate::{
     error::PageError,
     form::Form,
     frame::Frame,
-    link_input::{mark, read_create, tags},
+    link_input::{DomainChoices, mark, offered_tags, read_create, tags},
     markup::Markup,
     messages::{message, wrong_fields},
     request::PageRequest,
 };
 
 /// Fields that are folded away until one of them is filled in.
-const OPTIONS: [&str; 8] =
-    ["customSlug", "domain", "shortCodeLength", "validUntil", "maxVisits", "password", "tags", "title"];
+const OPTIONS: [&str; 9] = [
+    "customSlug",
+    "domain",
+    "shortCodeLength",
+    "validSince",
+    "validUntil",
+    "maxVisits",
+    "password",
+    "tags",
+    "title",
+];
 /// The fields that are put into the long URL.
 const UTM: [&str; 5] = ["utm_source", "utm_medium", "utm_campaign", "utm_term", "utm_content"];
 
@@ -44,6 +53,8 @@ struct HomePage<'a> {
     form: &'a Form,
     mark: String,
     refused: Option<&'a AppError>,
+    domain_choices: DomainChoices,
+    tags: Vec<Tag>,
 }
 
 #[derive(Template)]
@@ -71,7 +82,14 @@ impl HomePage<'_> {
 }
 
 /// Shows the form, which was refused with an error if there is one.
-pub(crate) fn show(request: &PageRequest<'_>, refused: Option<&AppError>) -> Answer {
+pub(crate) async fn show(request: &PageRequest<'_>, refused: Option<&AppError>) -> Answer {
+    let links = &request.pages.api.links;
+    let (domain_choices, tags) = match &request.session {
+        Some(session) => {
+            (DomainChoices::of(links, &session.grant).await, offered_tags(links, &session.grant).await)
+        }
+        None => (DomainChoices::default(), Vec::new()),
+    };
     let home = HomePage {
         frame: Frame::new(request, CREATE),
         may_create: creator(request).is_some_and(|by| by.scopes.allow(Scope::Create)),
@@ -80,6 +98,8 @@ pub(crate) fn show(request: &PageRequest<'_>, refused: Option<&AppError>) -> Ans
         form: if refused.is_some() { &request.form } else { &request.query },
         mark: mark(),
         refused,
+        domain_choices,
+        tags,
     };
     let status = refused.map_or(StatusCode::OK, api::rest::status_of);
     page(&request.pages.renderer, status, &home)
@@ -89,11 +109,12 @@ pub(crate) async fn submit(request: &PageRequest<'_>) -> Result<Answer, PageErro
     let by = creator(request).ok_or(PageError::NoSession)?;
     Ok(match create(request, &by).await {
         Ok(record) => created_page(request, &record),
-        Err(error) => show(request, Some(&error)),
+        Err(error) => show(request, Some(&error)).await,
     })
 }
 
-async fn create(request: &PageRequest<'_>, by: &Grant) -> Result<Record, AppError> {
+/// Creates the link of a form.
+pub(crate) async fn create(request: &PageRequest<'_>, by: &Grant) -> Result<Record, AppError> {
     let (pages, is_public) = (request.pages, request.session.is_none());
     if is_public && pages.creates.spend(network(request.client)).is_err() {
         return Err(AppError::TooMuchAtOnce(ExceededShare::Own));

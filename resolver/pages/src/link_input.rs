@@ -1,8 +1,17 @@
 //! Values of links as people write them in forms.
 
 use api::Api;
-use app::{Field, FieldErrors, LinkFields, LinkService, create_link::CreateLink, values::read_time};
-use links::api_key::random_hex;
+use app::{
+    Field, FieldErrors, LinkFields, LinkService, authorize::require_operator, create_link::CreateLink,
+    values::read_time,
+};
+use links::{
+    Tag,
+    api_key::{Grant, random_hex},
+};
+
+/// Maximum number of tags that a form offers. Others are typed, or found by a search.
+const TAGS_MAX: usize = 300;
 
 /// Reads a create from the texts of its fields; what is wrong is recorded. A long URL without a
 /// scheme is one of the web. `split` separates tags.
@@ -18,13 +27,14 @@ pub(crate) fn read_create<'a>(
         wrong.check(field, read)
     };
     let (max_visits, short_code_length) = (number(Field::MaxVisits), number(Field::ShortCodeLength));
-    let valid_until = value(Field::ValidUntil)
-        .and_then(|text| wrong.check(Field::ValidUntil, read_time(text, &api.time_zone)));
+    let mut time = |field: Field| wrong.check(field, read_time(value(field)?, &api.time_zone));
+    let (valid_since, valid_until) = (time(Field::ValidSince), time(Field::ValidUntil));
     CreateLink {
         fields: LinkFields {
             long_url: value(Field::LongUrl).map(|url| Some(with_scheme(&api.links, url))),
             title: owned(Field::Title).map(Some),
             tags: value(Field::Tags).map(|text| Some(split(text))),
+            valid_since: valid_since.map(Some),
             valid_until: valid_until.map(Some),
             max_visits: max_visits.map(Some),
             ..LinkFields::default()
@@ -46,6 +56,31 @@ fn with_scheme(links: &LinkService, url: &str) -> String {
     let with_scheme = format!("https://{url}");
     let is_needed = !url.contains("://") && !is_accepted(url) && is_accepted(&with_scheme);
     if is_needed { with_scheme } else { url.to_owned() }
+}
+
+/// The domains that a form for a new link offers.
+#[derive(Debug, Default)]
+pub(crate) struct DomainChoices {
+    /// The names, that of the domain without a choice first.
+    pub(crate) names: Vec<String>,
+    /// Whether they are all that the key may use. Otherwise names are typed too.
+    pub(crate) are_all: bool,
+}
+
+impl DomainChoices {
+    /// Lists the domains that a key may use. Those that it does not see are typed, like all of them
+    /// while the database does not answer.
+    pub(crate) async fn of(links: &LinkService, by: &Grant) -> Self {
+        let Ok(domains) = links.domains(true, by).await else { return Self::default() };
+        let sees_all = require_operator(by).is_ok() || by.limits.domain.is_some();
+        let names: Vec<String> = domains.into_iter().map(|domain| domain.name).collect();
+        Self { are_all: sees_all && !names.is_empty(), names }
+    }
+}
+
+/// Lists the tags that a form offers; none while the database does not answer.
+pub(crate) async fn offered_tags(links: &LinkService, by: &Grant) -> Vec<Tag> {
+    links.tag_names(TAGS_MAX, by).await.unwrap_or_default()
 }
 
 /// Draws the mark of a form, which becomes the idempotency key of its creates: a form that is sent

@@ -145,7 +145,7 @@ async fn answer_form(
     }
     let request = &*request;
     match (request.path(), is_form) {
-        ("/" | CREATE, false) => Ok(home::show(request, None)),
+        ("/" | CREATE, false) => Ok(Box::pin(home::show(request, None)).await),
         (CREATE, true) => Box::pin(home::submit(request)).await,
         (SIGN_IN, false) => Ok(sign_in::show(request)),
         (SIGN_IN, true) => sign_in::sign_in(request).await,

@@ -1,11 +1,16 @@
 //! Tables to download, as CSV (RFC 4180).
 
 use app::AppError;
-use hyper::header::{CONTENT_DISPOSITION, HeaderValue};
+use hyper::{
+    StatusCode,
+    header::{CONTENT_DISPOSITION, HeaderValue},
+};
 use transfer::harmless;
-use web::Answer;
+use web::{Answer, answer};
 
-use crate::answer::file;
+use crate::answer::unkept;
+
+pub(crate) const CSV: &str = "text/csv; charset=utf-8";
 
 /// Writes a table. Some cells are chosen by visitors and users, and a spreadsheet would evaluate a
 /// formula in them: no cell is one.
@@ -25,8 +30,14 @@ pub(crate) fn write<const N: usize>(
     })
 }
 
-pub(crate) fn answer(name: &str, table: Vec<u8>) -> Answer {
-    let mut answer = file("text/csv; charset=utf-8", table);
+/// Answers with a table as a file to download.
+pub(crate) fn file(name: &str, table: Vec<u8>) -> Answer {
+    to_download(name, answer(StatusCode::OK, CSV, table))
+}
+
+/// Makes an answer whose body is a table a file to download.
+pub(crate) fn to_download(name: &str, answer: Answer) -> Answer {
+    let mut answer = unkept(answer);
     if let Ok(disposition) = HeaderValue::try_from(format!("attachment; filename=\"{name}.csv\"")) {
         answer.headers_mut().insert(CONTENT_DISPOSITION, disposition);
     }

@@ -90,7 +90,7 @@ async fn in_one_piece(
 }
 
 async fn write(listed: ListedLinks, mut to: Pieces) -> Result<(), BrokenOff> {
-    let (api, by) = (Arc::clone(&to.api), to.by.clone());
+    let (api, by) = (Arc::clone(&to.sender.api), to.sender.by.clone());
     for piece in links::pieces(&listed.entries) {
         let piece = api.links.weigh(piece, &by).await.map_err(|_| BrokenOff)?;
         for part in links::pieces(&piece) {

@@ -1,27 +1,20 @@
-//! Lists that are sent while they are still read from the store. One key has few under way, and a
-//! client that takes too long for a piece or for the whole is cut off. So is one whose key is
-//! revoked meanwhile.
+//! Lists as JSON that are sent while they are still read from the store (`streamed.rs`).
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
-use hyper::header::{CONTENT_TYPE, HeaderValue};
-use limits::Account;
 use links::api_key::Grant;
 use serde::Serialize;
-use tokio::{sync::mpsc, time::timeout};
-use web::{Answer, Body, BrokenOff, Piece};
+use web::{Answer, BrokenOff};
 
 use super::{
     json::JSON,
     pagination::{Paging, pagination},
     problem::Problem,
 };
-use crate::{Api, Task, authenticate::is_still_granted};
-
-const PIECE_TIME: Duration = Duration::from_secs(30);
-/// The time that a client has to read a whole list. One that takes its pieces as slowly as it may
-/// would keep one of few places for days.
-const LIST_TIME: Duration = Duration::from_secs(3_600);
+use crate::{
+    Api,
+    streamed::{self, Sender},
+};
 
 /// Answers with a list, the only member of an object, while `write` still reads it from the store.
 pub(super) fn stream<W: Future<Output = Result<(), BrokenOff>> + Send + 'static>(
@@ -30,40 +23,20 @@ pub(super) fn stream<W: Future<Output = Result<(), BrokenOff>> + Send + 'static>
     name: &str,
     write: impl FnOnce(Pieces) -> W,
 ) -> Result<Answer, Problem> {
-    let under_way = api.budgets.lists.take(Account::Key(by.id.0), 1)?;
-    let (to, pieces) = mpsc::channel(1);
-    let list = Pieces { api: Arc::clone(api), by: by.clone(), to: to.clone(), list: JsonList::new(name) };
-    let task: Task<Result<(), BrokenOff>> = Box::pin(write(list));
-    let writing = api.runtime.spawn(timeout(LIST_TIME, task));
-    api.runtime.spawn(async move {
-        // Also after a panic: an answer that only stops would look like a whole one.
-        if !matches!(writing.await, Ok(Ok(Ok(())))) {
-            let _ = timeout(PIECE_TIME, to.send(Err(BrokenOff))).await;
-        }
-    });
-    let mut answer = Answer::new(Body::stream(pieces, under_way));
-    answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(JSON));
-    Ok(answer)
+    let list = JsonList::new(name);
+    Ok(streamed::stream(api, by, JSON, |sender| write(Pieces { sender, list }))?)
 }
 
-/// A list that is sent piece by piece, each once the client has taken the one before.
+/// A list that is sent piece by piece.
 pub(super) struct Pieces {
-    pub(super) api: Arc<Api>,
-    pub(super) by: Grant,
-    to: mpsc::Sender<Piece>,
+    pub(super) sender: Sender,
     pub(super) list: JsonList,
 }
 
 impl Pieces {
-    /// Sends what was written, which the client has [`PIECE_TIME`] to take. A list whose key was
-    /// revoked, has expired or has other limits by now is broken off.
+    /// Sends what was written.
     pub(super) async fn send(&mut self) -> Result<(), BrokenOff> {
-        if !is_still_granted(&self.api, &self.by).await.is_ok_and(|is_granted| is_granted) {
-            return Err(BrokenOff);
-        }
-        let text = std::mem::take(&mut self.list.text);
-        let sent = timeout(PIECE_TIME, self.to.send(Ok(text.into()))).await;
-        sent.map_err(|_| BrokenOff)?.map_err(|_| BrokenOff)
+        self.sender.send(std::mem::take(&mut self.list.text)).await
     }
 
     /// Sends the end of the list, with the position of its page.

@@ -175,7 +175,7 @@ async fn write(
     paging: Paging,
     mut to: Pieces,
 ) -> Result<(), BrokenOff> {
-    let (api, by, mut visits) = (Arc::clone(&to.api), to.by.clone(), first);
+    let (api, by, mut visits) = (Arc::clone(&to.sender.api), to.sender.by.clone(), first);
     while !visits.is_empty() {
         // The next ones are read while these are written, and to the end even if the client has
         // gone: a statement that is given up would go on in the database.

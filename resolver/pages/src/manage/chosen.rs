@@ -131,7 +131,7 @@ pub(super) async fn change(context: &Context<'_>) -> Result<Answer, PageError> {
         let list = with_parameter(&address(LINKS, context.query), &format!("{DONE}={count}"));
         return Ok(redirect(StatusCode::SEE_OTHER, &list));
     }
-    list::answer(context, status, Done { to: typed("to"), tag: typed("newTag"), ..done }).await
+    list::answer(context, status, Done { to: typed("to"), tag: typed("newTag"), ..done }, None).await
 }
 
 /// Changes one link after the other, until what stopped one would stop the others too.

@@ -8,11 +8,14 @@ use app::{
 use askama::Template;
 use hyper::StatusCode;
 use jiff::{Timestamp, tz::TimeZone};
-use links::{Filter, Record, Tag, scope::Scope};
+use links::{Filter, PER_PAGE_MAX, Record, Tag, scope::Scope};
 use web::Answer;
 
 use super::{
     choice::{self, Done, written},
+    list_table,
+    new_link::{self, NewLink},
+    notices::Refusal,
     paged::{KNOWN, Paged, address},
     period::{Period, period_choices, read_period},
     shown::ShownLink,
@@ -24,6 +27,7 @@ use crate::{
     error::PageError,
     form::Form,
     frame::Frame,
+    link_input::offered_tags,
 };
 
 /// Links on a page, unless the query says otherwise.
@@ -33,16 +37,16 @@ const COUNTS: [u64; 3] = [10, PER_PAGE, 100];
 /// The number of links at which the count of a list ends, and that of one with a filter.
 const COUNTED_MAX: u64 = 10_000;
 const FILTERED_MAX: u64 = 2_000;
-/// Maximum number of tags to choose from. The others are found by the search.
-const TAGS_MAX: usize = 300;
 /// The orders that a list can have, with the texts that name them.
-const ORDERS: [(&str, &str); 6] = [
+const ORDERS: [(&str, &str); 8] = [
     ("dateCreated-DESC", "order-newest"),
     ("dateCreated-ASC", "order-oldest"),
     ("visits-DESC", "order-visits"),
+    ("visits-ASC", "order-fewest-visits"),
     ("lastVisit-DESC", "order-last-visit"),
     ("title-ASC", "order-title"),
     ("longUrl-ASC", "order-long-url"),
+    ("longUrl-DESC", "order-long-url-back"),
 ];
 
 #[derive(Template)]
@@ -63,9 +67,51 @@ struct ListPage<'a> {
     may_delete: bool,
     done: Done,
     deleted: Option<LinkName>,
+    new_link: NewLink,
+}
+
+/// The head of a column that the list can be ordered by: the query of that order, and the present
+/// direction as `aria-sort` has it.
+struct Head {
+    query: String,
+    sort: &'static str,
+}
+
+impl Head {
+    /// Makes the head of a field's column. A list in the order of another field gets the direction
+    /// `first`, and one in the order of this field the other direction.
+    fn new(query: &Form, field: &str, first: &str) -> Self {
+        let (newest, _) = ORDERS[0];
+        let order = query.filled("order").unwrap_or(newest);
+        let (next, sort) = match order.strip_prefix(field) {
+            Some("-ASC") => ("DESC", "ascending"),
+            Some("-DESC") => ("ASC", "descending"),
+            _ => (first, "none"),
+        };
+        Self { query: query.without(&["page"]).query_with("order", &format!("{field}-{next}")), sort }
+    }
 }
 
 impl ListPage<'_> {
+    fn is_wrong(&self, field: &str) -> bool {
+        self.new_link.is_wrong(field)
+    }
+
+    /// Returns whether there is nothing that a filter hides either.
+    fn is_empty(&self) -> bool {
+        self.links.is_empty() && !self.is_filtered()
+    }
+
+    /// Returns the domain that the form for a new link begins with: that of the list, if it has one.
+    fn domain_of_new(&self) -> &str {
+        let form = if self.new_link.refusal.is_some() { &self.new_link.typed } else { &self.query };
+        form.value("domain")
+    }
+
+    fn head(&self, field: &str, first: &str) -> Head {
+        Head::new(&self.query, field, first)
+    }
+
     /// Returns whether there is anything to choose links for.
     fn may_choose(&self) -> bool {
         self.may_delete || (self.may_edit && !self.is_trash)
@@ -128,11 +174,13 @@ fn visit_days(period: Period, now: Timestamp, zone: &TimeZone) -> Option<VisitDa
     Some(VisitDays { first: first?.min(today), last: last.unwrap_or(today) })
 }
 
-/// Answers with the list of the query; `done` is what became of the last change of chosen links.
+/// Answers with the list of the query; `done` is what became of the last change of chosen links, and
+/// `refusal` why a new link was not made.
 pub(super) async fn answer(
     context: &Context<'_>,
     status: StatusCode,
     done: Done,
+    refusal: Option<Refusal>,
 ) -> Result<Answer, PageError> {
     let (query, by, service) = (context.query, context.by, context.links);
     let mut wrong = FieldErrors::default();
@@ -149,7 +197,7 @@ pub(super) async fn answer(
         }
     };
     let mut ignored = FieldErrors::default();
-    let mut tags = service.tag_names(TAGS_MAX, by).await?;
+    let mut tags = offered_tags(service, by).await;
     // The form keeps a chosen tag that is not among the first ones.
     let chosen = query.filled("tag").and_then(|name| Tag::exactly(name).ok());
     tags.extend(chosen.filter(|chosen| !tags.contains(chosen)));
@@ -167,6 +215,7 @@ pub(super) async fn answer(
         may_delete: context.allows(Scope::Delete),
         done,
         deleted: query.get("gone").and_then(choice::read),
+        new_link: NewLink::of(context, refusal).await,
         query: query.only(&KNOWN),
     };
     Ok(context.page(status, &page))
@@ -232,6 +281,23 @@ mod tests {
         assert_eq!(days(Period::ThisMonth, first, "Asia/Kathmandu").unwrap(), "2026-11-30/2026-11-30");
         assert_eq!(days(Period::LastMonth, first, "Asia/Kathmandu").unwrap(), "2026-11-01/2026-11-30");
         assert_eq!(days(Period::All, first, "UTC"), None);
+    }
+
+    #[test]
+    fn the_head_of_a_column_leads_to_its_order_and_then_to_the_other_direction() {
+        let head = |query: &str, field: &str| {
+            let Head { query, sort } = Head::new(&Form::parse(query.as_bytes()), field, "DESC");
+            (query, sort)
+        };
+        for (query, field, leads_to, sort) in [
+            ("", "dateCreated", "order=dateCreated-ASC", "descending"),
+            ("", "visits", "order=visits-DESC", "none"),
+            ("tag=a&page=3&order=visits-DESC", "visits", "tag=a&order=visits-ASC", "descending"),
+            ("order=visits-ASC", "visits", "order=visits-DESC", "ascending"),
+            ("order=visits-ASC", "dateCreated", "order=dateCreated-DESC", "none"),
+        ] {
+            assert_eq!(head(query, field), (leads_to.to_owned(), sort), "{query} {field}");
+        }
     }
 
     #[test]

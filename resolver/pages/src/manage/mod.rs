@@ -10,6 +10,8 @@ mod keys;
 mod link;
 mod link_form;
 mod list;
+mod list_table;
+mod new_link;
 mod notices;
 mod paged;
 mod period;
@@ -61,8 +63,12 @@ pub(crate) async fn answer(context: &Context<'_>) -> Result<Answer, PageError> {
         (tags::PATH, _) => Box::pin(tags::answer(context, refusal)),
         (domains::PATH, _) => Box::pin(domains::answer(context, refusal)),
         (targets::PATH, _) => Box::pin(targets::answer(context, refusal)),
-        (LINKS, false) => Box::pin(list::answer(context, StatusCode::OK, Done::of(context.query))),
+        (LINKS, false) => Box::pin(list::answer(context, StatusCode::OK, Done::of(context.query), None)),
+        (LINKS, true) if context.form.get("do") == Some(new_link::CREATE) => {
+            Box::pin(new_link::create(context))
+        }
         (LINKS, true) => Box::pin(chosen::change(context)),
+        (list_table::PATH, false) => Box::pin(list_table::download(context)),
         (STATISTICS, false) => Box::pin(statistics::show(context)),
         (statistics::TABLE, false) => Box::pin(statistics::download(context)),
         (statistics::COUNT, false) => Box::pin(statistics::count(context)),

@@ -76,7 +76,7 @@ pub(super) async fn download(context: &Context<'_>) -> Result<Answer, PageError>
     let Reserved { reservation, codes, .. } = context.links.reservation(id, context.by).await?;
     let public_url = &context.pages.api.public_url;
     let rows = codes.iter().map(|code| [code.to_string(), format!("{public_url}/{code}")]);
-    Ok(table::answer(&format!("reservation-{}", reservation.id), table::write(COLUMNS, rows)?))
+    Ok(table::file(&format!("reservation-{}", reservation.id), table::write(COLUMNS, rows)?))
 }
 
 async fn answer(

@@ -32,7 +32,7 @@ use crate::{
 };
 use figures::{change, exactness};
 use rankings::Ranking;
-use selection::{Selection, query_of};
+use selection::{Selection, begin_with, query_of};
 use series::ShownSeries;
 
 /// The columns of the download.
@@ -114,7 +114,7 @@ pub(super) async fn download(context: &Context<'_>) -> Result<Answer, PageError>
     let (_, stats) = read(context, &rankings::SHOWN).await;
     let stats = stats?;
     let (from, until) = series::dates(&stats.current, zone);
-    Ok(crate::table::answer(&format!("statistics-{from}-{until}"), table(&stats, zone)?))
+    Ok(crate::table::file(&format!("statistics-{from}-{until}"), table(&stats, zone)?))
 }
 
 /// Writes series and rankings as CSV (RFC 4180). One table holds everything, so that every record
@@ -147,7 +147,15 @@ async fn read(context: &Context<'_>, dimensions: &[Dimension]) -> (Selection, Re
     let api = &context.pages.api;
     let mut wrong = FieldErrors::default();
     let selection = Selection::read(context.query, &mut wrong);
-    let request = selection.request(api.domain_cache.now(), &api.time_zone, dimensions);
+    let now = api.domain_cache.now();
+    let mut request = selection.request(now, &api.time_zone, dimensions);
+    // The number of visits is the same without it.
+    if !dimensions.is_empty()
+        && let VisitsOf::Link(name) = &selection.of
+        && let Ok(record) = context.links.get_link(name, context.by).await
+    {
+        begin_with(record.link.created_at, &mut request, now);
+    }
     let stats = context.links.visit_stats(request, wrong, context.by).await;
     (selection, stats)
 }

@@ -33,6 +33,8 @@ pub(super) struct Ranking {
     pub(super) others: Vec<Row>,
     pub(super) sum: u64,
     pub(super) map: Option<Markup>,
+    /// Whether these are countries of which none is known, so that a map would be empty.
+    pub(super) has_no_place: bool,
 }
 
 pub(super) struct Row {
@@ -53,6 +55,7 @@ impl Ranking {
 
     fn new(dimension: Dimension, values: &RankedValues, t: &Locale) -> Self {
         let is_of_countries = dimension == Dimension::Country;
+        let is_placed = values.iter().any(|(value, _)| !matches!(value.as_str(), "" | "unknown" | OTHER));
         let sum = values.iter().fold(0_u64, |sum, (_, count)| sum.saturating_add(count.total));
         let row = |(value, count): &(String, VisitCount)| Row {
             name: name(dimension, value, t),
@@ -68,7 +71,8 @@ impl Ranking {
             rows: first.iter().map(row).collect(),
             others: others.iter().map(row).collect(),
             sum,
-            map: is_of_countries.then(|| map(values, t)),
+            map: (is_of_countries && is_placed).then(|| map(values, t)),
+            has_no_place: is_of_countries && !is_placed,
         }
     }
 }
@@ -162,6 +166,19 @@ mod tests {
         };
         assert_eq!(shown(&[""]), Vec::<Vec<String>>::new());
         assert_eq!(shown(&["2", ""]), [["Rule 2", "No rule: the long URL of the link"]]);
+    }
+
+    #[test]
+    fn a_map_needs_a_country() {
+        let count = VisitCount { total: 1, bots: 0 };
+        let drawn = |dimension, countries: &[&str]| {
+            let values: Vec<_> = countries.iter().map(|code| ((*code).to_owned(), count)).collect();
+            let ranking = Ranking::new(dimension, &values, english());
+            (ranking.map.is_some(), ranking.has_no_place)
+        };
+        assert_eq!(drawn(Dimension::Country, &["", "DE"]), (true, false));
+        assert_eq!(drawn(Dimension::Country, &["", OTHER]), (false, true));
+        assert_eq!(drawn(Dimension::City, &[""]), (false, false));
     }
 
     #[test]

@@ -106,6 +106,17 @@ impl Selection {
     }
 }
 
+/// Lets statistics of a link begin with its creation, if that is within their period. With the time
+/// before nothing can be compared.
+pub(super) fn begin_with(created: Timestamp, request: &mut StatsRequest, now: Timestamp) {
+    // The database's clock may be ahead.
+    let created = created.min(now);
+    let is_younger = request.start.is_some_and(|start| start < created);
+    if is_younger && request.end.is_none_or(|end| created <= end) {
+        (request.start, request.compares) = (Some(created), false);
+    }
+}
+
 pub(super) fn query_of(pairs: impl IntoIterator<Item = (&'static str, String)>) -> String {
     form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish()
 }
@@ -166,6 +177,23 @@ mod tests {
     fn a_query_that_does_not_say_whose_visits_is_wrong() {
         for query in ["of=link", "of=tag&tag=+", "of=domain&code=a", "of=some", "of=orphans&kind=x"] {
             assert!(!read(query).1, "{query}");
+        }
+    }
+
+    #[test]
+    fn a_period_begins_with_its_link_and_one_before_the_link_stays() {
+        let at = |text: &str| text.parse::<Timestamp>().unwrap();
+        let now = at("2026-11-25T12:00:00Z");
+        for (query, created, start, compares) in [
+            ("range=7d", "2026-11-24T08:00:00Z", Some("2026-11-24T08:00:00Z"), false),
+            ("range=7d", "2026-11-25T12:00:01Z", Some("2026-11-25T12:00:00Z"), false),
+            ("range=7d", "2026-11-01T08:00:00Z", Some("2026-11-19T00:00:00Z"), true),
+            ("range=last-month", "2026-11-24T08:00:00Z", Some("2026-10-01T00:00:00Z"), true),
+            ("range=all", "2026-11-24T08:00:00Z", None, true),
+        ] {
+            let mut request = read(query).0.request(now, &TimeZone::UTC, &[Dimension::Country]);
+            begin_with(at(created), &mut request, now);
+            assert_eq!((request.start, request.compares), (start.map(at), compares), "{query} {created}");
         }
     }
 
