@@ -116,7 +116,7 @@ async fn n8n_shortens_expands_and_counts_with_a_key_for_its_own_links() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn yourls_has_four_formats_and_says_why_a_key_is_refused() {
+async fn yourls_has_three_formats_and_says_why_a_key_is_refused() {
     let alone = Alone::start(&ALL).await;
     let (api, key) = (alone.api(), alone.api().key());
     let form = |format: &'static str| {
@@ -130,12 +130,6 @@ async fn yourls_has_four_formats_and_says_why_a_key_is_refused() {
     assert_eq!((xml.status, xml.header("content-type")), (400, Some("application/xml; charset=utf-8")));
     assert!(xml.body.contains("<code>error:url</code>"), "{}", xml.body);
     assert!(xml.body.contains("<url>https://example.com/?a=1&amp;b=2</url>"), "{}", xml.body);
-    let version = [("signature", key), ("action", "version"), ("format", "jsonp")];
-    let jsonp = yourls_form(api, &[&version[..], &[("callback", "a.b")]].concat()).await;
-    assert_eq!(jsonp.header("content-type"), Some("application/javascript; charset=utf-8"));
-    assert!(jsonp.body.starts_with("a.b({\"version\":\"1."), "{}", jsonp.body);
-    let script = yourls_form(api, &[&version[..], &[("callback", "alert(1)")]].concat()).await;
-    assert!(script.status == 400 && !script.body.contains("alert"), "{script:?}");
 
     for (pairs, message) in [
         (&[][..], "Please log in"),

@@ -1,7 +1,7 @@
 //! Links as all the APIs show them, and what their calls share.
 
 use app::{
-    FieldErrors, LinkFields,
+    AppError, FieldErrors, LinkFields,
     create_link::CreateLink,
     find_link::LinkName,
     list_links::ListLinks,
@@ -36,11 +36,11 @@ impl Call {
     /// Prepares a link for an answer; `sent` is the long URL of the call, if it has one.
     pub(crate) fn shown<'a>(&self, record: &'a Record, sent: Option<&'a str>) -> Result<Shown<'a>, Failure> {
         let (link, may_read) = (&record.link, self.by()?.may_read());
-        let name = self.api.lookup.name_of(link).ok_or(Failure::INTERNAL)?;
+        let name = self.api().lookup.name_of(link).ok_or(AppError::Internal)?;
         let tags = record.tags.iter().filter(|_| may_read).map(Tag::as_str).collect();
         Ok(Shown {
             record,
-            short_url: format!("{}/{name}", self.api.base(link.domain())),
+            short_url: format!("{}/{name}", self.api().base(link.domain())),
             name,
             long_url: if may_read { link.long_url.as_str() } else { sent.unwrap_or_default() },
             title: link.title.as_deref().filter(|_| may_read),
@@ -57,7 +57,24 @@ impl Call {
     ) -> Result<Option<Record>, Failure> {
         let fields = LinkFields { long_url: long_url.map(Some), ..LinkFields::default() };
         let request = CreateLink { fields, domain, find_if_exists: true, ..CreateLink::default() };
-        Ok(self.api.links.find_for_create(request, self.by()?).await?)
+        Ok(self.api().links.find_for_create(request, self.by()?).await?)
+    }
+
+    /// Creates a link. With `find_if_exists`, one that is found for the long URL is returned instead.
+    pub(crate) async fn create(
+        &self,
+        request: CreateLink,
+        wrong: FieldErrors,
+    ) -> Result<(StatusCode, Record), Failure> {
+        if request.find_if_exists {
+            let long_url = request.fields.long_url.clone().flatten();
+            if let Some(found) = self.find_existing(long_url, request.domain.clone()).await? {
+                return Ok((StatusCode::OK, found));
+            }
+        }
+        let request = CreateLink { find_if_exists: false, ..request };
+        let record = self.api().links.create_link(request, None, wrong, self.by()?).await?;
+        Ok((StatusCode::CREATED, record))
     }
 
     /// Lists links from a position on, each as `show` shows it. The second value counts all.
@@ -67,7 +84,7 @@ impl Call {
         (skip, limit): (u64, u64),
         show: impl Fn(&Record, VisitTotals) -> Result<Value, Failure> + Send,
     ) -> Result<(Vec<Value>, u64), Failure> {
-        let (service, by) = (&self.api.links, self.by()?);
+        let (service, by) = (&self.api().links, self.by()?);
         // A list has pages. What does not begin with one is cut out of a longer one.
         let (page, per_page, cut) = match skip % limit {
             0 => (skip / limit + 1, limit, 0),
@@ -108,7 +125,7 @@ impl Call {
             top: TOP,
             compares: false,
         };
-        Ok(self.api.links.visit_stats(request, FieldErrors::default(), self.by()?).await?)
+        Ok(self.api().links.visit_stats(request, FieldErrors::default(), self.by()?).await?)
     }
 }
 
