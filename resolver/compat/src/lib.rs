@@ -47,6 +47,7 @@ codes::named_values! {
 
 impl Facade {
     /// Returns the path of the API without its first slash; with a slash at its end, all below it.
+    /// None is a code, so that links which are cached by their codes can be answered before.
     pub const fn path(self) -> &'static str {
         match self {
             Self::Yourls => "yourls-api.php",
