@@ -15,7 +15,7 @@ use web::{Answer, TEXT, answer, retry_later, visitor_page::VisitorPage};
 
 use crate::{
     Redirector, ThreadContext, Visitor,
-    asked::Trace,
+    asked::Asked,
     follow::redirect,
     request::host,
     visit::{Refusal, Visit, refuse},
@@ -47,11 +47,10 @@ pub(crate) fn not_found(
     redirector: &Redirector,
     visited: &Domain,
     why: Unmatched<'_>,
-    path: &str,
-    told: &mut impl Trace,
+    asked: &Asked<'_>,
 ) -> Answer {
     redirector.metrics.not_found.increment(1);
-    fallback_redirect(redirector, visited, &why, path, told)
+    fallback_redirect(redirector, visited, &why, asked)
         .unwrap_or_else(|| VisitorPage::NotFound.answer(StatusCode::NOT_FOUND))
 }
 
@@ -60,19 +59,19 @@ pub(crate) fn not_found(
 pub(crate) fn gone(
     redirector: &Redirector,
     visited: &Domain,
-    (key, path): (&LookupKey, &str),
+    key: &LookupKey,
     page: VisitorPage,
-    told: &mut impl Trace,
+    asked: &Asked<'_>,
 ) -> Answer {
     if !redirector.tells_gone {
-        return not_found(redirector, visited, Unmatched::Code(key), path, told);
+        return not_found(redirector, visited, Unmatched::Code(key), asked);
     }
     redirector.metrics.not_found.increment(1);
     // A domain's own target for invalid short URLs takes precedence over 410. The targets of
     // keyspaces and flags do not: they are for codes in general, while --tell-gone reports that
     // this link existed.
     let own = visited.settings.redirects.invalid_short_url.as_ref();
-    first_usable(redirector, visited, [(Finding::FallbackDomain, own)], path, told)
+    first_usable(redirector, visited, [(Finding::FallbackDomain, own)], asked)
         .unwrap_or_else(|| page.answer(StatusCode::GONE))
 }
 
@@ -104,7 +103,8 @@ pub(crate) fn ask_password(is_wrong: bool) -> Answer {
 pub fn home<B>(thread: &ThreadContext, visitor: Visitor, request: &Request<B>) -> (Answer, bool) {
     let (redirector, host) = (&thread.redirector, host(request));
     let (visited, _) = redirector.domain_cache.place(host);
-    let redirect = fallback_redirect(redirector, &visited, &Unmatched::Base, "/", &mut ());
+    let asked = Asked::name(visitor.client, "/", host);
+    let redirect = fallback_redirect(redirector, &visited, &Unmatched::Base, &asked);
     let shows_home = redirect.is_none() && redirector.domain_cache.page_host(host) == PageHost::Own;
     let answer = redirect.unwrap_or_else(|| VisitorPage::Home.answer(StatusCode::OK));
     let visit = Visit::without_link(visited.id, Outcome::BaseUrl);
@@ -116,8 +116,7 @@ pub(crate) fn fallback_redirect(
     redirector: &Redirector,
     visited: &Domain,
     why: &Unmatched<'_>,
-    path: &str,
-    told: &mut impl Trace,
+    asked: &Asked<'_>,
 ) -> Option<Answer> {
     let (own, all) = (&visited.settings.redirects, &redirector.fallbacks.redirects);
     let [keyspace, own, all] = match why {
@@ -135,7 +134,7 @@ pub(crate) fn fallback_redirect(
     };
     let (keyspace, own) = ((Finding::FallbackKeyspace, keyspace), (Finding::FallbackDomain, own));
     let targets = [keyspace, own, (Finding::FallbackOperator, all)];
-    first_usable(redirector, visited, targets, path, told)
+    first_usable(redirector, visited, targets, asked)
 }
 
 /// Returns the redirect to the first of these targets that can be used.
@@ -143,19 +142,18 @@ fn first_usable<const COUNT: usize>(
     redirector: &Redirector,
     visited: &Domain,
     targets: [(Finding, Option<&String>); COUNT],
-    path: &str,
-    told: &mut impl Trace,
+    asked: &Asked<'_>,
 ) -> Option<Answer> {
     for (finding, target) in targets {
         let Some(target) = target else { continue };
-        let redirect = redirect_to(redirector, visited, target, path);
+        let redirect = redirect_to(redirector, visited, target, asked.path);
         let finding = if redirect.is_some() { finding } else { Finding::FallbackUnusable };
-        told.step(|| (finding, target.clone()));
+        asked.step(|| (finding, target.clone()));
         if redirect.is_some() {
             return redirect;
         }
     }
-    told.step(|| (Finding::FallbackNone, String::new()));
+    asked.step(|| (Finding::FallbackNone, String::new()));
     None
 }
 
