@@ -175,7 +175,7 @@ async fn bitly_shortens_creates_edits_expands_and_counts() {
         let shown = bitly(api, Method::GET, path, None).await;
         assert_eq!((shown.status, shown.json().unwrap()), (200, edited.clone()), "{path}");
     }
-    let expanded = bitly(api, Method::POST, "expand", Some(json!({ "bitlink_id": "bit.ly/promo" }))).await;
+    let expanded = bitly(api, Method::POST, "expand", Some(json!({ "bitlink_id": "https://bit.ly/promo" }))).await;
     let expanded = expanded.json().unwrap();
     assert_eq!((&expanded["long_url"], &expanded["id"]), (&json!(PAGE), &edited["id"]));
 

