@@ -175,8 +175,8 @@ async fn bitly_shortens_creates_edits_expands_and_counts() {
         let shown = bitly(api, Method::GET, path, None).await;
         assert_eq!((shown.status, shown.json().unwrap()), (200, edited.clone()), "{path}");
     }
-    let expanded = bitly(api, Method::POST, "expand", Some(json!({ "bitlink_id": "https://bit.ly/promo" }))).await;
-    let expanded = expanded.json().unwrap();
+    let wish = json!({ "bitlink_id": "https://bit.ly/promo" });
+    let expanded = bitly(api, Method::POST, "expand", Some(wish)).await.json().unwrap();
     assert_eq!((&expanded["long_url"], &expanded["id"]), (&json!(PAGE), &edited["id"]));
 
     let summary = bitly(api, Method::GET, &format!("{path}/clicks/summary?unit=month&units=-1"), None).await;

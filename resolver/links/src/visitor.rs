@@ -43,17 +43,12 @@ pub enum Tried<'r> {
     Unreadable,
 }
 
-/// Returns the first rule whose conditions all hold.
-pub fn choose<'r>(rules: &'r [Rule], facts: &Facts<'_>) -> Option<&'r Rule> {
-    choose_told(rules, facts, |_, _| {})
-}
-
-/// Returns the first rule whose conditions all hold, and calls `told` with the index of each rule
+/// Returns the first rule whose conditions all hold, and calls `note` with the index of each rule
 /// that was tried.
-pub fn choose_told<'r>(
+pub fn choose<'r>(
     rules: &'r [Rule],
     facts: &Facts<'_>,
-    mut told: impl FnMut(usize, Tried<'r>),
+    mut note: impl FnMut(usize, Tried<'r>),
 ) -> Option<&'r Rule> {
     let visitor =
         Visitor { facts, agent: OnceCell::new(), languages: OnceCell::new(), query: OnceCell::new() };
@@ -65,7 +60,7 @@ pub fn choose_told<'r>(
             let failed = rule.conditions.iter().find(|condition| !visitor.meets(condition));
             failed.map_or(Tried::Matches, Tried::Differs)
         };
-        told(index, tried);
+        note(index, tried);
         if tried == Tried::Matches {
             return Some(rule);
         }
@@ -194,7 +189,7 @@ mod tests {
     }
 
     fn meets(facts: &Facts<'_>, kind: &str, key: Option<&str>, value: Option<&str>) -> bool {
-        choose(&[rule("x", &[(kind, key, value)])], facts).is_some()
+        choose(&[rule("x", &[(kind, key, value)])], facts, |_, _| {}).is_some()
     }
 
     #[test]
@@ -207,18 +202,19 @@ mod tests {
         ];
         let of = |query, accept_language| {
             let facts = Facts { query, accept_language, ..facts() };
-            choose(&rules, &facts).map(|rule| rule.long_url.as_str())
+            choose(&rules, &facts, |_, _| {}).map(|rule| rule.long_url.as_str())
         };
         assert_eq!(of("a", "de"), Some("one"));
         assert_eq!(of("a", "fr"), Some("two"));
         assert_eq!(of("", "de"), Some("three"));
         let elsewhere = Facts { ip: "198.51.100.1".parse().unwrap(), ..facts() };
-        assert_eq!(choose(&rules, &elsewhere), None);
+        assert_eq!(choose(&rules, &elsewhere, |_, _| {}), None);
         let mut tried = Vec::new();
-        choose_told(&rules, &Facts { query: "a", ..facts() }, |index, came| tried.push((index, came)));
+        choose(&rules, &Facts { query: "a", ..facts() }, |index, came| tried.push((index, came)));
         assert_eq!(tried, [(0, Tried::Differs(&rules[0].conditions[1])), (1, Tried::Matches)]);
         let always = [rule("x", &[])];
-        assert_eq!((choose(&always, &facts()), choose(&[], &facts())), (Some(&always[0]), None));
+        assert_eq!(choose(&always, &facts(), |_, _| {}), Some(&always[0]));
+        assert_eq!(choose(&[], &facts(), |_, _| {}), None);
     }
 
     #[test]

@@ -15,7 +15,7 @@ use hyper::{
 use jiff::Timestamp;
 use links::{
     Domain, DomainId, Facts, Finding, Link, LinkState, OtherName, Rule, StoredObject as _, asks_where,
-    choose_told, location, location_with_query,
+    choose, location, location_with_query,
 };
 use lookup::{CachedTarget, LookupError, LookupKey, domain_cache::Question};
 use visits::Outcome;
@@ -439,7 +439,7 @@ pub(crate) fn target(
         city: located.city.as_deref(),
         now,
     };
-    let rule = choose_told(link.rules(), &facts, |index, tried| asked.step(|| rule_step(index, tried)));
+    let rule = choose(link.rules(), &facts, |index, tried| asked.step(|| rule_step(index, tried)));
     let long_url = rule.map_or(&link.long_url, |rule| &rule.long_url);
     if !redirector.lookup.allows(long_url) {
         asked.step(|| (Finding::TargetDenied, long_url.as_str().to_owned()));
