@@ -14,8 +14,8 @@ use hyper::{
 };
 use jiff::Timestamp;
 use links::{
-    Domain, DomainId, Facts, Finding, Link, LinkState, OtherName, Rule, StoredObject as _, asks_where,
-    choose, location, location_with_query,
+    Domain, DomainId, Facts, Finding, Link, LinkState, OtherName, Rule, StoredObject as _, asks_where, choose,
+    location, location_with_query,
 };
 use lookup::{CachedTarget, LookupError, LookupKey, domain_cache::Question};
 use visits::Outcome;
