@@ -130,6 +130,14 @@ async fn yourls_has_three_formats_and_says_why_a_key_is_refused() {
     assert_eq!((xml.status, xml.header("content-type")), (400, Some("application/xml; charset=utf-8")));
     assert!(xml.body.contains("<code>error:url</code>"), "{}", xml.body);
     assert!(xml.body.contains("<url>https://example.com/?a=1&amp;b=2</url>"), "{}", xml.body);
+    // PHP's curl sends an array in parts.
+    let part = |(name, value): (&str, &str)| {
+        format!("--x\r\nContent-Disposition: form-data; name=\"{name}\"\r\n\r\n{value}\r\n")
+    };
+    let parts: String = form("json").into_iter().map(part).collect();
+    let request = api.http().post(address(api, &[])).body(parts + "--x--\r\n");
+    let again = sent(request.header(CONTENT_TYPE, "multipart/form-data; boundary=x")).await;
+    assert_eq!(again.json().unwrap()["code"], "error:url", "{again:?}");
 
     for (pairs, message) in [
         (&[][..], "Please log in"),

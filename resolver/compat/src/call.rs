@@ -2,12 +2,18 @@
 
 use std::{net::IpAddr, sync::Arc};
 
-use api::{Api, rest};
-use hyper::{Method, body::Incoming, http::request::Parts};
+use api::{
+    Api,
+    rest::{self, Problem},
+};
+use hyper::{Method, body::Incoming, header::CONTENT_TYPE, http::request::Parts};
 use links::api_key::Grant;
 use percent_encoding::percent_decode_str;
 
-use crate::{failure::Failure, fields::Fields};
+use crate::{
+    failure::Failure,
+    fields::{Fields, boundary},
+};
 
 /// Maximum length of a body in bytes. A client without a key may hold twice that, because the
 /// fields are copies of it.
@@ -54,9 +60,13 @@ impl Call {
     pub(crate) async fn read(&mut self, body: Incoming) -> Result<(), Failure> {
         self.http.read_body(body, BODY_BYTES).await?;
         // Some clients send a body with a GET, and mean nothing by it.
-        if self.http.method != Method::GET {
-            self.body = Fields(self.http.body_fields()?);
+        if self.http.method == Method::GET {
+            return Ok(());
         }
+        self.body = match boundary(self.header(CONTENT_TYPE.as_str())) {
+            Some(boundary) => Fields::of_parts(boundary, &self.http.body).ok_or(Problem::MalformedBody)?,
+            None => Fields(self.http.body_fields()?),
+        };
         Ok(())
     }
 

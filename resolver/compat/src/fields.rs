@@ -1,4 +1,4 @@
-//! The fields of a query or a body.
+//! The fields of a query, a form or a JSON body.
 
 use serde_json::{Map, Value};
 
@@ -6,6 +6,20 @@ use serde_json::{Map, Value};
 pub(crate) struct Fields(pub(crate) Map<String, Value>);
 
 impl Fields {
+    /// Reads a form in parts (RFC 7578), as PHP's curl sends an array.
+    pub(crate) fn of_parts(boundary: &str, body: &[u8]) -> Option<Self> {
+        let body = std::str::from_utf8(body).ok()?;
+        let mut fields = Map::new();
+        for part in body.split(&format!("--{boundary}")) {
+            // Before the first part and after the last one there is none.
+            let Some((head, value)) = part.split_once("\r\n\r\n") else { continue };
+            let (_, name) = head.split_once("name=\"")?;
+            let (name, _) = name.split_once('"')?;
+            fields.insert(name.to_owned(), value.strip_suffix("\r\n").unwrap_or(value).into());
+        }
+        Some(Self(fields))
+    }
+
     /// Returns a text that is not blank, without white space around it.
     pub(crate) fn text(&self, name: &str) -> Option<&str> {
         self.0.get(name)?.as_str().map(str::trim).filter(|text| !text.is_empty())
@@ -39,6 +53,14 @@ impl Fields {
     }
 }
 
+/// Returns what separates the parts of a form with this media type; `None` if it is another type.
+pub(crate) fn boundary(kind: &str) -> Option<&str> {
+    let (kind, parameters) = kind.split_once(';')?;
+    let (_, boundary) = parameters.split_once("boundary=")?;
+    let boundary = boundary.split(';').next().unwrap_or(boundary).trim().trim_matches('"');
+    kind.trim().eq_ignore_ascii_case("multipart/form-data").then_some(boundary)
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -58,5 +80,17 @@ mod tests {
             assert!(fields.is_cleared("empty") && !fields.is_cleared("absent"));
             assert_eq!(fields.text("empty"), None);
         }
+    }
+
+    #[test]
+    fn forms_in_parts_are_read() {
+        let boundary = boundary("Multipart/Form-Data; boundary=\"--x\"; charset=utf-8").unwrap();
+        let part = "Content-Disposition: form-data; name=";
+        let field = |name: &str, value: &str| format!("----x\r\n{part}\"{name}\"\r\n\r\n{value}\r\n");
+        let body = field("url", "a--b") + &field("title", "Ü") + "----x--\r\n";
+        let fields = Fields::of_parts(boundary, body.as_bytes()).unwrap();
+        assert_eq!((fields.text("url"), fields.text("title")), (Some("a--b"), Some("Ü")));
+        assert!(Fields::of_parts("x", b"--x\r\nname: url\r\n\r\na\r\n--x--").is_none());
+        assert_eq!(super::boundary("application/json; boundary=x"), None);
     }
 }

@@ -45,7 +45,7 @@ pub struct Call {
     /// The address of the client.
     pub client: IpAddr,
     /// The body; that of a form as JSON.
-    pub(super) body: Bytes,
+    pub body: Bytes,
     /// The first and the last parameter of the path, still percent-encoded: the same if there is
     /// one only, and empty if there is none.
     pub(super) parameters: [String; 2],
