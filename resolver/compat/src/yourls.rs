@@ -29,9 +29,6 @@ use crate::{
 const VERSION: &str = "1.10.4";
 /// Maximum number of links in the answer to `stats`.
 const LIST_MAX: u64 = 100;
-/// Length after which a URL is cut in a message, and of the mark that is put there.
-const SHOWN_CHARS: usize = 60;
-const CUT: &str = "[...]";
 const NO_TEXT: &str = "Need either XML or JSON format for stats";
 const FIELDS: [(&str, &str); 2] = [("longUrl", "url"), ("customSlug", "keyword")];
 
@@ -112,7 +109,7 @@ async fn shorten(call: &Call) -> Result<Output, Failure> {
             let shown = call.shown(&found, Some(sent))?;
             let visits = call.api().links.visit_totals_of(&found).await;
             let short_url = shown.short_url.split_once("://").map_or("", |(_, rest)| rest);
-            let message = format!("{} already exists in database (short URL: {short_url})", cut(sent));
+            let message = format!("{sent} already exists in database (short URL: {short_url})");
             let mut url = members_of(call, &shown, None);
             url["clicks"] = json!(visits.total.to_string());
             return Ok(created("error:url", &message, Some((&shown, url))));
@@ -130,7 +127,7 @@ async fn shorten(call: &Call) -> Result<Output, Failure> {
         Ok(record) => {
             let mut shown = call.shown(&record, Some(sent))?;
             shown.title = shown.title.or(title);
-            let message = format!("{} added to database", cut(sent));
+            let message = format!("{sent} added to database");
             let url = members_of(call, &shown, Some(call.http.client.to_string()));
             Ok(created("", &message, Some((&shown, url))))
         }
@@ -280,14 +277,6 @@ fn date(call: &Call, at: Timestamp) -> String {
     at.to_zoned(call.api().time_zone.clone()).strftime("%Y-%m-%d %H:%M:%S").to_string()
 }
 
-/// Cuts a URL for a message.
-fn cut(url: &str) -> String {
-    if url.chars().count() <= SHOWN_CHARS {
-        return url.to_owned();
-    }
-    url.chars().take(SHOWN_CHARS - CUT.len()).chain(CUT.chars()).collect()
-}
-
 /// Writes an output in the format of the call, XML by default. Its status is one of its members.
 fn write(call: &Call, Output { members, simple }: Output) -> Answer {
     let code = |name: &str| StatusCode::from_bytes(members[name].as_str()?.as_bytes()).ok();
@@ -366,13 +355,5 @@ mod tests {
         let expected =
             "<title>a &amp; &lt;b&gt;</title><links><link_1><clicks>1</clicks></link_1></links><code></code>";
         assert_eq!(xml(&members), expected);
-    }
-
-    #[test]
-    fn long_urls_are_cut_in_messages() {
-        let long = format!("https://a.b/{}", "ü".repeat(60));
-        let cut_off = cut(&long);
-        assert!(cut_off.chars().count() == SHOWN_CHARS && cut_off.ends_with("ü[...]"), "{cut_off}");
-        assert_eq!(cut("https://a.b/"), "https://a.b/");
     }
 }
