@@ -50,7 +50,7 @@ impl<'a> Asked<'a> {
         }
     }
 
-    /// Asks for the link of a path, whoever the visitor is.
+    /// Asks for the link of a path, for any visitor.
     pub(crate) fn name(client: IpAddr, path: &'a str, host: Option<&'a str>) -> Self {
         Self {
             client,

@@ -31,7 +31,7 @@ use crate::{
 };
 
 impl Redirector {
-    /// Returns a redirector that decides as this one does. It has metrics that nobody reads, and no
+    /// Returns a redirector that decides as this one does. Its metrics are not exported, and it has no
     /// budget of unknown codes.
     #[must_use]
     pub fn for_examples(&self) -> Self {
@@ -94,7 +94,7 @@ async fn answer(redirector: &Redirector, asked: &Asked<'_>) -> Result<Answer, Re
     match decide(redirector, asked).await? {
         Decision::Show(answer) => Ok(answer),
         Decision::AskPassword(found, now) => {
-            // For the steps: whoever knows the password is led on.
+            // For the steps of a visitor with the password.
             let _ = target(redirector, asked, now, &found);
             Ok(ask_password(false))
         }
