@@ -67,7 +67,8 @@ impl Call {
         Ok(self.api().links.find_for_create(request, self.by()?).await?)
     }
 
-    /// Creates a link. With `find_if_exists`, one that is found for the long URL is returned instead.
+    /// Creates a link. With `find_if_exists`, one that is found for the long URL is returned
+    /// instead.
     pub(crate) async fn create(
         &self,
         request: CreateLink,

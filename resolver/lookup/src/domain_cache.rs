@@ -334,8 +334,8 @@ impl DomainCache {
         path.strip_prefix(base).and_then(Slug::of_path).is_some_and(|slug| slug.is_same(name))
     }
 
-    /// Returns the path below which a host is served, without a slash at its end: that of the public
-    /// URL, unless another domain has the host.
+    /// Returns the path below which a host is served, without a slash at its end: that of the
+    /// public URL, unless another domain has the host.
     pub fn base_path(&self, host: Option<&str>) -> &str {
         let path = &self.config.public_url.path;
         let is_other = |host: &str| self.of_host(&self.entries(), host).is_some();

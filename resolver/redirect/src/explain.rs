@@ -31,8 +31,8 @@ use crate::{
 };
 
 impl Redirector {
-    /// Returns a redirector that decides as this one does. Its metrics are not exported, and it has no
-    /// budget of unknown codes.
+    /// Returns a redirector that decides as this one does. Its metrics are not exported, and it has
+    /// no budget of unknown codes.
     #[must_use]
     pub fn for_examples(&self) -> Self {
         let metrics = Metrics::new(&Recorder::new());
