@@ -61,7 +61,9 @@ impl Facade {
         let key = match self {
             Self::Yourls => {
                 call.read(body).await?;
-                return yourls::authenticate(call).await;
+                yourls::authenticate(call).await?;
+                call.http.release_body();
+                return Ok(());
             }
             Self::Kutt if kutt::is_open(call) => return Ok(()),
             Self::Kutt => call.header("x-api-key"),

@@ -94,6 +94,12 @@ impl Call {
         }
     }
 
+    /// Takes the body off the client's account, once a key that came in the body was checked. The
+    /// calls of keys are bounded by their number.
+    pub fn release_body(&mut self) {
+        self.held = None;
+    }
+
     /// Leaves a body to the connection's end. A client that expects a go-ahead has not sent it.
     pub async fn leave_unread(&self, body: &mut Incoming) {
         if !self.headers.contains_key(EXPECT) {
