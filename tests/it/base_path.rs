@@ -41,7 +41,7 @@ const PAGES: [&str; 18] = [
 
 /// Starts a resolver below `/s`. Returns it, whose own client is at the root, and a client below.
 async fn start() -> (Resolver, Api) {
-    let builder = Resolver::embedded().unwrap().args(["--limit", "threads=1"]);
+    let builder = Resolver::embedded().unwrap().args(["--limit", "threads=1", "--compat", "yourls"]);
     let url = format!("http://{}/s", builder.listen());
     let resolver = builder.public_url(&url).start().await.unwrap();
     let below = Api::new(resolver.api.http(), url, resolver.api.key().to_owned());
@@ -93,6 +93,24 @@ async fn long_urls_may_lead_to_the_rest_of_the_host() {
     let own = json!({ "longUrl": link.short_url });
     assert_eq!(call(&api, Method::POST, "short-urls", Some(own)).await.status, 400);
     api.create(&elsewhere).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn short_urls_have_the_path_in_explanations_and_in_other_apis() {
+    let (_resolver, api) = start().await;
+    let link = api.create(LONG_URL).await.unwrap();
+    for url in [&*link.short_url, &*link.code] {
+        let explanation = get(&api, &format!("explain?url={url}")).await;
+        assert_eq!(explanation["answer"]["location"], LONG_URL, "{explanation}");
+    }
+    for path in ["manage", "yourls-api.php"] {
+        let refused = call(&api, Method::GET, &format!("explain?url={}/{path}", api.url()), None).await;
+        assert_eq!(refused.status, 400, "{path}: {refused:?}");
+    }
+    let expand = format!("yourls-api.php?action=expand&format=json&shorturl={}", link.short_url);
+    let request = api.http().get(format!("{}/{expand}", api.url())).header("X-Api-Key", api.key());
+    let expanded = send(request).await.json().unwrap();
+    assert_eq!(expanded["longurl"], LONG_URL, "{expanded}");
 }
 
 /// The fast path alone omits the request id. The last request is none of its own.

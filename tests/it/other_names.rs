@@ -1,5 +1,5 @@
-//! Paths that are no link's name: in other letters, with what a chat put behind them, and with a path
-//! behind the name.
+//! Paths that are no link's name: in other letters, with what a chat put behind them, and with a
+//! path behind the name.
 
 use std::collections::HashMap;
 

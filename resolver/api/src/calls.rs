@@ -48,13 +48,6 @@ pub struct Refused {
     pub(crate) share: Option<Share>,
 }
 
-impl Refused {
-    /// Returns whether the client has used too many wrong keys. Its refusal should be held back.
-    pub fn is_for_wrong_keys(&self) -> bool {
-        self.share.is_none()
-    }
-}
-
 /// The call rates of keys and clients.
 pub struct Calls {
     limits: CallLimits,

@@ -52,10 +52,10 @@ pub struct TableArgs {
 /// Returns what a path behind a link's name may do.
 pub(crate) fn extra_path_values() -> [PossibleValue; 4] {
     [
-        PossibleValue::new("refuse").help("The request is not for the link"),
-        PossibleValue::new("ignore").help("The link redirects as without it"),
-        PossibleValue::new("append").help("It is appended to the path of the long URL"),
-        PossibleValue::new("fill").help("It fills {1} to {9} and {rest} in the long URL"),
+        PossibleValue::new("refuse").help("Answer as if there were no such link"),
+        PossibleValue::new("ignore").help("Redirect as without it"),
+        PossibleValue::new("append").help("Append it to the path of the long URL"),
+        PossibleValue::new("fill").help("Put its segments in place of {1} to {9} and {rest} in the long URL"),
     ]
 }
 

@@ -4,13 +4,12 @@ use clap::{
     Args, Subcommand,
     builder::{NonEmptyStringValueParser, PossibleValue},
 };
-use links::ExtraPath;
 use serde_json::{Map, Value, json};
 use ureq::http::Method;
 
 use crate::{
     Error,
-    args::{ServerArgs, ShowArgs, TableArgs},
+    args::{ServerArgs, ShowArgs, TableArgs, extra_path_values},
     client::{Call, NOTHING_TO_CHANGE, Server, given, maybe, segment, wrong},
     table::{List, pairs, printable, text},
 };
@@ -102,7 +101,7 @@ pub struct DomainEditArgs {
     #[arg(long, conflicts_with = "ignore_trailing")]
     pub no_ignore_trailing: bool,
     /// What a path behind a link's name does, unless the link says so.
-    #[arg(long, value_name = "WHAT", value_parser = ExtraPath::OF_DOMAINS.map(ExtraPath::as_str))]
+    #[arg(long, value_name = "WHAT", value_parser = extra_path_of_domain())]
     pub extra_path: Option<String>,
     /// URL for visitors of links that have expired or whose visits are used up, unless the link has
     /// its own.
@@ -201,6 +200,12 @@ fn path_of(name: &str) -> Result<String, Error> {
     let segment = segment(name).filter(|_| name != REDIRECTS);
     let expected = "expected a domain as the list shows it, or DEFAULT";
     Ok(format!("{DOMAINS}/{}", segment.ok_or_else(|| wrong("NAME", name, expected))?))
+}
+
+/// Returns what a path behind a link's name may do by a domain's choice: all but to fill.
+fn extra_path_of_domain() -> [PossibleValue; 3] {
+    let [refuse, ignore, append, _fill] = extra_path_values();
+    [refuse, ignore, append]
 }
 
 /// Builds the body of an edit. Fields without a flag are absent, and so unchanged.

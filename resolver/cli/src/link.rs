@@ -1,5 +1,5 @@
-//! `resolver link create|get|list|edit|delete|restore|block|unblock|explain`: manages the links of a
-//! running server.
+//! `resolver link create|get|list|edit|delete|restore|block|unblock|explain`: manages the links of
+//! a running server.
 
 pub(crate) mod args;
 mod body;

@@ -3,7 +3,6 @@
 //! A link is called `DOMAIN/CODE`. Clients that only know Bitly send its own domains, which mean
 //! the default one here. There is one group, whose id is fixed.
 
-use api::AuthError;
 use app::{
     AppError, FieldErrors, LinkFields, create_link::CreateLink, edit_link::Target, find_link::LinkName,
     values::read_time,
@@ -17,7 +16,7 @@ use web::Answer;
 use crate::{
     call::{Call, decoded},
     failure::{Failure, renamed},
-    link::{Shown, hours_before, json as json_answer, name_of_short_url},
+    link::{Shown, hours_before, json as json_answer},
 };
 
 const GROUP: &str = "Bshortmint01";
@@ -26,39 +25,42 @@ const FIELDS: [(&str, &str); 3] = [("longUrl", "long_url"), ("customSlug", "keyw
 const FORBIDDEN: &str = "You are currently forbidden to access this resource.";
 
 /// Returns the key of the call; empty without one.
-pub(crate) fn key(call: &Call) -> String {
-    let header = call.header(AUTHORIZATION.as_str());
-    let (scheme, key) = header.split_once(' ').unwrap_or_default();
-    if scheme.eq_ignore_ascii_case("bearer") { key.trim().to_owned() } else { String::new() }
+pub(crate) fn key(call: &Call) -> &str {
+    let (scheme, key) = call.header(AUTHORIZATION.as_str()).split_once(' ').unwrap_or_default();
+    if scheme.eq_ignore_ascii_case("bearer") { key.trim() } else { "" }
 }
 
 pub(crate) async fn answer(call: &Call) -> Result<Answer, Failure> {
     let path = call.path_after("/v4/");
-    let body = match (call.method.as_str(), path) {
+    let body = match (call.http.method.as_str(), path) {
         ("POST", "shorten" | "bitlinks") => return create(call, path == "bitlinks").await,
         ("POST", "expand") => {
-            let name = name_of(call.body.text("bitlink_id").unwrap_or_default())?;
-            let record = call.api.links.get_link(&name, call.by()?).await?;
+            let name = name_of(call, call.body.text("bitlink_id").unwrap_or_default())?;
+            let record = call.api().links.get_link(&name, call.by()?).await?;
             let shown = call.shown(&record, None)?;
             let created_at = time(record.link.created_at);
             let (id, link) = (id_of(&shown), &shown.short_url);
             json!({ "created_at": created_at, "link": link, "id": id, "long_url": shown.long_url })
         }
         ("GET", "user") => user(call)?,
-        ("GET", "groups") => json!({ "groups": [group()] }),
-        ("GET", path) if path.strip_prefix("groups/") == Some(GROUP) => group(),
+        ("GET", "groups") => {
+            json!({ "groups": [{ "guid": GROUP, "name": "Shortmint", "is_active": true, "bsds": [] }] })
+        }
         (method, path) => {
-            let link = path.strip_prefix("bitlinks/").ok_or(Failure::NoRoute)?;
+            let link = path.strip_prefix("bitlinks/").ok_or_else(|| call.no_route())?;
             let summary = link.strip_suffix("/clicks/summary");
             match (method, summary.or_else(|| link.strip_suffix("/clicks"))) {
-                ("GET", Some(link)) => clicks(call, &name_of(&decoded(link))?, summary.is_some()).await?,
+                ("GET", Some(link)) => {
+                    let name = name_of(call, &decoded(link))?;
+                    clicks(call, &name, summary.is_some()).await?
+                }
                 ("GET", None) => {
-                    let name = name_of(&decoded(link))?;
-                    let record = call.api.links.get_link(&name, call.by()?).await?;
+                    let name = name_of(call, &decoded(link))?;
+                    let record = call.api().links.get_link(&name, call.by()?).await?;
                     bitlink(&call.shown(&record, None)?, true)
                 }
-                ("PATCH", None) => edit(call, name_of(&decoded(link))?).await?,
-                _ => return Err(Failure::NoRoute),
+                ("PATCH", None) => edit(call, name_of(call, &decoded(link))?).await?,
+                _ => return Err(call.no_route()),
             }
         }
     };
@@ -66,37 +68,31 @@ pub(crate) async fn answer(call: &Call) -> Result<Answer, Failure> {
 }
 
 pub(crate) fn refuse(failure: &Failure) -> Answer {
-    let invalid = failure.invalid();
-    let is_forbidden = matches!(failure, Failure::Auth(AuthError::NoKey | AuthError::WrongKey))
-        || failure.status() == StatusCode::FORBIDDEN;
-    let status = if is_forbidden { StatusCode::FORBIDDEN } else { failure.status() };
-    let (message, description) = match (failure, invalid) {
-        _ if is_forbidden => ("FORBIDDEN".to_owned(), FORBIDDEN.to_owned()),
-        (_, [first, ..]) => {
-            let message = format!("INVALID_ARG_{}", renamed(&first.field, &FIELDS).to_ascii_uppercase());
-            (message, failure.text(&FIELDS))
-        }
-        (Failure::App(AppError::SlugTaken(_)), _) => {
-            ("KEYWORD_UNAVAILABLE".to_owned(), failure.text(&FIELDS))
-        }
-        _ => {
-            let reason = status.canonical_reason().unwrap_or("ERROR");
-            (reason.to_ascii_uppercase().replace(' ', "_"), failure.text(&FIELDS))
-        }
+    let (status, invalid) = (failure.status(), failure.invalid());
+    if matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
+        let body = json!({ "message": "FORBIDDEN", "description": FORBIDDEN, "resource": "bitlinks" });
+        return json_answer(StatusCode::FORBIDDEN, &body);
+    }
+    let message = match invalid {
+        [first, ..] => format!("INVALID_ARG_{}", renamed(&first.field, &FIELDS)),
+        [] if failure.is_taken() => "KEYWORD_UNAVAILABLE".to_owned(),
+        [] => status.canonical_reason().unwrap_or("ERROR").replace(' ', "_"),
     };
     let error = |field: &str| json!({ "field": renamed(field, &FIELDS), "error_code": "invalid" });
-    let mut body = json!({ "message": message, "description": description, "resource": "bitlinks" });
-    if !invalid.is_empty() {
-        body["errors"] = invalid.iter().map(|one| error(&one.field)).collect();
-    }
+    let body = json!({
+        "message": message.to_ascii_uppercase(),
+        "description": failure.text(&FIELDS),
+        "resource": "bitlinks",
+        "errors": invalid.iter().map(|one| error(&one.field)).collect::<Vec<_>>(),
+    });
     json_answer(status, &body)
 }
 
 /// Returns the name that a bitlink stands for, with or without a scheme.
-fn name_of(bitlink: &str) -> Result<LinkName, Failure> {
+fn name_of(call: &Call, bitlink: &str) -> Result<LinkName, Failure> {
     let bitlink = bitlink.split_once("://").map_or(bitlink, |(_, rest)| rest);
     let expected = "expected a domain, a slash and a code";
-    let name = name_of_short_url(bitlink).ok_or_else(|| AppError::invalid("bitlink_id", expected))?;
+    let name = call.name_of_short_url(bitlink).ok_or_else(|| AppError::invalid("bitlink_id", expected))?;
     Ok(LinkName { domain: own_domain(name.domain), ..name })
 }
 
@@ -133,30 +129,23 @@ fn time(at: Timestamp) -> String {
 
 /// Creates a link, unless there is one for the long URL. A link with a word of its own is new.
 async fn create(call: &Call, is_full: bool) -> Result<Answer, Failure> {
-    let (body, long_url) = (&call.body, call.body.owned("long_url"));
-    let (domain, keyword) = (own_domain(body.owned("domain")), body.owned("keyword").filter(|_| is_full));
-    let found = match &keyword {
-        None => call.find_existing(long_url.clone(), domain.clone()).await?,
-        Some(_) => None,
+    let body = &call.body;
+    let custom_slug = body.owned("keyword").filter(|_| is_full);
+    let fields = LinkFields {
+        long_url: Some(body.owned("long_url")),
+        title: body.owned("title").filter(|_| is_full).map(Some),
+        tags: body.texts("tags").filter(|_| is_full).map(Some),
+        ..LinkFields::default()
     };
-    let (status, record) = match found {
-        Some(record) => (StatusCode::OK, record),
-        None => {
-            let fields = LinkFields {
-                long_url: Some(long_url.clone()),
-                title: body.owned("title").filter(|_| is_full).map(Some),
-                tags: body.texts("tags").filter(|_| is_full).map(Some),
-                ..LinkFields::default()
-            };
-            // The same call may have been sent at the same time, or again.
-            let find_if_exists = keyword.is_none();
-            let request =
-                CreateLink { fields, custom_slug: keyword, domain, find_if_exists, ..CreateLink::default() };
-            let wrong = FieldErrors::default();
-            (StatusCode::CREATED, call.api.links.create_link(request, None, wrong, call.by()?).await?)
-        }
+    let request = CreateLink {
+        fields,
+        find_if_exists: custom_slug.is_none(),
+        custom_slug,
+        domain: own_domain(body.owned("domain")),
+        ..CreateLink::default()
     };
-    Ok(json_answer(status, &bitlink(&call.shown(&record, long_url.as_deref())?, is_full)))
+    let (status, record) = call.create(request, FieldErrors::default()).await?;
+    Ok(json_answer(status, &bitlink(&call.shown(&record, body.text("long_url"))?, is_full)))
 }
 
 async fn edit(call: &Call, name: LinkName) -> Result<Value, Failure> {
@@ -172,7 +161,7 @@ async fn edit(call: &Call, name: LinkName) -> Result<Value, Failure> {
         ..LinkFields::default()
     };
     let target = Target { name, versions: None };
-    let record = call.api.links.edit_link(&target, fields, wrong, call.by()?).await?;
+    let record = call.api().links.edit_link(&target, fields, wrong, call.by()?).await?;
     Ok(bitlink(&call.shown(&record, body.text("long_url"))?, true))
 }
 
@@ -189,7 +178,7 @@ async fn clicks(call: &Call, name: &LinkName, is_summary: bool) -> Result<Value,
     let reference = call.query.text("unit_reference").map(|text| read_time(text, &TimeZone::UTC)).transpose();
     let reference = reference.map_err(|expected| AppError::invalid("unit_reference", expected))?;
     let units = call.query.number("units").map(|units| u32::try_from(units).unwrap_or(u32::MAX));
-    let end = reference.unwrap_or_else(|| call.api.domain_cache.now());
+    let end = reference.unwrap_or_else(|| call.api().domain_cache.now());
     let start = units.map(|units| hours_before(end, i64::from(units) * hours));
     let stats = call.stats(name, (start, reference), interval, &[]).await?;
     let most = units.map_or(usize::MAX, |units| units as usize);
@@ -212,30 +201,5 @@ async fn clicks(call: &Call, name: &LinkName, is_summary: bool) -> Result<Value,
 /// Describes the key as Bitly describes a user.
 fn user(call: &Call) -> Result<Value, Failure> {
     let name = &*call.by()?.name;
-    let created = time(Timestamp::UNIX_EPOCH);
-    Ok(json!({
-        "created": created, "modified": created, "login": name, "name": name, "is_active": true,
-        "is_sso_user": false, "is_2fa_enabled": false, "emails": [], "default_group_guid": GROUP,
-    }))
-}
-
-fn group() -> Value {
-    let created = time(Timestamp::UNIX_EPOCH);
-    json!({
-        "created": created, "modified": created, "guid": GROUP, "organization_guid": GROUP,
-        "name": "Shortmint", "bsds": [], "is_active": true, "role": "org-admin", "references": {},
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_bitlink_names_a_domain_and_a_code_and_those_of_bitly_are_here() {
-        let name = |text| name_of(text).ok().map(|name| (name.domain, name.code));
-        assert_eq!(name("sho.rt/a/b"), Some((Some("sho.rt".to_owned()), "a/b".to_owned())));
-        assert_eq!(name("https://bit.ly/promo"), Some((None, "promo".to_owned())));
-        assert_eq!(name("promo"), None);
-    }
+    Ok(json!({ "login": name, "name": name, "is_active": true, "emails": [], "default_group_guid": GROUP }))
 }

@@ -1,84 +1,61 @@
 //! Why a call failed, and what all APIs answer with it.
 
-use api::{AuthError, rest::status_of};
+use api::rest::Problem;
 use app::{AppError, InvalidField};
-use hyper::{
-    StatusCode,
-    header::{CONNECTION, HeaderValue, RETRY_AFTER},
-};
-use limits::ExceededShare;
-use web::{Answer, hold_back, retry_later};
+use hyper::StatusCode;
+use web::Answer;
 
 #[derive(Debug)]
 pub(crate) enum Failure {
-    App(AppError),
-    Auth(AuthError),
-    /// The body is malformed, too long, or did not arrive in time: 400, 413 or 408.
-    Body(StatusCode),
+    /// The REST API would refuse the call too.
+    Api(Problem),
     /// The key is in the address, and may do more than belongs there.
     KeyInAddress,
     /// The signature is one that expires.
     TimedSignature,
-    NoRoute,
+}
+
+impl From<Problem> for Failure {
+    fn from(problem: Problem) -> Self {
+        Self::Api(problem)
+    }
 }
 
 impl From<AppError> for Failure {
     fn from(error: AppError) -> Self {
-        Self::App(error)
-    }
-}
-
-impl From<AuthError> for Failure {
-    fn from(error: AuthError) -> Self {
-        match error {
-            AuthError::App(error) => Self::App(error),
-            error => Self::Auth(error),
-        }
-    }
-}
-
-impl From<ExceededShare> for Failure {
-    fn from(spent: ExceededShare) -> Self {
-        Self::App(spent.into())
+        Self::Api(error.into())
     }
 }
 
 impl Failure {
-    /// A defect of this program.
-    pub(crate) const INTERNAL: Self = Self::App(AppError::Internal);
-
     pub(crate) fn status(&self) -> StatusCode {
         match self {
-            Self::App(error) | Self::Auth(AuthError::App(error)) => status_of(error),
-            Self::Auth(AuthError::TooManyCalls(_)) => StatusCode::TOO_MANY_REQUESTS,
-            Self::Auth(AuthError::NoKey | AuthError::WrongKey) | Self::TimedSignature => {
-                StatusCode::UNAUTHORIZED
-            }
-            Self::Body(status) => *status,
+            Self::Api(problem) => problem.status(),
             Self::KeyInAddress => StatusCode::FORBIDDEN,
-            Self::NoRoute => StatusCode::NOT_FOUND,
+            Self::TimedSignature => StatusCode::UNAUTHORIZED,
         }
     }
 
     /// Returns the fields with wrong values.
     pub(crate) fn invalid(&self) -> &[InvalidField] {
         match self {
-            Self::App(AppError::Invalid(fields)) => fields,
+            Self::Api(Problem::App(AppError::Invalid(fields))) => fields,
             _ => &[],
         }
+    }
+
+    pub(crate) fn is_taken(&self) -> bool {
+        matches!(self, Self::Api(Problem::App(AppError::SlugTaken(_))))
     }
 
     /// Describes the failure. Fields have the names of the API.
     pub(crate) fn text(&self, names: &[(&str, &str)]) -> String {
         match self {
-            Self::App(AppError::Invalid(fields)) => {
+            Self::Api(Problem::App(AppError::Invalid(fields))) => {
                 let of = |one: &InvalidField| format!("{}: {}", renamed(&one.field, names), one.expected);
                 fields.iter().map(of).collect::<Vec<_>>().join("; ")
             }
-            Self::App(error) => error.to_string(),
-            Self::Auth(AuthError::NoKey) => "The call has no API key.".to_owned(),
-            Self::Auth(error) => error.to_string(),
-            Self::Body(status) => status.canonical_reason().unwrap_or_default().to_owned(),
+            Self::Api(problem) => problem.detail(),
             Self::KeyInAddress => {
                 "This API key may do too much to be part of an address. Send it in the body of a POST, or \
                  use one with the scope create only, or one for its own links with create, read and visits."
@@ -89,22 +66,15 @@ impl Failure {
                  timestamp."
                     .to_owned()
             }
-            Self::NoRoute => "There is no such call.".to_owned(),
         }
     }
 
-    /// Adds the headers that say when to try again, and closes a connection whose body is unread.
-    pub(crate) fn finish(&self, mut answer: Answer) -> Answer {
-        if let Self::Auth(AuthError::TooManyCalls(refused)) = self {
-            answer.headers_mut().insert(RETRY_AFTER, HeaderValue::from(refused.wait.as_secs() + 1));
-            return if refused.is_for_wrong_keys() { hold_back(answer) } else { answer };
+    /// Adds the headers of the REST API's answer to the same failure.
+    pub(crate) fn finish(&self, answer: Answer) -> Answer {
+        match self {
+            Self::Api(problem) => problem.finish(answer),
+            Self::KeyInAddress | Self::TimedSignature => answer,
         }
-        if matches!(self, Self::Body(StatusCode::PAYLOAD_TOO_LARGE | StatusCode::REQUEST_TIMEOUT)) {
-            // The rest of the body would be read as the next request.
-            answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
-        }
-        let is_full = matches!(self, Self::App(AppError::TooMuchAtOnce(_)));
-        if is_full || self.status() == StatusCode::SERVICE_UNAVAILABLE { retry_later(answer) } else { answer }
     }
 }
 

@@ -1,24 +1,23 @@
 //! The fields of a query, a form or a JSON body.
 
 use serde_json::{Map, Value};
-use url::form_urlencoded;
-
-/// Maximum number of fields of a form. No API has so many.
-const FIELDS_MAX: usize = 200;
 
 #[derive(Debug, Default)]
-pub(crate) struct Fields(Map<String, Value>);
+pub(crate) struct Fields(pub(crate) Map<String, Value>);
 
 impl Fields {
-    /// Reads `application/x-www-form-urlencoded`. Of two fields with one name the last holds.
-    pub(crate) fn of_form(text: &[u8]) -> Self {
-        let pairs = form_urlencoded::parse(text).take(FIELDS_MAX);
-        Self(pairs.map(|(name, value)| (name.into_owned(), value.into())).collect())
-    }
-
-    /// Reads a JSON object.
-    pub(crate) fn of_json(text: &[u8]) -> Option<Self> {
-        serde_json::from_slice(text).ok().map(Self)
+    /// Reads a form in parts (RFC 7578), as PHP's curl sends an array.
+    pub(crate) fn of_parts(boundary: &str, body: &[u8]) -> Option<Self> {
+        let body = std::str::from_utf8(body).ok()?;
+        let mut fields = Map::new();
+        for part in body.split(&format!("--{boundary}")) {
+            // Before the first part and after the last one there is none.
+            let Some((head, value)) = part.split_once("\r\n\r\n") else { continue };
+            let (_, name) = head.split_once("name=\"")?;
+            let (name, _) = name.split_once('"')?;
+            fields.insert(name.to_owned(), value.strip_suffix("\r\n").unwrap_or(value).into());
+        }
+        Some(Self(fields))
     }
 
     /// Returns a text that is not blank, without white space around it.
@@ -37,9 +36,8 @@ impl Fields {
 
     /// Returns whether a field is true, also as a text.
     pub(crate) fn is_on(&self, name: &str) -> bool {
-        let value = self.0.get(name);
-        let is_word = |value: &Value| value.as_str().is_some_and(|text| matches!(text, "true" | "on" | "1"));
-        value.is_some_and(|value| *value == true || is_word(value))
+        let is_word = matches!(self.text(name), Some("true" | "on" | "1"));
+        is_word || self.0.get(name).is_some_and(|value| *value == true)
     }
 
     /// Returns a number, also one that is written as a text.
@@ -55,21 +53,44 @@ impl Fields {
     }
 }
 
+/// Returns what separates the parts of a form with this media type; `None` if it is another type.
+pub(crate) fn boundary(kind: &str) -> Option<&str> {
+    let (kind, parameters) = kind.split_once(';')?;
+    let (_, boundary) = parameters.split_once("boundary=")?;
+    let boundary = boundary.split(';').next().unwrap_or(boundary).trim().trim_matches('"');
+    kind.trim().eq_ignore_ascii_case("multipart/form-data").then_some(boundary)
+}
+
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
     fn forms_and_json_say_the_same() {
-        let form = Fields::of_form(b"url=+a%2Fb+&reuse=true&limit=5&empty=&url2=x&url2=y");
-        let json = br#"{"url":"a/b","reuse":true,"limit":5,"empty":null,"url2":"y"}"#;
-        let json = Fields::of_json(json).unwrap();
-        for fields in [form, json] {
-            assert_eq!((fields.text("url"), fields.text("url2")), (Some("a/b"), Some("y")));
+        for body in [
+            json!({ "url": " a/b ", "reuse": "true", "limit": "5", "empty": "" }),
+            json!({ "url": "a/b", "reuse": true, "limit": 5, "empty": null }),
+        ] {
+            let Value::Object(fields) = body else { unreachable!("an object") };
+            let fields = Fields(fields);
+            assert_eq!(fields.text("url"), Some("a/b"));
             assert_eq!((fields.is_on("reuse"), fields.number("limit")), (true, Some(5)));
             assert!(fields.is_cleared("empty") && !fields.is_cleared("absent"));
             assert_eq!(fields.text("empty"), None);
         }
-        assert!(Fields::of_json(b"[]").is_none() && Fields::of_json(b"a=b").is_none());
+    }
+
+    #[test]
+    fn forms_in_parts_are_read() {
+        let boundary = boundary("Multipart/Form-Data; boundary=\"--x\"; charset=utf-8").unwrap();
+        let part = "Content-Disposition: form-data; name=";
+        let field = |name: &str, value: &str| format!("----x\r\n{part}\"{name}\"\r\n\r\n{value}\r\n");
+        let body = field("url", "a--b") + &field("title", "Ü") + "----x--\r\n";
+        let fields = Fields::of_parts(boundary, body.as_bytes()).unwrap();
+        assert_eq!((fields.text("url"), fields.text("title")), (Some("a--b"), Some("Ü")));
+        assert!(Fields::of_parts("x", b"--x\r\nname: url\r\n\r\na\r\n--x--").is_none());
+        assert_eq!(super::boundary("application/json; boundary=x"), None);
     }
 }

@@ -10,7 +10,7 @@ use app::{
 };
 use codes::LinkId;
 use hyper::StatusCode;
-use jiff::{SignedDuration, Timestamp};
+use jiff::{SignedDuration, Span, Timestamp, tz::TimeZone};
 use links::{Filter, Record};
 use serde_json::{Map, Value, json};
 use store::VisitTotals;
@@ -49,7 +49,7 @@ pub(crate) fn is_open(call: &Call) -> bool {
 
 pub(crate) async fn answer(call: &Call) -> Result<Answer, Failure> {
     let segments: Vec<&str> = call.path_after("/api/v2/").split('/').collect();
-    let body = match (call.method.as_str(), &*segments) {
+    let body = match (call.http.method.as_str(), &*segments) {
         ("GET" | "HEAD", ["health"]) => return Ok(with_body(StatusCode::OK, TEXT, "OK")),
         ("GET", ["users"]) => user(call).await?,
         ("GET", ["links"]) => list(call).await?,
@@ -57,11 +57,11 @@ pub(crate) async fn answer(call: &Call) -> Result<Answer, Failure> {
         ("PATCH", ["links", id]) => edit(call, find(call, id).await?).await?,
         ("DELETE", ["links", id]) => {
             let target = Target { name: find(call, id).await?, versions: None };
-            call.api.links.delete_link(&target, call.by()?).await?;
+            call.api().links.delete_link(&target, call.by()?).await?;
             json!({ "message": "Link has been deleted successfully." })
         }
         ("GET", ["links", id, "stats"]) => stats(call, find(call, id).await?).await?,
-        _ => return Err(Failure::NoRoute),
+        _ => return Err(call.no_route()),
     };
     Ok(json_answer(StatusCode::OK, &body))
 }
@@ -89,7 +89,7 @@ fn id_of(text: &str) -> Option<LinkId> {
 async fn find(call: &Call, uuid: &str) -> Result<LinkName, Failure> {
     let unknown = || AppError::NoLink(LinkName { code: uuid.to_owned(), domain: None });
     let id = id_of(&uuid.to_ascii_lowercase()).ok_or_else(unknown)?;
-    Ok(call.api.links.name_of_id(id, call.by()?).await?)
+    Ok(call.api().links.name_of_id(id, call.by()?).await?)
 }
 
 fn link(call: &Call, shown: &Shown<'_>, visits: VisitTotals) -> Value {
@@ -106,7 +106,7 @@ fn link(call: &Call, shown: &Shown<'_>, visits: VisitTotals) -> Value {
         "visit_count": visits.non_bots(),
         "created_at": time(created_at),
         "updated_at": time(details.edited_at.unwrap_or(created_at)),
-        "domain": call.api.domain_cache.shown_name(shown.record.link.domain()),
+        "domain": call.api().domain_cache.shown_name(shown.record.link.domain()),
         "link": shown.short_url,
     })
 }
@@ -128,9 +128,7 @@ async fn list(call: &Call) -> Result<Value, Failure> {
 fn fields(call: &Call, wrong: &mut FieldErrors) -> LinkFields {
     let body = &call.body;
     let valid_until = body.text("expire_in").map(|text| {
-        let end = lifetime(text).and_then(|lifetime| call.api.domain_cache.now().checked_add(lifetime).ok());
-        // In the resolution of the store.
-        let end = end.and_then(|end| Timestamp::from_millisecond(end.as_millisecond()).ok());
+        let end = end_of(text, call.api().domain_cache.now());
         wrong.check(Field::ValidUntil, end.ok_or_else(|| LIFETIME.to_owned()))
     });
     LinkFields {
@@ -143,28 +141,18 @@ fn fields(call: &Call, wrong: &mut FieldErrors) -> LinkFields {
 }
 
 async fn create(call: &Call) -> Result<Answer, Failure> {
-    let mut wrong = FieldErrors::default();
+    let (body, mut wrong) = (&call.body, FieldErrors::default());
     let fields = fields(call, &mut wrong);
-    let (sent, domain) = (fields.long_url.clone().flatten(), call.body.owned("domain"));
-    let found = match call.body.is_on("reuse") {
-        true => call.find_existing(sent.clone(), domain.clone()).await?,
-        false => None,
+    let sent = fields.long_url.clone().flatten();
+    let request = CreateLink {
+        fields,
+        custom_slug: body.owned("customurl"),
+        domain: body.owned("domain"),
+        find_if_exists: body.is_on("reuse"),
+        ..CreateLink::default()
     };
-    let (status, record) = match found {
-        Some(record) => (StatusCode::OK, record),
-        None => {
-            let custom_slug = call.body.owned("customurl");
-            // The same call may have been sent at the same time, or again. A link with a password is
-            // never found.
-            let find_if_exists =
-                call.body.is_on("reuse") && custom_slug.is_none() && fields.password.is_none();
-            let request = CreateLink { fields, custom_slug, domain, find_if_exists, ..CreateLink::default() };
-            let created = call.api.links.create_link(request, None, wrong, call.by()?).await?;
-            (StatusCode::CREATED, created)
-        }
-    };
-    let visits = call.api.links.visit_totals_of(&record).await;
-    Ok(json_answer(status, &link(call, &call.shown(&record, sent.as_deref())?, visits)))
+    let (status, record) = call.create(request, wrong).await?;
+    Ok(json_answer(status, &shown_with_visits(call, &record, sent.as_deref()).await?))
 }
 
 async fn edit(call: &Call, name: LinkName) -> Result<Value, Failure> {
@@ -177,34 +165,27 @@ async fn edit(call: &Call, name: LinkName) -> Result<Value, Failure> {
         wrong.add("address", "the address of a link does not change here");
     }
     let (sent, target) = (fields.long_url.clone().flatten(), Target { name, versions: None });
-    let record = call.api.links.edit_link(&target, fields, wrong, call.by()?).await?;
-    let visits = call.api.links.visit_totals_of(&record).await;
-    Ok(link(call, &call.shown(&record, sent.as_deref())?, visits))
+    let record = call.api().links.edit_link(&target, fields, wrong, call.by()?).await?;
+    shown_with_visits(call, &record, sent.as_deref()).await
 }
 
-/// Reads a time as the package `ms` does: a whole number, and a unit that is milliseconds by
-/// default.
-fn lifetime(text: &str) -> Option<SignedDuration> {
-    let digits = text.find(|one: char| !one.is_ascii_digit()).unwrap_or(text.len());
-    let (number, unit) = text.split_at(digits);
-    let millis: i64 = match unit.trim().to_ascii_lowercase().as_str() {
-        "" | "ms" | "msec" | "msecs" | "millisecond" | "milliseconds" => 1,
-        "s" | "sec" | "secs" | "second" | "seconds" => 1_000,
-        "m" | "min" | "mins" | "minute" | "minutes" => 60_000,
-        "h" | "hr" | "hrs" | "hour" | "hours" => 3_600_000,
-        "d" | "day" | "days" => 86_400_000,
-        "w" | "week" | "weeks" => 604_800_000,
-        "y" | "yr" | "yrs" | "year" | "years" => 31_557_600_000,
-        _ => return None,
-    };
-    let lifetime = SignedDuration::from_millis(number.parse::<i64>().ok()?.checked_mul(millis)?);
-    Some(lifetime).filter(|lifetime| *lifetime >= LIFETIME_MIN)
+async fn shown_with_visits(call: &Call, record: &Record, sent: Option<&str>) -> Result<Value, Failure> {
+    let visits = call.api().links.visit_totals_of(record).await;
+    Ok(link(call, &call.shown(record, sent)?, visits))
+}
+
+/// Returns the end of a lifetime such as `2 minutes`, `8h` or `42 days`.
+fn end_of(lifetime: &str, now: Timestamp) -> Option<Timestamp> {
+    let lifetime: Span = lifetime.to_ascii_lowercase().parse().ok()?;
+    let end = now.to_zoned(TimeZone::UTC).checked_add(lifetime).ok()?.timestamp();
+    let is_long = end.duration_since(now) >= LIFETIME_MIN;
+    // In the resolution of the store.
+    Timestamp::from_millisecond(end.as_millisecond()).ok().filter(|_| is_long)
 }
 
 async fn stats(call: &Call, name: LinkName) -> Result<Value, Failure> {
-    let service = &call.api.links;
-    let record = service.get_link(&name, call.by()?).await?;
-    let now = call.api.domain_cache.now();
+    let record = call.api().links.get_link(&name, call.by()?).await?;
+    let now = call.api().domain_cache.now();
     let mut all = Map::new();
     for (period, hours, interval, count) in PERIODS {
         let dimensions = DIMENSIONS.map(|(dimension, _)| dimension);
@@ -224,8 +205,7 @@ async fn stats(call: &Call, name: LinkName) -> Result<Value, Failure> {
         all.insert(period.to_owned(), json!({ "stats": ranked, "views": views, "total": total }));
     }
     all.insert("updatedAt".to_owned(), json!(time(now)));
-    let visits = service.visit_totals_of(&record).await;
-    if let Value::Object(members) = link(call, &call.shown(&record, None)?, visits) {
+    if let Value::Object(members) = shown_with_visits(call, &record, None).await? {
         all.extend(members);
     }
     Ok(all.into())
@@ -234,7 +214,7 @@ async fn stats(call: &Call, name: LinkName) -> Result<Value, Failure> {
 /// Describes the key as Kutt describes a user.
 async fn user(call: &Call) -> Result<Value, Failure> {
     let by = call.by()?;
-    let domains = call.api.links.domains(false, by).await?;
+    let domains = call.api().links.domains(false, by).await?;
     let shown = domains.iter().filter(|domain| !domain.is_default).map(|domain| {
         json!({ "address": domain.name, "banned": false, "homepage": domain.settings.redirects.base_url })
     });
@@ -265,14 +245,15 @@ mod tests {
 
     #[test]
     fn lifetimes_are_read_as_kutt_reads_them() {
-        let minutes = |text| lifetime(text).map(|lifetime| lifetime.as_mins());
+        let now = Timestamp::from_second(1_800_000_000).unwrap();
+        let minutes = |text| end_of(text, now).map(|end| end.duration_since(now).as_mins());
         for (text, expected) in [
             ("2 minutes", Some(2)),
             ("1m", Some(1)),
             ("8h", Some(480)),
-            ("42 days", Some(42 * 24 * 60)),
-            ("120000", Some(2)),
+            ("42 Days", Some(42 * 24 * 60)),
             ("59s", None),
+            ("-2 days", None),
             ("soon", None),
             ("9999999999999999999y", None),
             ("", None),

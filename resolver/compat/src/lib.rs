@@ -47,6 +47,7 @@ codes::named_values! {
 
 impl Facade {
     /// Returns the path of the API without its first slash; with a slash at its end, all below it.
+    /// None is a code, so that links which are cached by their codes can be answered before.
     pub const fn path(self) -> &'static str {
         match self {
             Self::Yourls => "yourls-api.php",
@@ -55,34 +56,38 @@ impl Facade {
         }
     }
 
-    /// Reads the key and the body of a call.
-    async fn admit(self, call: &mut Call, body: &mut Incoming) -> Result<(), Failure> {
-        match self {
+    /// Reads the key and the body of a call. That of a call that is refused is left unread.
+    async fn admit(self, call: &mut Call, mut body: Incoming) -> Result<(), Failure> {
+        let key = match self {
             Self::Yourls => {
                 call.read(body).await?;
-                yourls::authenticate(call).await
+                yourls::authenticate(call).await?;
+                call.http.release_body();
+                return Ok(());
             }
-            Self::Kutt if kutt::is_open(call) => Ok(()),
-            Self::Kutt => {
-                call.authenticate(&call.header("x-api-key")).await?;
-                call.read(body).await
-            }
-            Self::Bitly => {
-                call.authenticate(&bitly::key(call)).await?;
-                call.read(body).await
-            }
+            Self::Kutt if kutt::is_open(call) => return Ok(()),
+            Self::Kutt => call.header("x-api-key"),
+            Self::Bitly => bitly::key(call),
+        };
+        if let Err(failure) = call.authenticate(key).await {
+            call.http.leave_unread(&mut body).await;
+            return Err(failure);
         }
+        call.read(body).await
     }
 
-    async fn answer(self, call: Call) -> Answer {
-        let answered = match (call.check_again().await, self) {
-            (Err(failure), _) => Err(failure),
-            (Ok(()), Self::Yourls) => yourls::answer(&call).await,
-            (Ok(()), Self::Kutt) => kutt::answer(&call).await,
-            (Ok(()), Self::Bitly) => bitly::answer(&call).await,
+    async fn answer(self, mut call: Call) -> Answer {
+        let answered = match self {
+            Self::Yourls => yourls::answer(&call).await,
+            Self::Kutt => kutt::answer(&call).await,
+            Self::Bitly => bitly::answer(&call).await,
         };
-        let charged = answered.and_then(|answer| call.charge(answer));
-        charged.unwrap_or_else(|failure| self.refuse(&call, &failure))
+        let kept = answered.and_then(|mut answer| {
+            call.http.keep(&mut answer)?;
+            Ok(answer)
+        });
+        let answer = kept.unwrap_or_else(|failure| self.refuse(&call, &failure));
+        call.http.finish(answer)
     }
 
     /// Answers a call that failed, in the words of the API.
@@ -128,23 +133,20 @@ impl Facades {
         request: Request<Incoming>,
     ) -> BoxFuture<'a, Answer> {
         Box::pin(async move {
-            let (head, mut body) = request.into_parts();
+            let (head, body) = request.into_parts();
             let Some((facade, name)) = self.find(head.uri.path()) else {
                 return empty(StatusCode::NOT_FOUND);
             };
             let facade = *facade;
             let mut call = Call::new(api, client, head);
-            let mut answer = match facade.admit(&mut call, &mut body).await {
+            let mut answer = match facade.admit(&mut call, body).await {
                 Ok(()) => {
                     // Away from the listener's thread, and to its end even if the client has gone.
                     let task: Pin<Box<dyn Future<Output = Answer> + Send>> = Box::pin(facade.answer(call));
                     let answered = api.runtime.spawn(in_current(task)).await;
                     answered.unwrap_or_else(|_| empty(StatusCode::INTERNAL_SERVER_ERROR))
                 }
-                Err(failure) => {
-                    call.leave_unread(&mut body).await;
-                    facade.refuse(&call, &failure)
-                }
+                Err(failure) => call.http.finish(facade.refuse(&call, &failure)),
             };
             if answer.status() == StatusCode::SERVICE_UNAVAILABLE {
                 api.metrics.unavailable.increment(1);

@@ -1,7 +1,7 @@
 //! Links as all the APIs show them, and what their calls share.
 
 use app::{
-    FieldErrors, LinkFields,
+    AppError, FieldErrors, LinkFields,
     create_link::CreateLink,
     find_link::LinkName,
     list_links::ListLinks,
@@ -36,17 +36,24 @@ impl Call {
     /// Prepares a link for an answer; `sent` is the long URL of the call, if it has one.
     pub(crate) fn shown<'a>(&self, record: &'a Record, sent: Option<&'a str>) -> Result<Shown<'a>, Failure> {
         let (link, may_read) = (&record.link, self.by()?.may_read());
-        let name = self.api.lookup.name_of(link).ok_or(Failure::INTERNAL)?;
+        let name = self.api().lookup.name_of(link).ok_or(AppError::Internal)?;
         let tags = record.tags.iter().filter(|_| may_read).map(Tag::as_str).collect();
         Ok(Shown {
             record,
-            short_url: format!("{}/{name}", self.api.base(link.domain())),
+            short_url: format!("{}/{name}", self.api().base(link.domain())),
             name,
             long_url: if may_read { link.long_url.as_str() } else { sent.unwrap_or_default() },
             title: link.title.as_deref().filter(|_| may_read),
             description: link.details().description.as_deref().filter(|_| may_read),
             tags,
         })
+    }
+
+    /// Returns the name in a short URL without its scheme.
+    pub(crate) fn name_of_short_url(&self, text: &str) -> Option<LinkName> {
+        let (domain, path) = split_short_url(text)?;
+        let path = self.api().domain_cache.path_below(&domain, path);
+        Some(LinkName { code: decoded(path.strip_prefix('/').unwrap_or(path)), domain: Some(domain) })
     }
 
     /// Finds a link for a long URL that a create with it would be answered with.
@@ -57,7 +64,28 @@ impl Call {
     ) -> Result<Option<Record>, Failure> {
         let fields = LinkFields { long_url: long_url.map(Some), ..LinkFields::default() };
         let request = CreateLink { fields, domain, find_if_exists: true, ..CreateLink::default() };
-        Ok(self.api.links.find_for_create(request, self.by()?).await?)
+        Ok(self.api().links.find_for_create(request, self.by()?).await?)
+    }
+
+    /// Creates a link. With `find_if_exists`, one that is found for the long URL is returned
+    /// instead.
+    pub(crate) async fn create(
+        &self,
+        request: CreateLink,
+        wrong: FieldErrors,
+    ) -> Result<(StatusCode, Record), Failure> {
+        if request.find_if_exists {
+            let long_url = request.fields.long_url.clone().flatten();
+            if let Some(found) = self.find_existing(long_url, request.domain.clone()).await? {
+                return Ok((StatusCode::OK, found));
+            }
+        }
+        // The same call may have been sent at the same time, or again. A link with a slug or a
+        // password is never found.
+        let is_plain = request.custom_slug.is_none() && request.fields.password.is_none();
+        let request = CreateLink { find_if_exists: request.find_if_exists && is_plain, ..request };
+        let record = self.api().links.create_link(request, None, wrong, self.by()?).await?;
+        Ok((StatusCode::CREATED, record))
     }
 
     /// Lists links from a position on, each as `show` shows it. The second value counts all.
@@ -67,7 +95,7 @@ impl Call {
         (skip, limit): (u64, u64),
         show: impl Fn(&Record, VisitTotals) -> Result<Value, Failure> + Send,
     ) -> Result<(Vec<Value>, u64), Failure> {
-        let (service, by) = (&self.api.links, self.by()?);
+        let (service, by) = (&self.api().links, self.by()?);
         // A list has pages. What does not begin with one is cut out of a longer one.
         let (page, per_page, cut) = match skip % limit {
             0 => (skip / limit + 1, limit, 0),
@@ -108,7 +136,7 @@ impl Call {
             top: TOP,
             compares: false,
         };
-        Ok(self.api.links.visit_stats(request, FieldErrors::default(), self.by()?).await?)
+        Ok(self.api().links.visit_stats(request, FieldErrors::default(), self.by()?).await?)
     }
 }
 
@@ -117,11 +145,11 @@ pub(crate) fn hours_before(time: Timestamp, hours: i64) -> Timestamp {
     time.checked_sub(SignedDuration::from_secs(hours.saturating_mul(3_600))).unwrap_or(Timestamp::MIN)
 }
 
-/// Returns the name in a short URL without its scheme, such as `sho.rt/promo`.
-pub(crate) fn name_of_short_url(text: &str) -> Option<LinkName> {
-    let (host, path) = text.split_once('/')?;
+/// Splits a short URL without its scheme, such as `sho.rt/promo`, into its domain and its path.
+fn split_short_url(text: &str) -> Option<(String, &str)> {
+    let (host, path) = text.split_at(text.find('/')?);
     let path = path.split(['?', '#']).next().unwrap_or(path);
-    Some(LinkName { code: decoded(path), domain: Some(requested_authority(host).into_owned()) })
+    Some((requested_authority(host).into_owned(), path))
 }
 
 /// Adds a scheme to a long URL that has none, as YOURLS and Kutt do.
@@ -142,11 +170,9 @@ mod tests {
 
     #[test]
     fn short_urls_are_taken_apart_and_long_ones_completed() {
-        let name = |text| name_of_short_url(text).map(|name| (name.domain.unwrap_or_default(), name.code));
-        let found = |domain: &str, code: &str| Some((domain.to_owned(), code.to_owned()));
-        assert_eq!(name("Sho.rt:443/a/b?x=1"), found("sho.rt", "a/b"));
-        assert_eq!(name("127.0.0.1:8080/%C3%BC"), found("127.0.0.1:8080", "ü"));
-        assert_eq!(name("promo"), None);
+        assert_eq!(split_short_url("Sho.rt:443/a/b?x=1"), Some(("sho.rt".to_owned(), "/a/b")));
+        assert_eq!(split_short_url("127.0.0.1:8080/%C3%BC"), Some(("127.0.0.1:8080".to_owned(), "/%C3%BC")));
+        assert_eq!(split_short_url("promo"), None);
         for (text, url) in [
             ("example.com/x", "http://example.com/x"),
             ("example.com:8080/x", "http://example.com:8080/x"),

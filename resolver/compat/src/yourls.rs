@@ -1,4 +1,4 @@
-//! YOURLS' API: one address, actions, and four formats.
+//! YOURLS' API: one address, actions, and three formats.
 //!
 //! 1. The API key is the `signature`, or the `password` with any user name; or it is in the header
 //!    `X-Api-Key`. Signatures that expire (`timestamp`) are digests of a secret that this service
@@ -8,6 +8,7 @@
 //! 3. As by YOURLS' default, a long URL has one link: another create for it fails with
 //!    `error:url`, and names the link.
 
+use api::{AuthError, rest::Problem};
 use app::{
     AppError, FieldErrors, LinkFields, create_link::CreateLink, find_link::LinkName, list_links::ListLinks,
 };
@@ -21,18 +22,13 @@ use web::{Answer, TEXT, answer as with_body};
 use crate::{
     call::Call,
     failure::Failure,
-    link::{Shown, json as json_answer, name_of_short_url, with_scheme},
+    link::{Shown, json as json_answer, with_scheme},
 };
 
 /// The version that clients may expect.
 const VERSION: &str = "1.10.4";
-const DB_VERSION: &str = "507";
 /// Maximum number of links in the answer to `stats`.
 const LIST_MAX: u64 = 100;
-/// Length after which a URL is cut in a message, and of the mark that is put there.
-const SHOWN_CHARS: usize = 60;
-const CUT: &str = "[...]";
-const CALLBACK_MAX: usize = 128;
 const NO_TEXT: &str = "Need either XML or JSON format for stats";
 const FIELDS: [(&str, &str); 2] = [("longUrl", "url"), ("customSlug", "keyword")];
 
@@ -47,17 +43,15 @@ fn text<'a>(call: &'a Call, name: &str) -> Option<&'a str> {
     call.body.text(name).or_else(|| call.query.text(name))
 }
 
-pub(crate) async fn authenticate(call: &mut Call) -> Result<(), Failure> {
+pub(crate) async fn authenticate(call: &Call) -> Result<(), Failure> {
     if text(call, "timestamp").is_some() {
         return Err(Failure::TimedSignature);
     }
-    let sent = call.body.text("signature").or_else(|| call.body.text("password")).map(str::to_owned);
-    let sent = sent.or_else(|| Some(call.header("x-api-key")).filter(|key| !key.is_empty()));
-    let is_in_address = sent.is_none();
+    let header = Some(call.header("x-api-key")).filter(|key| !key.is_empty());
+    let sent = call.body.text("signature").or_else(|| call.body.text("password")).or(header);
     let in_address = || call.query.text("signature").or_else(|| call.query.text("password"));
-    let key = sent.unwrap_or_else(|| in_address().unwrap_or_default().to_owned());
-    call.authenticate(&key).await?;
-    if is_in_address && !may_be_in_address(call.by()?) { Err(Failure::KeyInAddress) } else { Ok(()) }
+    call.authenticate(sent.or_else(in_address).unwrap_or_default()).await?;
+    if sent.is_none() && !may_be_in_address(call.by()?) { Err(Failure::KeyInAddress) } else { Ok(()) }
 }
 
 /// Returns whether a key may be part of an address: what its finder could do is create links, and
@@ -71,8 +65,8 @@ fn may_be_in_address(key: &Grant) -> bool {
 }
 
 pub(crate) async fn answer(call: &Call) -> Result<Answer, Failure> {
-    if !matches!(call.method, Method::GET | Method::POST) {
-        return Err(Failure::NoRoute);
+    if !matches!(call.http.method, Method::GET | Method::POST) {
+        return Err(call.no_route());
     }
     let output = match text(call, "action") {
         Some("shorturl") => shorten(call).await?,
@@ -83,7 +77,7 @@ pub(crate) async fn answer(call: &Call) -> Result<Answer, Failure> {
             members: json!({ "db-stats": totals(call).await?, "statusCode": "200", "message": "success" }),
             simple: NO_TEXT.to_owned(),
         },
-        Some("version") => version(call),
+        Some("version") => Output { members: json!({ "version": VERSION }), simple: VERSION.to_owned() },
         _ => failed("Unknown or missing \"action\" parameter", "400"),
     };
     Ok(write(call, output))
@@ -91,12 +85,13 @@ pub(crate) async fn answer(call: &Call) -> Result<Answer, Failure> {
 
 /// Answers a call that failed without a result of its own.
 pub(crate) fn refuse(call: &Call, failure: &Failure) -> Answer {
-    let (status, message) = match failure {
-        Failure::Auth(api::AuthError::NoKey) => (StatusCode::FORBIDDEN, "Please log in".to_owned()),
-        failure if failure.status() == StatusCode::UNAUTHORIZED => {
-            (StatusCode::FORBIDDEN, failure.text(&FIELDS))
-        }
-        failure => (failure.status(), failure.text(&FIELDS)),
+    let message = match failure {
+        Failure::Api(Problem::Auth(AuthError::NoKey)) => "Please log in".to_owned(),
+        failure => failure.text(&FIELDS),
+    };
+    let status = match failure.status() {
+        StatusCode::UNAUTHORIZED => StatusCode::FORBIDDEN,
+        status => status,
     };
     write(call, failed(&message, status.as_str()))
 }
@@ -112,12 +107,12 @@ async fn shorten(call: &Call) -> Result<Output, Failure> {
     match call.find_existing(long_url.clone(), None).await {
         Ok(Some(found)) => {
             let shown = call.shown(&found, Some(sent))?;
-            let visits = call.api.links.visit_totals_of(&found).await;
+            let visits = call.api().links.visit_totals_of(&found).await;
             let short_url = shown.short_url.split_once("://").map_or("", |(_, rest)| rest);
-            let message = format!("{} already exists in database (short URL: {short_url})", cut(sent));
+            let message = format!("{sent} already exists in database (short URL: {short_url})");
             let mut url = members_of(call, &shown, None);
             url["clicks"] = json!(visits.total.to_string());
-            return Ok(created(("fail", "error:url"), (&*message, "400", "400"), Some((&shown, url))));
+            return Ok(created("error:url", &message, Some((&shown, url))));
         }
         Ok(None) => {}
         Err(failure) => return not_created(keyword, failure),
@@ -130,13 +125,13 @@ async fn shorten(call: &Call) -> Result<Output, Failure> {
     // The same call may have been sent at the same time, or again.
     let (custom_slug, find_if_exists) = (keyword.map(str::to_owned), keyword.is_none());
     let request = CreateLink { fields, custom_slug, find_if_exists, ..CreateLink::default() };
-    match call.api.links.create_link(request, None, FieldErrors::default(), call.by()?).await {
+    match call.api().links.create_link(request, None, FieldErrors::default(), call.by()?).await {
         Ok(record) => {
             let mut shown = call.shown(&record, Some(sent))?;
             shown.title = shown.title.or(title);
-            let message = format!("{} added to database", cut(sent));
-            let url = members_of(call, &shown, Some(call.client.to_string()));
-            Ok(created(("success", ""), (&*message, "", "200"), Some((&shown, url))))
+            let message = format!("{sent} added to database");
+            let url = members_of(call, &shown, Some(call.http.client.to_string()));
+            Ok(created("", &message, Some((&shown, url))))
         }
         Err(error) => not_created(keyword, error.into()),
     }
@@ -146,8 +141,7 @@ async fn shorten(call: &Call) -> Result<Output, Failure> {
 fn not_created(keyword: Option<&str>, failure: Failure) -> Result<Output, Failure> {
     let is_wrong = |field: &str| failure.invalid().iter().any(|one| one.field == field);
     let is_own = || failure.invalid().iter().any(|one| one.expected == LongUrlError::OwnDomain.to_string());
-    let is_taken = matches!(failure, Failure::App(AppError::SlugTaken(_)));
-    let (code, message) = if is_taken || is_wrong("customSlug") {
+    let (code, message) = if failure.is_taken() || is_wrong("customSlug") {
         let keyword = keyword.unwrap_or_default();
         ("error:keyword", format!("Short URL {keyword} already exists in database or is reserved"))
     } else if is_own() {
@@ -157,16 +151,13 @@ fn not_created(keyword: Option<&str>, failure: Failure) -> Result<Output, Failur
     } else {
         return Err(failure);
     };
-    Ok(created(("fail", code), (&*message, "400", "400"), None))
+    Ok(created(code, &message, None))
 }
 
-/// Returns the output of a create: its status and code, its message with both numbers, and the
-/// link.
-fn created(
-    (status, code): (&str, &str),
-    (message, error_code, status_code): (&str, &str, &str),
-    link: Option<(&Shown<'_>, Value)>,
-) -> Output {
+/// Returns the output of a create. The code says why it failed, and is empty if it did not.
+fn created(code: &str, message: &str, link: Option<(&Shown<'_>, Value)>) -> Output {
+    let (status, error_code, status_code) =
+        if code.is_empty() { ("success", "", "200") } else { ("fail", "400", "400") };
     let mut members = json!({
         "status": status,
         "code": code,
@@ -196,13 +187,13 @@ fn members_of(call: &Call, shown: &Shown<'_>, ip: Option<String>) -> Value {
 /// Returns the name that a short URL or a keyword stands for.
 fn asked(call: &Call) -> LinkName {
     let text = text(call, "shorturl").unwrap_or_default();
-    let in_url = text.split_once("://").and_then(|(_, rest)| name_of_short_url(rest));
+    let in_url = text.split_once("://").and_then(|(_, rest)| call.name_of_short_url(rest));
     in_url.unwrap_or_else(|| LinkName { code: text.to_owned(), domain: None })
 }
 
 async fn expand(call: &Call) -> Result<Output, Failure> {
     let name = asked(call);
-    let record = match call.api.links.get_link(&name, call.by()?).await {
+    let record = match call.api().links.get_link(&name, call.by()?).await {
         Ok(record) => record,
         Err(AppError::NoLink(_)) => {
             let members = json!({
@@ -225,7 +216,7 @@ async fn expand(call: &Call) -> Result<Output, Failure> {
 }
 
 async fn url_stats(call: &Call) -> Result<Output, Failure> {
-    let (service, by) = (&call.api.links, call.by()?);
+    let (service, by) = (&call.api().links, call.by()?);
     let members = match service.get_link(&asked(call), by).await {
         Ok(record) => {
             let visits = service.visit_totals(&[record.link.id], by).await?;
@@ -280,51 +271,20 @@ async fn stats(call: &Call) -> Result<Output, Failure> {
 /// Counts links and visits.
 async fn totals(call: &Call) -> Result<Value, Failure> {
     let (_, links) = call.list(ListLinks::default(), (0, 1), |_, _| Ok(Value::Null)).await?;
-    let visits = call.api.links.visits_overview(call.by()?).await?.links.total;
+    let visits = call.api().links.visits_overview(call.by()?).await?.links.total;
     Ok(json!({ "total_links": links, "total_clicks": visits }))
 }
 
-fn version(call: &Call) -> Output {
-    let mut members = json!({ "version": VERSION });
-    if text(call, "db") == Some("1") {
-        members["db_version"] = json!(DB_VERSION);
-    }
-    Output { members, simple: VERSION.to_owned() }
-}
-
 fn date(call: &Call, at: Timestamp) -> String {
-    at.to_zoned(call.api.time_zone.clone()).strftime("%Y-%m-%d %H:%M:%S").to_string()
-}
-
-/// Cuts a URL for a message.
-fn cut(url: &str) -> String {
-    if url.chars().count() <= SHOWN_CHARS {
-        return url.to_owned();
-    }
-    url.chars().take(SHOWN_CHARS - CUT.len()).chain(CUT.chars()).collect()
+    at.to_zoned(call.api().time_zone.clone()).strftime("%Y-%m-%d %H:%M:%S").to_string()
 }
 
 /// Writes an output in the format of the call, XML by default. Its status is one of its members.
-fn write(call: &Call, Output { mut members, simple }: Output) -> Answer {
-    let callback = text(call, "callback").or_else(|| text(call, "jsonp"));
-    if let Some(callback) = callback {
-        members["callback"] = json!(callback);
-    }
+fn write(call: &Call, Output { members, simple }: Output) -> Answer {
     let code = |name: &str| StatusCode::from_bytes(members[name].as_str()?.as_bytes()).ok();
     let status = code("statusCode").or_else(|| code("errorCode")).unwrap_or(StatusCode::OK);
     match text(call, "format").unwrap_or("xml") {
         "json" => json_answer(status, &members),
-        "jsonp" => {
-            let callback = callback.unwrap_or_default();
-            let is_plain = |one: char| one.is_ascii_alphanumeric() || "_$.".contains(one);
-            let kind = "application/javascript; charset=utf-8";
-            if callback.len() <= CALLBACK_MAX && callback.chars().all(is_plain) {
-                with_body(status, kind, format!("{callback}({members})"))
-            } else {
-                let wrong = json!({ "errorCode": "400", "error": "Invalid callback parameter" });
-                with_body(StatusCode::BAD_REQUEST, kind, wrong.to_string())
-            }
-        }
         "xml" => {
             let head = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>";
             let body = format!("{head}\n<root>{}</root>\n", xml(&members));
@@ -397,13 +357,5 @@ mod tests {
         let expected =
             "<title>a &amp; &lt;b&gt;</title><links><link_1><clicks>1</clicks></link_1></links><code></code>";
         assert_eq!(xml(&members), expected);
-    }
-
-    #[test]
-    fn long_urls_are_cut_in_messages() {
-        let long = format!("https://a.b/{}", "ü".repeat(60));
-        let cut_off = cut(&long);
-        assert!(cut_off.chars().count() == SHOWN_CHARS && cut_off.ends_with("ü[...]"), "{cut_off}");
-        assert_eq!(cut("https://a.b/"), "https://a.b/");
     }
 }

@@ -141,7 +141,8 @@ pub struct DomainSettings {
     /// Scheme of its short links; `None` for that of `--public-url`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub protocol: Option<Protocol>,
-    /// Whether a path in capitals finds a link in small letters. New slugs are kept in small letters.
+    /// Whether a path in capitals finds a link in small letters. New slugs are kept in small
+    /// letters.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub ignore_case: bool,
     /// Whether a link is found if a slash or a punctuation mark follows its name.

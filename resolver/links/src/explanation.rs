@@ -71,7 +71,7 @@ codes::named_values! {
         StateUnreadable => "state-unreadable",
         /// The path asks for a preview of the link.
         PreviewShown => "preview-shown",
-        /// The link has a password; the steps behind this one are those of who knows it.
+        /// The link has a password; the steps behind this one are those of a visitor with it.
         PasswordAsked => "password-asked",
         /// The link has visits left.
         VisitsLeft => "visits-left",
@@ -83,7 +83,7 @@ codes::named_values! {
         RuleMatches => "rule-matches",
         /// A condition of the rule does not hold.
         RuleDiffers => "rule-differs",
-        /// Only a later release can read the rule, which matches nobody in this one.
+        /// Only a later release can read the rule, which matches no request in this one.
         RuleUnreadable => "rule-unreadable",
         /// The target rules allow the target.
         TargetAllowed => "target-allowed",

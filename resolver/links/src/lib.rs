@@ -85,4 +85,4 @@ pub use spelling::{nfc, slug_spellings, tag_spellings};
 pub use stored::StoredObject;
 pub use tag::{TAGS_MAX, Tag};
 pub use time::{TimeError, find_zone, read_time, stored_time};
-pub use visitor::{Buckets, Facts, Tried, asks_where, choose, choose_told};
+pub use visitor::{Buckets, Facts, Tried, asks_where, choose};

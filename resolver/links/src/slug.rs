@@ -105,8 +105,8 @@ impl Slug {
         Ok(slug)
     }
 
-    /// Returns the slug in small letters, in its canonical spelling. It is not checked again: it may
-    /// be longer than before, or a name with a meaning of its own.
+    /// Returns the slug in small letters, in its canonical spelling. It is not checked again: it
+    /// may be longer than before, or a name with a meaning of its own.
     #[must_use]
     pub fn to_lowercase(self) -> Self {
         Self(canonical(&self.0.to_lowercase()).into())

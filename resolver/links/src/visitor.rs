@@ -48,17 +48,12 @@ pub enum Tried<'r> {
     Unreadable,
 }
 
-/// Returns the first rule whose conditions all hold.
-pub fn choose<'r>(rules: &'r [Rule], facts: &Facts<'_>) -> Option<&'r Rule> {
-    choose_told(rules, facts, |_, _| {})
-}
-
-/// Returns the first rule whose conditions all hold, and calls `told` with the index of each rule
+/// Returns the first rule whose conditions all hold, and calls `note` with the index of each rule
 /// that was tried.
-pub fn choose_told<'r>(
+pub fn choose<'r>(
     rules: &'r [Rule],
     facts: &Facts<'_>,
-    mut told: impl FnMut(usize, Tried<'r>),
+    mut note: impl FnMut(usize, Tried<'r>),
 ) -> Option<&'r Rule> {
     let visitor = Visitor {
         facts,
@@ -79,7 +74,7 @@ pub fn choose_told<'r>(
             let failed = rule.conditions.iter().find(|condition| !visitor.meets(condition, &share));
             failed.map_or(Tried::Matches, Tried::Differs)
         };
-        told(index, tried);
+        note(index, tried);
         if tried == Tried::Matches {
             return Some(rule);
         }
@@ -218,7 +213,7 @@ mod tests {
     }
 
     fn meets(facts: &Facts<'_>, kind: &str, key: Option<&str>, value: Option<&str>) -> bool {
-        choose(&[rule("x", &[(kind, key, value)])], facts).is_some()
+        choose(&[rule("x", &[(kind, key, value)])], facts, |_, _| {}).is_some()
     }
 
     #[test]
@@ -231,18 +226,19 @@ mod tests {
         ];
         let of = |query, accept_language| {
             let facts = Facts { query, accept_language, ..facts() };
-            choose(&rules, &facts).map(|rule| rule.long_url.as_str())
+            choose(&rules, &facts, |_, _| {}).map(|rule| rule.long_url.as_str())
         };
         assert_eq!(of("a", "de"), Some("one"));
         assert_eq!(of("a", "fr"), Some("two"));
         assert_eq!(of("", "de"), Some("three"));
         let elsewhere = Facts { ip: "198.51.100.1".parse().unwrap(), ..facts() };
-        assert_eq!(choose(&rules, &elsewhere), None);
+        assert_eq!(choose(&rules, &elsewhere, |_, _| {}), None);
         let mut tried = Vec::new();
-        choose_told(&rules, &Facts { query: "a", ..facts() }, |index, came| tried.push((index, came)));
+        choose(&rules, &Facts { query: "a", ..facts() }, |index, came| tried.push((index, came)));
         assert_eq!(tried, [(0, Tried::Differs(&rules[0].conditions[1])), (1, Tried::Matches)]);
         let always = [rule("x", &[])];
-        assert_eq!((choose(&always, &facts()), choose(&[], &facts())), (Some(&always[0]), None));
+        assert_eq!(choose(&always, &facts(), |_, _| {}), Some(&always[0]));
+        assert_eq!(choose(&[], &facts(), |_, _| {}), None);
     }
 
     #[test]
@@ -320,7 +316,7 @@ mod tests {
         for visitor in 0..1_000_000_u32 {
             let facts = Facts { ip: IpAddr::from(visitor.to_be_bytes()), ..facts };
             let mut matches = None;
-            choose_told(rules, &facts, |index, tried| matches = (tried == Tried::Matches).then_some(index));
+            choose(rules, &facts, |index, tried| matches = (tried == Tried::Matches).then_some(index));
             led[matches.unwrap_or(rules.len())] += 1.0;
         }
         led
@@ -344,7 +340,7 @@ mod tests {
         for last in 0..=255 {
             let of = |accept_language| {
                 let facts = Facts { ip: [192, 0, 2, last].into(), accept_language, ..facts() };
-                choose(&rules, &facts).map(|rule| rule.long_url.as_str())
+                choose(&rules, &facts, |_, _| {}).map(|rule| rule.long_url.as_str())
             };
             let (german, other) = (of("de"), of("en"));
             // Others are not led to `b` instead of `a`, so that everybody stays where they are.

@@ -83,9 +83,6 @@ pub(super) async fn serve_connection(mut stream: TimedStream<TcpStream>, thread:
             },
             None => Visitor { peer, client: peer, country: None },
         };
-        if thread.service.compat.takes(request.head.path) {
-            return false;
-        }
         let begun = Instant::now();
         let push = |target: &CachedTarget, now| {
             responses.push_redirect(&target.location, now);
@@ -163,9 +160,7 @@ pub(super) async fn serve_with_hyper(
         // The answer begins before the body of the request has ended.
         let is_streamed = rest::is_bulk(request.method(), request.uri().path());
         let cached = || redirect::answer_cached(&thread.redirects, visitor, &request);
-        let service = &thread.service;
-        let is_for_visitors = service.serves_visitors && !service.compat.takes(request.uri().path());
-        if let Some(answer) = is_for_visitors.then(cached).flatten() {
+        if let Some(answer) = thread.service.serves_visitors.then(cached).flatten() {
             thread.redirects.commit();
             connection.mark_answered();
             return Either::Left(ready(Ok(begun.finish_redirect(&thread, answer))));

@@ -339,12 +339,22 @@ impl DomainCache {
         path.strip_prefix(base).and_then(Slug::of_path)
     }
 
-    /// Returns the path below which a host is served, without a slash at its end: that of the public
-    /// URL, unless another domain has the host.
+    /// Returns the path below which a host is served, without a slash at its end: that of the
+    /// public URL, unless another domain has the host.
     pub fn base_path(&self, host: Option<&str>) -> &str {
         let path = &self.config.public_url.path;
         let is_other = |host: &str| self.of_host(&self.entries(), host).is_some();
         if path.is_empty() || host.is_some_and(is_other) { "" } else { path }
+    }
+
+    /// Returns a path of a host without the path below which the host is served. Requests may leave
+    /// that out.
+    pub fn path_below<'a>(&self, host: &str, path: &'a str) -> &'a str {
+        match path.strip_prefix(self.base_path(Some(host))) {
+            Some("") => "/",
+            Some(below) if below.starts_with('/') => below,
+            _ => path,
+        }
     }
 
     /// Returns the default domain's name.

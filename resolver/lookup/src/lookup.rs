@@ -15,12 +15,15 @@
 //!    table of slugs, as does the code of a deleted link that was picked: another link may have
 //!    been picked there since. The mapping is cached as long as the link is not deleted, because
 //!    such an id is never given to another slug.
-//! 6. When a resolver hears that a link was changed, it evicts the link, and reads it from the
+//! 6. A path that is no link's name may be meant as other names (`links::other_names`). They are
+//!    tried in their order, after one read of all slugs among them. A link is taken only if no name
+//!    before it has one: what was not read, or not read completely, is no absence.
+//! 7. When a resolver hears that a link was changed, it evicts the link, and reads it from the
 //!    primary for as long as a replica may lag behind. A link that was read before the notification
 //!    and enters the cache after it is evicted again.
-//! 7. An older row never replaces a newer one, whatever server it comes from (`ARCHITECTURE.md`).
+//! 8. An older row never replaces a newer one, whatever server it comes from (`ARCHITECTURE.md`).
 //!    If a copy is not believed, the answer is the cached link, or none.
-//! 8. A link that cannot be confirmed is served for `serve_stale_for` after it is last known to
+//! 9. A link that cannot be confirmed is served for `serve_stale_for` after it is last known to
 //!    have been current.
 
 mod by_slug;

@@ -16,8 +16,8 @@ use crate::{addresses::is_page, cookies};
 const ATTRIBUTES: [&str; 4] = ["href", "src", "action", "data-live"];
 
 /// Puts `base`, a path without a slash at its end, before the addresses in the answer to a request
-/// for `path`: those of a page, that which a form leads to, and the path of cookies. Other redirects
-/// are those of links and domains, and stay.
+/// for `path`: those of a page, that which a form leads to, and the path of cookies. Other
+/// redirects are those of links and domains, and stay.
 #[must_use]
 pub fn below(base: &str, path: &str, mut answer: Answer) -> Answer {
     if base.is_empty() {

@@ -26,8 +26,8 @@ use crate::{
 /// The cookie, without and with HTTPS. With the prefix, no other host can set it (RFC 6265bis).
 const COOKIE: &str = "shortmint_session";
 const SECURE_COOKIE: &str = "__Host-shortmint_session";
-/// The cookie with HTTPS below a path. The other services of the host do not get it; with the prefix
-/// above, it would be sent to all of them.
+/// The cookie with HTTPS below a path. The other services of the host do not get it; with the
+/// prefix above, it would be sent to all of them.
 const SECURE_COOKIE_BELOW: &str = "__Secure-shortmint_session";
 const LASTS: Duration = Duration::from_secs(12 * 3600);
 /// Length of a token, in bytes before and after it is written as text.

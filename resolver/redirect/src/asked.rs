@@ -1,6 +1,9 @@
-//! What of a request decides about its answer, and who learns of the steps of the decision.
+//! What of a request decides about its answer, and the trace of the decision.
 
-use std::{net::IpAddr, sync::Arc};
+use std::{
+    net::IpAddr,
+    sync::{Arc, Mutex, MutexGuard},
+};
 
 use agents::is_crawler;
 use hyper::{
@@ -8,7 +11,7 @@ use hyper::{
     header::{ACCEPT_LANGUAGE, USER_AGENT},
 };
 use jiff::Timestamp;
-use links::{Finding, Link};
+use links::{Finding, Link, Step};
 
 use crate::{
     Redirector, Visitor,
@@ -29,6 +32,9 @@ pub(crate) struct Asked<'a> {
     pub(crate) is_head: bool,
     /// The moment of an example; `None` for now.
     pub(crate) at: Option<Timestamp>,
+    /// Where the steps of the decision about an example are noted. Those of a request are not even
+    /// made.
+    pub(crate) trace: Option<&'a Trace>,
 }
 
 impl<'a> Asked<'a> {
@@ -44,7 +50,7 @@ impl<'a> Asked<'a> {
         }
     }
 
-    /// Asks for the link of a path, whoever the visitor is.
+    /// Asks for the link of a path, for any visitor.
     pub(crate) fn name(client: IpAddr, path: &'a str, host: Option<&'a str>) -> Self {
         Self {
             client,
@@ -56,6 +62,7 @@ impl<'a> Asked<'a> {
             country: None,
             is_head: false,
             at: None,
+            trace: None,
         }
     }
 
@@ -69,21 +76,41 @@ impl<'a> Asked<'a> {
     pub(crate) fn is_look(&self) -> bool {
         self.is_head || is_crawler(self.user_agent)
     }
-}
 
-/// Learns of the steps of a decision.
-pub(crate) trait Trace {
-    /// Notes a step: its outcome, and what it is about.
-    fn step(&mut self, step: impl FnOnce() -> (Finding, String));
+    /// Notes a step of the decision: its outcome, and what it is about.
+    #[inline]
+    pub(crate) fn step(&self, step: impl FnOnce() -> (Finding, String)) {
+        if let Some(trace) = self.trace {
+            let (finding, detail) = step();
+            trace.noted().steps.push(Step { finding, detail });
+        }
+    }
+
     /// Notes the link that was found.
-    fn found(&mut self, link: &Arc<Link>);
+    pub(crate) fn found(&self, link: &Arc<Link>) {
+        if let Some(trace) = self.trace {
+            trace.noted().link = Some(Arc::clone(link));
+        }
+    }
 }
 
-/// Redirects note nothing, and the steps are not even made.
-impl Trace for () {
-    #[inline]
-    fn step(&mut self, _: impl FnOnce() -> (Finding, String)) {}
+/// The trace of a decision.
+#[derive(Debug, Default)]
+pub(crate) struct Trace(Mutex<Noted>);
 
-    #[inline]
-    fn found(&mut self, _: &Arc<Link>) {}
+/// The steps of a decision, and the link that was found.
+#[derive(Debug, Default)]
+pub(crate) struct Noted {
+    pub(crate) steps: Vec<Step>,
+    pub(crate) link: Option<Arc<Link>>,
+}
+
+impl Trace {
+    fn noted(&self) -> MutexGuard<'_, Noted> {
+        self.0.lock().expect("no code panics while it holds this lock")
+    }
+
+    pub(crate) fn into_noted(self) -> Noted {
+        self.0.into_inner().expect("no code panics while it holds this lock")
+    }
 }

@@ -11,7 +11,7 @@ use hyper::{
     StatusCode,
     header::{HeaderValue, LOCATION},
 };
-use links::{Example, Explanation, Finding, Link, Step};
+use links::{Example, Explanation, Finding};
 use lookup::metrics::Metrics;
 use web::{
     Answer,
@@ -21,7 +21,7 @@ use web::{
 
 use crate::{
     Redirector,
-    asked::{Asked, Trace},
+    asked::{Asked, Noted, Trace},
     fallback_page::{Unmatched, ask_password, fallback_redirect},
     follow::{Decision, check_visits_left, decide, redirect, status_of, target},
     qr_code::QrCodeLimits,
@@ -30,27 +30,9 @@ use crate::{
     visit::Refusal,
 };
 
-/// The steps of a decision, as they are told.
-#[derive(Default)]
-struct Told {
-    steps: Vec<Step>,
-    link: Option<Arc<Link>>,
-}
-
-impl Trace for Told {
-    fn step(&mut self, step: impl FnOnce() -> (Finding, String)) {
-        let (finding, detail) = step();
-        self.steps.push(Step { finding, detail });
-    }
-
-    fn found(&mut self, link: &Arc<Link>) {
-        self.link = Some(Arc::clone(link));
-    }
-}
-
 impl Redirector {
-    /// Returns a redirector that decides as this one does. It has metrics that nobody reads, and no
-    /// budget of unknown codes.
+    /// Returns a redirector that decides as this one does. Its metrics are not exported, and it has
+    /// no budget of unknown codes.
     #[must_use]
     pub fn for_examples(&self) -> Self {
         let metrics = Metrics::new(&Recorder::new());
@@ -79,6 +61,7 @@ impl Redirector {
     /// Explains the answer to an example of a GET request. Its path is not one that the service
     /// itself answers ([`links::is_of_service`]). Call it on [`Redirector::for_examples`].
     pub async fn explain(&self, example: &Example) -> Explanation {
+        let trace = Trace::default();
         let asked = Asked {
             client: example.ip,
             host: Some(&example.host),
@@ -89,16 +72,17 @@ impl Redirector {
             country: example.country.as_deref(),
             is_head: false,
             at: example.at,
+            trace: Some(&trace),
         };
-        let mut told = Told::default();
         let answer = match asked.path {
-            "/" => home(self, &asked, &mut told),
-            _ => answer(self, &asked, &mut told).await.unwrap_or_else(|refusal| *refusal.answer),
+            "/" => home(self, &asked),
+            _ => answer(self, &asked).await.unwrap_or_else(|refusal| *refusal.answer),
         };
+        let Noted { steps, link } = trace.into_noted();
         let location = answer.headers().get(LOCATION).map(HeaderValue::as_bytes);
         Explanation {
-            steps: told.steps,
-            link: told.link,
+            steps,
+            link,
             status: answer.status().as_u16(),
             location: location.map(|location| String::from_utf8_lossy(location).into_owned()),
             page: answer.extensions().get::<VisitorPage>().map(VisitorPage::name),
@@ -106,26 +90,26 @@ impl Redirector {
     }
 }
 
-async fn answer(redirector: &Redirector, asked: &Asked<'_>, told: &mut Told) -> Result<Answer, Refusal> {
-    match decide(redirector, asked, told).await? {
+async fn answer(redirector: &Redirector, asked: &Asked<'_>) -> Result<Answer, Refusal> {
+    match decide(redirector, asked).await? {
         Decision::Show(answer) => Ok(answer),
         Decision::AskPassword(found, now) => {
-            // For the steps: whoever knows the password is led on.
-            let _ = target(redirector, asked, now, &found, told);
+            // For the steps of a visitor with the password.
+            let _ = target(redirector, asked, now, &found);
             Ok(ask_password(false))
         }
         Decision::Lead(found, now) => {
-            let to = target(redirector, asked, now, &found, told)?;
-            check_visits_left(redirector, &found, asked.path, told).await?;
+            let to = target(redirector, asked, now, &found)?;
+            check_visits_left(redirector, &found, asked).await?;
             Ok(redirect(status_of(redirector, &found.link), to.location))
         }
     }
 }
 
-fn home(redirector: &Redirector, asked: &Asked<'_>, told: &mut Told) -> Answer {
+fn home(redirector: &Redirector, asked: &Asked<'_>) -> Answer {
     let (visited, _) = redirector.domain_cache.place(asked.host);
-    told.step(|| domain_step(redirector, asked, &visited));
-    told.step(|| (Finding::NameRoot, String::new()));
-    fallback_redirect(redirector, &visited, &Unmatched::Base, asked.path, told)
+    asked.step(|| domain_step(redirector, asked, &visited));
+    asked.step(|| (Finding::NameRoot, String::new()));
+    fallback_redirect(redirector, &visited, &Unmatched::Base, asked)
         .unwrap_or_else(|| VisitorPage::Home.answer(StatusCode::OK))
 }

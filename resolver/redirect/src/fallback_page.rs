@@ -15,7 +15,7 @@ use web::{Answer, TEXT, answer, retry_later, visitor_page::VisitorPage};
 
 use crate::{
     Redirector, ThreadContext, Visitor,
-    asked::Trace,
+    asked::Asked,
     follow::{FoundLink, redirect},
     request::host,
     visit::{Refusal, Visit, refuse},
@@ -47,24 +47,17 @@ pub(crate) fn not_found(
     redirector: &Redirector,
     visited: &Domain,
     why: Unmatched<'_>,
-    path: &str,
-    told: &mut impl Trace,
+    asked: &Asked<'_>,
 ) -> Answer {
     redirector.metrics.not_found.increment(1);
-    fallback_redirect(redirector, visited, &why, path, told)
+    fallback_redirect(redirector, visited, &why, asked)
         .unwrap_or_else(|| VisitorPage::NotFound.answer(StatusCode::NOT_FOUND))
 }
 
 /// Answers a visitor of a link that was live once and does not redirect any more. One that has
 /// expired, or whose visits are used up, leads to the URL for that. Otherwise the answer is 410 if
 /// `tells_gone` is set, and else that of [`not_found`].
-pub(crate) fn ended(
-    redirector: &Redirector,
-    found: &FoundLink,
-    why: Outcome,
-    path: &str,
-    told: &mut impl Trace,
-) -> Answer {
+pub(crate) fn ended(redirector: &Redirector, found: &FoundLink, why: Outcome, asked: &Asked<'_>) -> Answer {
     let visited = &found.visited;
     let (page, has_url) = match why {
         Outcome::Expired => (VisitorPage::Expired, true),
@@ -72,33 +65,33 @@ pub(crate) fn ended(
         Outcome::TakenDown => (VisitorPage::TakenDown, false),
         _ => (VisitorPage::Gone, false),
     };
-    if has_url && let Some(redirect) = expired_redirect(redirector, found, told) {
+    if has_url && let Some(redirect) = expired_redirect(redirector, found, asked) {
         redirector.metrics.not_found.increment(1);
         return redirect;
     }
     if !redirector.tells_gone {
-        return not_found(redirector, visited, Unmatched::Code(&found.key), path, told);
+        return not_found(redirector, visited, Unmatched::Code(&found.key), asked);
     }
     redirector.metrics.not_found.increment(1);
     // A domain's own target for invalid short URLs takes precedence over 410. The targets of
     // keyspaces and flags do not: they are for codes in general, while --tell-gone reports that
     // this link existed.
     let own = visited.settings.redirects.invalid_short_url.as_ref();
-    first_usable(redirector, visited, [(Finding::FallbackDomain, own)], path, told)
+    first_usable(redirector, visited, [(Finding::FallbackDomain, own)], asked)
         .unwrap_or_else(|| page.answer(StatusCode::GONE))
 }
 
 /// Returns the redirect to the URL for visitors of a link that has expired or whose visits are used
 /// up: that of the link, or else of the visited domain. The target rules may deny either. It is
 /// temporary, whatever the status of the link's redirects: the link may be prolonged.
-fn expired_redirect(redirector: &Redirector, found: &FoundLink, told: &mut impl Trace) -> Option<Answer> {
+fn expired_redirect(redirector: &Redirector, found: &FoundLink, asked: &Asked<'_>) -> Option<Answer> {
     let own = found.link.details().expired_url.as_ref();
     let of_domain = found.visited.settings.expired_url.as_ref();
     for (finding, url) in [(Finding::FallbackExpiredLink, own), (Finding::FallbackExpiredDomain, of_domain)] {
         let Some(url) = url else { continue };
         let is_allowed = redirector.lookup.allows(url);
         let finding = if is_allowed { finding } else { Finding::FallbackUnusable };
-        told.step(|| (finding, url.as_str().to_owned()));
+        asked.step(|| (finding, url.as_str().to_owned()));
         if is_allowed {
             let location = HeaderValue::try_from(location(url.as_str()));
             let location = location.expect("a URI reference has visible ASCII characters only");
@@ -136,7 +129,8 @@ pub(crate) fn ask_password(is_wrong: bool) -> Answer {
 pub fn home<B>(thread: &ThreadContext, visitor: Visitor, request: &Request<B>) -> (Answer, bool) {
     let (redirector, host) = (&thread.redirector, host(request));
     let (visited, _) = redirector.domain_cache.place(host);
-    let redirect = fallback_redirect(redirector, &visited, &Unmatched::Base, "/", &mut ());
+    let asked = Asked::name(visitor.client, "/", host);
+    let redirect = fallback_redirect(redirector, &visited, &Unmatched::Base, &asked);
     let shows_home = redirect.is_none() && redirector.domain_cache.page_host(host) == PageHost::Own;
     let answer = redirect.unwrap_or_else(|| VisitorPage::Home.answer(StatusCode::OK));
     let visit = Visit::without_link(visited.id, Outcome::BaseUrl);
@@ -148,8 +142,7 @@ pub(crate) fn fallback_redirect(
     redirector: &Redirector,
     visited: &Domain,
     why: &Unmatched<'_>,
-    path: &str,
-    told: &mut impl Trace,
+    asked: &Asked<'_>,
 ) -> Option<Answer> {
     let (own, all) = (&visited.settings.redirects, &redirector.fallbacks.redirects);
     let [keyspace, own, all] = match why {
@@ -167,7 +160,7 @@ pub(crate) fn fallback_redirect(
     };
     let (keyspace, own) = ((Finding::FallbackKeyspace, keyspace), (Finding::FallbackDomain, own));
     let targets = [keyspace, own, (Finding::FallbackOperator, all)];
-    first_usable(redirector, visited, targets, path, told)
+    first_usable(redirector, visited, targets, asked)
 }
 
 /// Returns the redirect to the first of these targets that can be used.
@@ -175,19 +168,18 @@ fn first_usable<const COUNT: usize>(
     redirector: &Redirector,
     visited: &Domain,
     targets: [(Finding, Option<&String>); COUNT],
-    path: &str,
-    told: &mut impl Trace,
+    asked: &Asked<'_>,
 ) -> Option<Answer> {
     for (finding, target) in targets {
         let Some(target) = target else { continue };
-        let redirect = redirect_to(redirector, visited, target, path);
+        let redirect = redirect_to(redirector, visited, target, asked.path);
         let finding = if redirect.is_some() { finding } else { Finding::FallbackUnusable };
-        told.step(|| (finding, target.clone()));
+        asked.step(|| (finding, target.clone()));
         if redirect.is_some() {
             return redirect;
         }
     }
-    told.step(|| (Finding::FallbackNone, String::new()));
+    asked.step(|| (Finding::FallbackNone, String::new()));
     None
 }
 

@@ -4,7 +4,7 @@
 //! the poll in which its request was read: by [`fast_path`](crate::fast_path) or, on a connection
 //! that also carries other requests, by [`answer_cached`]. [`follow`] answers all other requests.
 
-use std::{borrow::Cow, net::IpAddr, ptr, sync::Arc};
+use std::{borrow::Cow, ptr, sync::Arc};
 
 use codes::Code;
 use geoip::{CountryCode, Place};
@@ -15,7 +15,7 @@ use hyper::{
 use jiff::Timestamp;
 use links::{
     Buckets, Domain, DomainId, Facts, Finding, Link, LinkState, OtherName, Rule, StoredObject as _,
-    asks_where, choose_told, location, location_with_query,
+    asks_where, choose, location, location_with_query,
 };
 use lookup::{CachedTarget, LookupError, LookupKey, domain_cache::Question};
 use visits::Outcome;
@@ -23,7 +23,7 @@ use web::{Answer, empty, hold_back, visitor_page::VisitorPage};
 
 use crate::{
     Redirector, ThreadContext, Visitor,
-    asked::{Asked, Trace},
+    asked::Asked,
     fallback_page::{
         Unmatched, ask_password, ended, not_found, refuse_prefetch, slow_down, taken_down, unavailable,
     },
@@ -112,7 +112,7 @@ async fn try_to_follow<B>(
 ) -> Result<Answer, Refusal> {
     let redirector = &*thread.redirector;
     let asked = Asked::of(redirector, visitor, request);
-    match decide(redirector, &asked, &mut ()).await? {
+    match decide(redirector, &asked).await? {
         Decision::Show(answer) => Ok(answer),
         Decision::AskPassword(..) => Ok(ask_password(false)),
         Decision::Lead(found, now) => lead_visitor(thread, visitor, request, now, &found).await,
@@ -130,16 +130,12 @@ pub(crate) enum Decision {
 }
 
 /// Decides about a request. It uses up no visit of the link.
-pub(crate) async fn decide(
-    redirector: &Redirector,
-    asked: &Asked<'_>,
-    told: &mut impl Trace,
-) -> Result<Decision, Refusal> {
-    let found = match find_told(redirector, asked, told).await {
+pub(crate) async fn decide(redirector: &Redirector, asked: &Asked<'_>) -> Result<Decision, Refusal> {
+    let found = match find(redirector, asked).await {
         Ok(found) => found,
         // A slug may end in a plus itself, so a preview is of what has no link.
         Err(refusal) if refusal.is_unknown() && path_before(asked.path, preview::SUFFIX).is_some() => {
-            let shown = preview::preview(redirector, asked, told).await?;
+            let shown = preview::preview(redirector, asked).await?;
             // The preview's link exists, so refund the unknown-code budget.
             redirector.clients.give_back(asked.client);
             return Ok(Decision::Show(shown));
@@ -147,20 +143,20 @@ pub(crate) async fn decide(
         Err(refusal) => return Err(refusal),
     };
     let now = asked.now(redirector);
-    check_live(redirector, &found, now, asked.path, told)?;
+    check_live(redirector, &found, now, asked)?;
     let (has_password, is_look) = (found.link.password().is_some(), asked.is_look());
     if has_password || is_look {
         // A password form for a link whose visits are used up would be pointless, and a preview
         // must not use up a visit.
-        check_visits_left(redirector, &found, asked.path, told).await?;
+        check_visits_left(redirector, &found, asked).await?;
     }
     Ok(match (has_password, is_look && found.link.is_limited()) {
         (true, _) => {
-            told.step(|| (Finding::PasswordAsked, String::new()));
+            asked.step(|| (Finding::PasswordAsked, String::new()));
             Decision::AskPassword(found, now)
         }
         (false, true) => {
-            told.step(|| (Finding::VisitsCrawler, String::new()));
+            asked.step(|| (Finding::VisitsCrawler, String::new()));
             Decision::Show(VisitorPage::Limited.answer(StatusCode::OK))
         }
         (false, false) => Decision::Lead(found, now),
@@ -173,16 +169,15 @@ pub(crate) fn check_live(
     redirector: &Redirector,
     found: &FoundLink,
     now: Timestamp,
-    path: &str,
-    told: &mut impl Trace,
+    asked: &Asked<'_>,
 ) -> Result<(), Refusal> {
     let FoundLink { link, visited, key, .. } = found;
     let Some(outcome) = outcome_of(link.state(now)) else { return Ok(()) };
     let was_live = link.details().valid_since.is_none_or(|since| since <= now);
     let answer = if was_live {
-        ended(redirector, found, outcome, path, told)
+        ended(redirector, found, outcome, asked)
     } else {
-        not_found(redirector, visited, Unmatched::Code(key), path, told)
+        not_found(redirector, visited, Unmatched::Code(key), asked)
     };
     Err(Refusal::new(answer, Visit::of(link, outcome)))
 }
@@ -203,26 +198,25 @@ pub(crate) fn outcome_of(state: LinkState) -> Option<Outcome> {
 pub(crate) async fn check_visits_left(
     redirector: &Redirector,
     found: &FoundLink,
-    path: &str,
-    told: &mut impl Trace,
+    asked: &Asked<'_>,
 ) -> Result<(), Refusal> {
     let Some(most) = found.link.details().max_visits else { return Ok(()) };
     match redirector.visit_limiter.is_spent(found.link.id).await {
         Ok(false) => {
-            told.step(|| (Finding::VisitsLeft, most.to_string()));
+            asked.step(|| (Finding::VisitsLeft, most.to_string()));
             Ok(())
         }
         Ok(true) => {
-            told.step(|| (Finding::VisitsSpent, most.to_string()));
-            Err(spent(redirector, found, path, told))
+            asked.step(|| (Finding::VisitsSpent, most.to_string()));
+            Err(spent(redirector, found, asked))
         }
         Err(_) => Err(unavailable(redirector).into()),
     }
 }
 
-fn spent(redirector: &Redirector, found: &FoundLink, path: &str, told: &mut impl Trace) -> Refusal {
+fn spent(redirector: &Redirector, found: &FoundLink, asked: &Asked<'_>) -> Refusal {
     let outcome = Outcome::LimitReached;
-    let answer = ended(redirector, found, outcome, path, told);
+    let answer = ended(redirector, found, outcome, asked);
     Refusal::new(answer, Visit::of(&found.link, outcome))
 }
 
@@ -242,50 +236,36 @@ impl FoundLink {
     }
 }
 
-/// Looks up the link of a path; see [`find_told`].
-pub(crate) async fn find(
-    redirector: &Redirector,
-    client: IpAddr,
-    path: &str,
-    host: Option<&str>,
-) -> Result<FoundLink, Refusal> {
-    find_told(redirector, &Asked::name(client, path, host), &mut ()).await
-}
-
 /// Looks up the link of a path, or of another name that the path may be meant as.
 /// Returns the refusal if the path has no link, the link is blocked, the client has used up its
 /// budget of unknown codes, or it is unknown whether the link exists (I8).
-pub(crate) async fn find_told<T: Trace>(
-    redirector: &Redirector,
-    asked: &Asked<'_>,
-    told: &mut T,
-) -> Result<FoundLink, Refusal> {
+pub(crate) async fn find(redirector: &Redirector, asked: &Asked<'_>) -> Result<FoundLink, Refusal> {
     let Asked { client, path, host, .. } = *asked;
     if redirector.lookup.is_cut_off() {
         return Err(unavailable(redirector).into());
     }
     let question = redirector.domain_cache.question(host, path);
     let Question { domain: visited, is_sure, wanted, .. } = &question;
-    told.step(|| domain_step(redirector, asked, visited));
+    asked.step(|| domain_step(redirector, asked, visited));
     let others = redirector.domain_cache.other_names(&question, path);
-    let without_link = |told: &mut T, why: Unmatched<'_>, outcome: Outcome| {
+    let without_link = |why: Unmatched<'_>, outcome: Outcome| {
         let visit = Visit::without_link(visited.id, outcome);
-        Refusal::new(not_found(redirector, visited, why, path, told), visit)
+        Refusal::new(not_found(redirector, visited, why, asked), visit)
     };
     let Some(key) = wanted.as_ref().or(others.first().map(|(_, key)| key)) else {
-        told.step(|| (Finding::NameImpossible, path.to_owned()));
-        return Err(without_link(told, Unmatched::Regular, Outcome::InvalidPath));
+        asked.step(|| (Finding::NameImpossible, path.to_owned()));
+        return Err(without_link(Unmatched::Regular, Outcome::InvalidPath));
     };
-    let unknown = |told: &mut T| match wanted {
-        Some(key) => without_link(told, Unmatched::Code(key), Outcome::UnknownCode),
-        None => without_link(told, Unmatched::Regular, Outcome::InvalidPath),
+    let unknown = || match wanted {
+        Some(key) => without_link(Unmatched::Code(key), Outcome::UnknownCode),
+        None => without_link(Unmatched::Regular, Outcome::InvalidPath),
     };
     let is_disabled = visited.settings.disabled;
     if (is_disabled && !is_sure) || visited.settings.is_of_later_release() {
         return Err(unavailable(redirector).into());
     }
     if is_disabled {
-        return Err(unknown(told));
+        return Err(unknown());
     }
     // A link in the cache exists, and looking it up costs no query.
     let is_free = wanted.as_ref().is_some_and(|wanted| redirector.lookup.knows_on(visited.id, wanted));
@@ -299,20 +279,20 @@ pub(crate) async fn find_told<T: Trace>(
     let may_deny = |tried: &[_]| redirector.domain_cache.may_deny(&question, tried);
     match found {
         Ok(Some((link, other))) => {
-            told.found(&link);
-            told.step(|| name_step(asked, wanted.is_some(), &others, other));
+            asked.found(&link);
+            asked.step(|| name_step(asked, wanted.is_some(), &others, other));
             // The others were tried only if no link has the path itself, or one that is gone.
             let tried = if other.is_some() || link.is_deleted() { &others[..] } else { &[] };
-            check_shown(redirector, &link, asked.now(redirector), || may_deny(tried), told)?;
+            check_shown(redirector, &link, asked, || may_deny(tried))?;
             let behind = other.map_or("", |other| other.behind).to_owned();
             Ok(FoundLink { link, visited: visited.clone(), key: key.clone(), behind })
         }
         Ok(None) if may_deny(&others) => {
-            told.step(|| unknown_step(asked, wanted.is_some(), &others));
-            Err(unknown(told))
+            asked.step(|| unknown_step(asked, wanted.is_some(), &others));
+            Err(unknown())
         }
         Ok(None) | Err(LookupError::NoStore | LookupError::Overloaded) => {
-            told.step(|| (Finding::NameUnanswered, path.to_owned()));
+            asked.step(|| (Finding::NameUnanswered, path.to_owned()));
             Err(unavailable(redirector).into())
         }
     }
@@ -357,26 +337,26 @@ async fn find_named<'n, 'a>(
 fn check_shown(
     redirector: &Redirector,
     link: &Link,
-    now: Timestamp,
+    asked: &Asked<'_>,
     may_deny: impl Fn() -> bool,
-    told: &mut impl Trace,
 ) -> Result<(), Refusal> {
+    let now = asked.now(redirector);
     let is_stopped = is_stopped(redirector, link);
     let is_live = link.is_live(now);
-    told.step(|| state_step(link, now));
+    asked.step(|| state_step(link, now));
     // The link may be the default domain's while the host belongs to another domain.
     if (!is_live || is_stopped) && !may_deny() {
         return Err(unavailable(redirector).into());
     }
     if is_stopped {
         if !link.is_blocked() {
-            told.step(|| (Finding::TargetDenied, link.long_url.as_str().to_owned()));
+            asked.step(|| (Finding::TargetDenied, link.long_url.as_str().to_owned()));
         }
         return Err(Refusal::new(taken_down(redirector), Visit::of(link, Outcome::TakenDown)));
     }
     // Details that this release cannot read may protect the link.
     if is_live && link.details().is_of_later_release() {
-        told.step(|| (Finding::StateUnreadable, String::new()));
+        asked.step(|| (Finding::StateUnreadable, String::new()));
         return Err(unavailable(redirector).into());
     }
     Ok(())
@@ -400,12 +380,12 @@ pub(crate) async fn lead_visitor<B>(
     let link = &found.link;
     let redirector = &*thread.redirector;
     let asked = Asked::of(redirector, visitor, request);
-    let to = target(redirector, &asked, now, found, &mut ())?;
+    let to = target(redirector, &asked, now, found)?;
     // The visit is counted last, so that a visit without a target does not count.
     if link.is_limited() {
         match redirector.visit_limiter.admit(link.id).await {
             Ok(true) => {}
-            Ok(false) => return Err(spent(redirector, found, asked.path, &mut ())),
+            Ok(false) => return Err(spent(redirector, found, &asked)),
             Err(_) => return Err(unavailable(redirector).into()),
         }
     }
@@ -436,7 +416,6 @@ pub(crate) fn target(
     asked: &Asked<'_>,
     now: Timestamp,
     found: &FoundLink,
-    told: &mut impl Trace,
 ) -> Result<Destination, Refusal> {
     let (link, query) = (&found.link, asked.query);
     let text = |bytes| str::from_utf8(bytes).unwrap_or("");
@@ -453,22 +432,22 @@ pub(crate) fn target(
         now,
         buckets: Buckets::new(redirector.lookup.mint.bucket_key(), link.id),
     };
-    let rule = choose_told(link.rules(), &facts, |index, tried| told.step(|| rule_step(index, tried)));
+    let rule = choose(link.rules(), &facts, |index, tried| asked.step(|| rule_step(index, tried)));
     let long_url = rule.map_or(&link.long_url, |rule| &rule.long_url);
     if !redirector.lookup.allows(long_url) {
-        told.step(|| (Finding::TargetDenied, long_url.as_str().to_owned()));
+        asked.step(|| (Finding::TargetDenied, long_url.as_str().to_owned()));
         return Err(Refusal::new(taken_down(redirector), Visit::of(link, Outcome::TakenDown)));
     }
-    told.step(|| (Finding::TargetAllowed, long_url.as_str().to_owned()));
+    asked.step(|| (Finding::TargetAllowed, long_url.as_str().to_owned()));
     let placed = found.placed(long_url.as_str()).or_else(|| found.placed(link.long_url.as_str()));
     let placed = placed.unwrap_or(Cow::Borrowed(long_url.as_str()));
     if !found.behind.is_empty() {
-        told.step(|| (Finding::PathApplied, found.behind.clone()));
+        asked.step(|| (Finding::PathApplied, found.behind.clone()));
     }
     let merged = if link.forward_query { location_with_query(&placed, query) } else { None };
     if !query.is_empty() {
         let finding = if merged.is_some() { Finding::QueryForwarded } else { Finding::QueryDropped };
-        told.step(|| (finding, query.to_owned()));
+        asked.step(|| (finding, query.to_owned()));
     }
     let is_own = rule.is_none() && merged.is_none() && matches!(placed, Cow::Borrowed(_));
     let location = HeaderValue::try_from(merged.unwrap_or_else(|| location(&placed)));

@@ -22,6 +22,7 @@ use web::{Answer, answer};
 
 use crate::{
     ThreadContext, Visitor,
+    asked::Asked,
     follow::{find, outcome_of},
     request::{host, path_before, request_head},
     visit::{Visit, note},
@@ -52,7 +53,7 @@ async fn count_as<B>(
 ) -> Option<Visit<'static>> {
     let redirector = &thread.redirector;
     let path = path_before(request.uri().path(), SUFFIX)?;
-    let link = match find(redirector, visitor.client, path, host(request)).await {
+    let link = match find(redirector, &Asked::name(visitor.client, path, host(request))).await {
         Ok(found) => found.link,
         Err(refusal) => return refusal.visit,
     };

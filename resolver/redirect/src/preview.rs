@@ -14,8 +14,8 @@ use web::{
 
 use crate::{
     Redirector,
-    asked::{Asked, Trace},
-    follow::{check_live, check_visits_left, find_told},
+    asked::Asked,
+    follow::{check_live, check_visits_left, find},
     request::path_before,
     visit::Refusal,
 };
@@ -23,17 +23,14 @@ use crate::{
 /// The suffix of the path, after the code or slug.
 pub(crate) const SUFFIX: &str = "+";
 
-pub(crate) async fn preview(
-    redirector: &Redirector,
-    asked: &Asked<'_>,
-    told: &mut impl Trace,
-) -> Result<Answer, Refusal> {
+pub(crate) async fn preview(redirector: &Redirector, asked: &Asked<'_>) -> Result<Answer, Refusal> {
     let path = path_before(asked.path, SUFFIX).unwrap_or(asked.path);
-    told.step(|| (Finding::PreviewShown, path.to_owned()));
-    let found = find_told(redirector, &Asked { path, ..*asked }, told).await?;
+    let asked = &Asked { path, ..*asked };
+    asked.step(|| (Finding::PreviewShown, path.to_owned()));
+    let found = find(redirector, asked).await?;
     let (link, now) = (&found.link, asked.now(redirector));
-    check_live(redirector, &found, now, path, told)?;
-    check_visits_left(redirector, &found, path, told).await?;
+    check_live(redirector, &found, now, asked)?;
+    check_visits_left(redirector, &found, asked).await?;
     let has_password = link.password().is_some();
     let is_same_for_all = !has_password && !link.is_limited() && link.rules().is_empty();
     let name = redirector.lookup.name_of(link).unwrap_or_default();

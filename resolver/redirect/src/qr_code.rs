@@ -24,6 +24,7 @@ use web::{Answer, TEXT, answer, charge, visitor_page::VisitorPage};
 
 use crate::{
     Redirector, ThreadContext, Visitor,
+    asked::Asked,
     fallback_page::{refused, too_much, unavailable},
     follow::{check_live, find},
     request::{host, path_before},
@@ -67,7 +68,8 @@ pub async fn draw(thread: &ThreadContext, visitor: Visitor, request: &Request<In
         Err(spent) => return too_much(redirector, spent),
     };
     let path = path_before(request.uri().path(), SUFFIX).unwrap_or_default();
-    let found = match find(redirector, visitor.client, path, host(request)).await {
+    let asked = Asked::name(visitor.client, path, host(request));
+    let found = match find(redirector, &asked).await {
         Ok(found) => found,
         // A request for a QR code is no visit.
         Err(refusal) => return *refusal.answer,
@@ -75,7 +77,7 @@ pub async fn draw(thread: &ThreadContext, visitor: Visitor, request: &Request<In
     // A link that does not redirect yet gets a QR code: a campaign is printed before it begins.
     let now = redirector.domain_cache.now();
     if found.link.state(now).is_over()
-        && let Err(refusal) = check_live(redirector, &found, now, path, &mut ())
+        && let Err(refusal) = check_live(redirector, &found, now, &asked)
     {
         return *refusal.answer;
     }

@@ -19,6 +19,7 @@ use web::{Answer, TEXT, answer, hold_back, visitor_page::VisitorPage};
 
 use crate::{
     Redirector, ThreadContext, Visitor,
+    asked::Asked,
     fallback_page::{ask_password, refused, too_much, unavailable},
     follow::{check_live, find, lead_visitor},
     request::host,
@@ -63,10 +64,10 @@ async fn answer_form<B: FormBody>(
     let Some(password) = password(body).await else {
         return Ok(answer(StatusCode::BAD_REQUEST, TEXT, "expected a form with the field password\n"));
     };
-    let path = request.uri().path();
-    let found = find(redirector, visitor.client, path, host(request)).await?;
+    let asked = Asked::name(visitor.client, request.uri().path(), host(request));
+    let found = find(redirector, &asked).await?;
     let now = redirector.domain_cache.now();
-    check_live(redirector, &found, now, path, &mut ())?;
+    check_live(redirector, &found, now, &asked)?;
     if let Some(hash) = found.link.password() {
         match open(redirector, found.link.id, visitor.client, hash, password).await {
             Tried::Opened => {}

@@ -128,8 +128,8 @@ fn check_choice(rules: &[Rule], facts: &Facts<'_>) {
     let rules: Vec<Rule> = rules.iter().filter(|rule| rule.share() == 0).cloned().collect();
     let holds = |condition: &Condition| {
         let alone = Rule::new(LongUrl::from_stored("x"), vec![condition.clone()]);
-        choose(&[alone], facts).is_some()
+        choose(&[alone], facts, |_, _| {}).is_some()
     };
     let expected = rules.iter().find(|rule| rule.conditions.iter().all(holds));
-    assert_eq!(choose(&rules, facts), expected);
+    assert_eq!(choose(&rules, facts, |_, _| {}), expected);
 }

@@ -64,7 +64,7 @@ fn make_room(bytes: &mut Vec<u8>, more: usize, most: usize, held: &mut Held) -> 
 }
 
 /// Discards what a client still sends, for a moment.
-pub async fn discard(body: &mut Incoming) {
+pub(super) async fn discard(body: &mut Incoming) {
     let mut left = DISCARDED;
     let all = async {
         while let Some(Ok(frame)) = from_client(body.frame()).await {

@@ -1,5 +1,6 @@
 //! One request of the API: its key, its body, and the values that its handler works with. It knows
-//! no route and no handler; `dispatch.rs` brings them together.
+//! no route and no handler; `dispatch.rs` brings them together. The APIs of other shorteners (the
+//! crate `compat`) admit their calls with it too.
 
 use std::{
     net::IpAddr,
@@ -14,28 +15,40 @@ use hyper::{
 };
 use links::{api_key::Grant, scope::Scope};
 use percent_encoding::percent_decode_str;
+use serde_json::{Map, Value};
+use tokio::time::Instant;
 
 use super::{
     body, form,
     problem::Problem,
     query::Query,
-    read::{Fields, read_fields, read_query},
+    read::{Fields, object, read_fields, read_query},
 };
-use crate::{Api, authenticate::authenticate, calls::Share};
+use crate::{
+    Api,
+    authenticate::{authenticate, check_again},
+    calls::Share,
+};
 use limits::{Account, Held};
 use web::{Answer, charge};
 
 /// One request, its body read.
-pub(super) struct Call {
-    pub(super) api: Arc<Api>,
-    pub(super) method: Method,
-    pub(super) uri: Uri,
-    pub(super) headers: HeaderMap,
-    pub(super) body: Bytes,
+pub struct Call {
+    /// The state of the API.
+    pub api: Arc<Api>,
+    /// The method.
+    pub method: Method,
+    /// Path and query.
+    pub uri: Uri,
+    /// The headers.
+    pub headers: HeaderMap,
+    /// The address of the client.
+    pub client: IpAddr,
+    /// The body; that of a form as JSON.
+    pub body: Bytes,
     /// The first and the last parameter of the path, still percent-encoded: the same if there is
     /// one only, and empty if there is none.
     pub(super) parameters: [String; 2],
-    pub(super) client: IpAddr,
     held: Option<Held>,
     /// The key, once it is known. The call keeps its place among those under way when its client
     /// has gone.
@@ -46,36 +59,49 @@ pub(super) struct Call {
 
 impl Call {
     /// Makes a call of a request's head.
-    pub(super) fn new(api: &Arc<Api>, client: IpAddr, head: hyper::http::request::Parts) -> Self {
+    pub fn new(api: &Arc<Api>, client: IpAddr, head: hyper::http::request::Parts) -> Self {
         Self {
             api: Arc::clone(api),
             method: head.method,
             uri: head.uri,
             headers: head.headers,
+            client,
             body: Bytes::new(),
             parameters: Default::default(),
-            client,
             held: None,
             key: OnceLock::new(),
             share: OnceLock::new(),
         }
     }
 
-    /// Reads the body, at most `limit` bytes of it, onto the memory account of the key.
-    pub(super) async fn read_body(&mut self, body: Incoming, limit: usize) -> Result<(), Problem> {
-        let holder = self.key.get().map(|(grant, _)| Account::Key(grant.id.0)).ok_or(Problem::INTERNAL)?;
-        let mut held = self.api.budgets.bodies.take(holder, 0)?;
+    /// Reads the body, at most `limit` bytes of it, onto the memory account of the key, and checks
+    /// the key again if that took its time. Before the key is known, the account is the client's.
+    pub async fn read_body(&mut self, body: Incoming, limit: usize) -> Result<(), Problem> {
+        let by = self.key.get().map(|(grant, _)| grant);
+        let account = by.map_or_else(|| Account::client(self.client), |by| Account::Key(by.id.0));
+        let mut held = self.api.budgets.bodies.take(account, 0)?;
+        // Not before: of a slow database each call would ask once more.
+        let begun = Instant::now();
         self.body = body::read(body, limit, &mut held).await?;
         if form::is_one(&self.headers, &self.body) {
             self.body = form::read(&self.body)?;
         }
         body::hold_values(&self.body, &mut held)?;
         self.held = Some(held);
-        Ok(())
+        match self.key.get() {
+            Some((by, _)) => Ok(check_again(&self.api, by, begun).await?),
+            None => Ok(()),
+        }
+    }
+
+    /// Takes the body off the client's account, once a key that came in the body was checked. The
+    /// calls of keys are bounded by their number.
+    pub fn release_body(&mut self) {
+        self.held = None;
     }
 
     /// Leaves a body to the connection's end. A client that expects a go-ahead has not sent it.
-    pub(super) async fn leave_unread(&self, body: &mut Incoming) {
+    pub async fn leave_unread(&self, body: &mut Incoming) {
         if !self.headers.contains_key(EXPECT) {
             body::discard(body).await;
         }
@@ -83,7 +109,7 @@ impl Call {
 
     /// Counts a long answer until it was sent. That of a write is sent in any case, so it takes the
     /// place of the body.
-    pub(super) fn keep(&mut self, answer: &mut Answer) -> Result<(), Problem> {
+    pub fn keep(&mut self, answer: &mut Answer) -> Result<(), Problem> {
         let of_body = self.held.take();
         if matches!(self.method, Method::GET | Method::HEAD) {
             // Answers without a key are the same bytes for all.
@@ -98,7 +124,7 @@ impl Call {
     }
 
     /// Adds the caller's rate to the answer.
-    pub(super) fn finish(&self, mut answer: Answer) -> Answer {
+    pub fn finish(&self, mut answer: Answer) -> Answer {
         if let Some(share) = self.share.get() {
             share.tell(&mut answer);
         }
@@ -113,6 +139,14 @@ impl Call {
     }
 
     pub(super) async fn authorize_key(&self, key: Option<&[u8]>, scope: Scope) -> Result<&Grant, Problem> {
+        let grant = self.authenticate(key).await?;
+        require(grant, scope)?;
+        Ok(grant)
+    }
+
+    /// Checks the key of the call once, within the limits on calls, and takes the call's place
+    /// among those under way with it.
+    pub async fn authenticate(&self, key: Option<&[u8]>) -> Result<&Grant, Problem> {
         if self.key.get().is_none() {
             let (grant, share) = authenticate(&self.api, self.client, key).await?;
             if let Some(share) = share {
@@ -121,9 +155,12 @@ impl Call {
             let place = self.api.budgets.calls.take(Account::Key(grant.id.0), 1)?;
             let _ = self.key.set((grant, place));
         }
-        let (grant, _) = self.key.get().ok_or(Problem::INTERNAL)?;
-        require(grant, scope)?;
-        Ok(grant)
+        self.by()
+    }
+
+    /// Returns the key that was checked.
+    pub fn by(&self) -> Result<&Grant, Problem> {
+        self.key.get().map(|(grant, _)| grant).ok_or(Problem::INTERNAL)
     }
 
     pub(super) fn parameter(&self) -> String {
@@ -137,6 +174,16 @@ impl Call {
     /// Reads the fields of the body. Wrong ones are in the second value.
     pub(super) fn fields<T: Fields>(&self) -> Result<(T, FieldErrors), Problem> {
         read_fields(&self.body)
+    }
+
+    /// Returns the fields of a body that is a JSON object, or a form; none of an empty body.
+    pub fn body_fields(&self) -> Result<Map<String, Value>, Problem> {
+        object(&self.body)
+    }
+
+    /// Returns the parameters of the query that are not blank.
+    pub fn query_fields(&self) -> Map<String, Value> {
+        Query::of(&self.uri).fields()
     }
 
     /// Reads the query. Wrong parameters are in the second value.
@@ -171,7 +218,8 @@ impl Call {
         Ok(Target { name: self.link()?, versions })
     }
 
-    pub(super) fn no_route(&self) -> Problem {
+    /// Returns the problem of a call that there is not.
+    pub fn no_route(&self) -> Problem {
         Problem::NoRoute { method: self.method.clone(), url: format!("{}{}", self.api.public_url, self.uri) }
     }
 }

@@ -55,14 +55,12 @@ use hyper::{
 };
 
 use crate::{Api, Task};
-pub use body::discard;
-use call::Call;
+pub use call::Call;
 use daemon::traces::in_current;
 pub use health::HealthCheck;
 pub use mercure::{HUB, hub};
 pub use openapi::problem_schemas;
-pub(crate) use problem::Problem;
-pub use problem::status_of;
+pub use problem::{Problem, status_of};
 use route::{Handler, LINKS, Route};
 pub use router::Router;
 use web::{Answer, run_to_end::RunToEnd};

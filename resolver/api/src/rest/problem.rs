@@ -1,5 +1,5 @@
 //! Converts errors to problems (RFC 9457), with Shlink's types where it has one. This is the only
-//! place that does.
+//! place that does. The APIs of other shorteners tell them in their own words (`compat`).
 
 use hyper::{
     Method, StatusCode,
@@ -16,16 +16,36 @@ use web::{Answer, answer, hold_back, retry_later};
 
 /// The reason why a call failed.
 #[derive(Debug)]
-pub(crate) enum Problem {
+pub enum Problem {
+    /// The application refused it.
     App(AppError),
+    /// The body is not of the form that is expected.
     MalformedBody,
-    BodyTooLarge { limit: usize },
-    TooManyValues { most: u64 },
+    /// The body is longer than is read.
+    BodyTooLarge {
+        /// Maximum length in bytes.
+        limit: usize,
+    },
+    /// The body has too many values.
+    TooManyValues {
+        /// Maximum number of values.
+        most: u64,
+    },
+    /// The body did not arrive in time.
     SlowBody,
+    /// The call is not authenticated.
     Auth(AuthError),
+    /// The query has no key, where it belongs there.
     NoKeyInQuery,
+    /// There is no Mercure hub.
     NoMercure,
-    NoRoute { method: Method, url: String },
+    /// There is no such call.
+    NoRoute {
+        /// Method of the call.
+        method: Method,
+        /// Its URL.
+        url: String,
+    },
 }
 
 impl From<AppError> for Problem {
@@ -57,7 +77,7 @@ impl From<ExceededShare> for Problem {
 
 impl Problem {
     /// A defect of this program.
-    pub(super) const INTERNAL: Self = Self::App(AppError::Internal);
+    pub const INTERNAL: Self = Self::App(AppError::Internal);
 
     pub(super) fn invalid(field: &str, expected: impl Into<String>) -> Self {
         Self::App(AppError::invalid(field, expected))
@@ -65,12 +85,18 @@ impl Problem {
 
     pub(super) fn into_answer(self) -> Answer {
         let (status, body) = self.shown();
-        let mut answer = answer(status, "application/problem+json", body.to_string());
+        self.finish(answer(status, "application/problem+json", body.to_string()))
+    }
+
+    /// Adds the headers that say when to try again to an answer that tells of the problem, and
+    /// holds back the refusals of clients that guess keys.
+    pub fn finish(&self, mut answer: Answer) -> Answer {
+        let status = self.status();
         if status == StatusCode::PAYLOAD_TOO_LARGE {
             // The rest of the body would be read as the next request.
             answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         }
-        if let Self::Auth(AuthError::TooManyCalls(Refused { wait, share })) = &self {
+        if let Self::Auth(AuthError::TooManyCalls(Refused { wait, share })) = self {
             answer.headers_mut().insert(RETRY_AFTER, HeaderValue::from(wait.as_secs() + 1));
             match share {
                 Some(share) => share.tell(&mut answer),
@@ -80,6 +106,11 @@ impl Problem {
         }
         let is_full = matches!(self, Self::App(AppError::TooMuchAtOnce(_)));
         if is_full || status == StatusCode::SERVICE_UNAVAILABLE { retry_later(answer) } else { answer }
+    }
+
+    /// Returns the HTTP status of the answer.
+    pub fn status(&self) -> StatusCode {
+        self.kind().status()
     }
 
     pub(super) fn shown(&self) -> (StatusCode, Value) {
@@ -113,7 +144,8 @@ impl Problem {
         }
     }
 
-    fn detail(&self) -> String {
+    /// Says what is wrong, without naming fields.
+    pub fn detail(&self) -> String {
         match self {
             // Wrong fields have members of their own.
             Self::App(AppError::Invalid(_)) => "Provided data is not valid".to_owned(),

@@ -88,9 +88,8 @@ impl LinkService {
         let at = wrong.note("at", fields.at.as_deref().map(|text| read_time(text, zone)).transpose());
         wrong.finish()?;
         let (url, ip) = url.zip(ip).ok_or(AppError::Internal)?;
-        let host = url.host_str().unwrap_or_default();
         Ok(Example {
-            host: url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}")),
+            host: host_of(&url),
             path: url.path().to_owned(),
             query: url.query().unwrap_or_default().to_owned(),
             user_agent: fields.user_agent.clone().unwrap_or_default(),
@@ -101,7 +100,7 @@ impl LinkService {
         })
     }
 
-    /// Reads a short URL as browsers do.
+    /// Reads a short URL as browsers do. The result has no path below which its host is served.
     fn read_short_url(&self, text: &str) -> Checked<Url> {
         let text = text.trim();
         let begins =
@@ -112,9 +111,18 @@ impl LinkService {
             let path = text.strip_prefix('/').unwrap_or(text);
             format!("{}/{path}", self.domain_cache.base(DomainId::DEFAULT))
         };
-        let url = Url::parse(&whole).map_err(|_| EXPECTED_URL.to_owned())?;
-        if is_of_service(url.path()) { Err(OF_SERVICE.to_owned()) } else { Ok(url) }
+        let mut url = Url::parse(&whole).map_err(|_| EXPECTED_URL.to_owned())?;
+        let path = self.domain_cache.path_below(&host_of(&url), url.path()).to_owned();
+        url.set_path(&path);
+        let is_given = || self.check_given(path.trim_start_matches('/')).is_err();
+        if is_of_service(&path) || is_given() { Err(OF_SERVICE.to_owned()) } else { Ok(url) }
     }
+}
+
+/// Returns the host of a URL, with its port if the URL has one.
+fn host_of(url: &Url) -> String {
+    let host = url.host_str().unwrap_or_default();
+    url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
 }
 
 fn read_country(text: &str) -> Checked<String> {

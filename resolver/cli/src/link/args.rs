@@ -39,12 +39,16 @@ pub enum LinkCommand {
     /// Lift the takedown of a link. Requires an admin's key without limits.
     Unblock(LinkGetArgs),
     /// Explain what a visitor gets for a short URL, step by step, without a visit.
+    ///
+    /// Use it to find out why a link does not work. Each line is a step of the decision, with its
+    /// outcome and what it is about; the last line is the answer.
     Explain(Box<LinkExplainArgs>),
 }
 
 #[derive(Clone, Debug, Args)]
 pub struct LinkCreateArgs {
-    /// URL that the link redirects to.
+    /// URL that the link redirects to. With --extra-path fill it is a template, such as
+    /// https://tracker.example/{1}.
     pub long_url: String,
     /// Custom slug, instead of a minted code. Slashes separate several segments.
     #[arg(long)]

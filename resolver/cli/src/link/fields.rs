@@ -40,7 +40,8 @@ pub struct LinkSetters {
     /// Status of the link's redirects, instead of the server's.
     #[arg(long, value_name = "STATUS", value_parser = PossibleValuesParser::new(["301", "302", "307", "308"]).try_map(|text| text.parse::<u16>()))]
     pub redirect_status: Option<u16>,
-    /// What a path behind the link's name does, instead of what its domain says.
+    /// What a path behind the link's name does, such as /42 in /issue/42. Defaults to what its
+    /// domain says.
     #[arg(long, value_name = "WHAT", value_parser = extra_path_values())]
     pub extra_path: Option<String>,
     /// URL for visitors once the link has expired or its visits are used up, instead of that of its

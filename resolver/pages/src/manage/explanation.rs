@@ -13,21 +13,21 @@ const ASKED: &str = "explain";
 pub(super) struct ShownExplanation {
     typed: Form,
     /// The steps and the answer; `None` before the form is sent.
-    pub(super) told: Option<(Vec<String>, String)>,
+    pub(super) texts: Option<(Vec<String>, String)>,
 }
 
 impl ShownExplanation {
     /// Makes the form. Before it is sent, it describes the visit of the page's reader.
     pub(super) fn new(context: &Context<'_>) -> Self {
         if is_asked(context) {
-            return Self { typed: context.query.clone(), told: None };
+            return Self { typed: context.query.clone(), texts: None };
         }
         let header = |name: HeaderName| {
             let value = context.request.head.headers.get(name).map(HeaderValue::to_str);
             value.and_then(Result::ok).unwrap_or_default().to_owned()
         };
         let fields = [("userAgent", header(USER_AGENT)), ("language", header(ACCEPT_LANGUAGE))];
-        Self { typed: Form(fields.map(|(name, value)| (name.to_owned(), value)).to_vec()), told: None }
+        Self { typed: Form(fields.map(|(name, value)| (name.to_owned(), value)).to_vec()), texts: None }
     }
 
     pub(super) fn value(&self, field: &str) -> &str {
@@ -55,11 +55,11 @@ pub(super) async fn explain(
     };
     let of_reader = (context.request.client, &context.pages.api.time_zone);
     let explained = context.links.explain(&fields, FieldErrors::default(), of_reader, context.by).await?;
-    Ok(told(&explained, context.t))
+    Ok(texts_of(&explained, context.t))
 }
 
 /// Returns the texts of the steps and of the answer.
-fn told(explained: &Explanation, t: &Locale) -> (Vec<String>, String) {
+fn texts_of(explained: &Explanation, t: &Locale) -> (Vec<String>, String) {
     let steps = explained.steps.iter();
     let steps = steps.map(|step| t.with(&format!("explain-{}", step.finding.as_str()), &step.detail));
     let status = explained.status.to_string();
@@ -85,11 +85,11 @@ mod tests {
     fn steps_and_answers_are_told_with_what_they_are_about() {
         let steps = vec![Step { finding: Finding::RuleDiffers, detail: "2: language de".to_owned() }];
         let page = Explanation { steps, link: None, status: 410, location: None, page: Some("expired") };
-        let (steps, answer) = told(&page, english());
+        let (steps, answer) = texts_of(&page, english());
         assert!(steps[0].contains("2: language de"), "{}", steps[0]);
         assert!(answer.contains("410") && answer.contains("This link has expired"), "{answer}");
         let location = Some("https://example.com/".to_owned());
-        let (_, answer) = told(&Explanation { status: 302, location, ..page }, english());
+        let (_, answer) = texts_of(&Explanation { status: 302, location, ..page }, english());
         assert!(answer.contains("302") && answer.contains("https://example.com/"), "{answer}");
     }
 }

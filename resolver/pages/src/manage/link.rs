@@ -43,15 +43,15 @@ struct LinkPage<'a> {
 
 pub(super) async fn show(context: &Context<'_>, name: &str) -> Result<Answer, PageError> {
     let record = context.links.get_link(&context.link_name(name), context.by).await?;
-    let (mut told, mut refusal) = (None, None);
+    let (mut texts, mut refusal) = (None, None);
     if is_asked(context) {
         match explain(context, context.pages.short_url(&record.link)).await {
-            Ok(explained) => told = Some(explained),
+            Ok(explained) => texts = Some(explained),
             Err(error) => refusal = Some(Refusal::new(error, context.t)?),
         }
     }
     let mut page = page_of(context, &record, refusal).await;
-    page.explanation.told = told;
+    page.explanation.texts = texts;
     Ok(context.page(page.notices.status(), &page))
 }
 

@@ -63,7 +63,7 @@ pub(super) struct Creates {
     /// Where the results go. It is closed once the client has gone.
     answers: WeakSender<Piece>,
     /// Length of the results so far that say what was expected, in bytes.
-    told: AtomicUsize,
+    expected_bytes: AtomicUsize,
     /// The number of links so far that have a password.
     passwords: AtomicUsize,
     /// Held by the batch whose links are created one by one.
@@ -84,7 +84,7 @@ impl Creates {
             by: by.clone(),
             idempotency,
             answers,
-            told: AtomicUsize::new(0),
+            expected_bytes: AtomicUsize::new(0),
             passwords: AtomicUsize::new(0),
             singles: Mutex::new(()),
             hashing: Mutex::new(()),
@@ -119,7 +119,7 @@ impl Creates {
     fn shortened(&self, mut refused: BatchResult) -> BatchResult {
         if refused.expected.is_some() {
             let bytes = written(&refused).len();
-            if self.told.fetch_add(bytes, Ordering::Relaxed) + bytes > EXPECTED_BYTES {
+            if self.expected_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes > EXPECTED_BYTES {
                 refused.expected = None;
             }
         }

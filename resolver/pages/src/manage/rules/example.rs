@@ -91,7 +91,7 @@ pub(super) fn lead(
         now,
         buckets: own.buckets,
     };
-    let chosen = choose(rules, &facts);
+    let chosen = choose(rules, &facts, |_, _| {});
     let target = chosen.map_or(long_url, |rule| &rule.long_url);
     let merged = if forwards { location_with_query(target.as_str(), &query) } else { None };
     Ok(Lead {
