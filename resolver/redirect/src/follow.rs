@@ -14,8 +14,8 @@ use hyper::{
 };
 use jiff::Timestamp;
 use links::{
-    Domain, DomainId, Facts, Finding, Link, LinkState, OtherName, Rule, StoredObject as _, asks_where,
-    choose_told, location, location_with_query,
+    Domain, DomainId, Facts, Finding, Link, LinkState, LongUrl, OtherName, Rule, StoredObject as _,
+    asks_where, choose_told, location, location_with_query,
 };
 use lookup::{CachedTarget, LookupError, LookupKey, domain_cache::Question};
 use visits::Outcome;
@@ -461,14 +461,15 @@ pub(crate) fn target(
         now,
     };
     let rule = choose_told(link.rules(), &facts, |index, tried| told.step(|| rule_step(index, tried)));
-    let long_url = rule.map_or(&link.long_url, |rule| &rule.long_url);
+    // The path may not fit into the long URL of the rule. What is used instead is judged too.
+    let fits = |url: &LongUrl| found.placed(url.as_str()).is_some();
+    let long_url = rule.map(|rule| &rule.long_url).filter(|url| fits(url)).unwrap_or(&link.long_url);
     if !redirector.lookup.allows(long_url) {
         told.step(|| (Finding::TargetDenied, long_url.as_str().to_owned()));
         return Err(Refusal::new(taken_down(redirector), Visit::of(link, Outcome::TakenDown)));
     }
     told.step(|| (Finding::TargetAllowed, long_url.as_str().to_owned()));
-    let placed = found.placed(long_url.as_str()).or_else(|| found.placed(link.long_url.as_str()));
-    let placed = placed.unwrap_or(Cow::Borrowed(long_url.as_str()));
+    let placed = found.placed(long_url.as_str()).unwrap_or(Cow::Borrowed(long_url.as_str()));
     if !found.behind.is_empty() {
         told.step(|| (Finding::PathApplied, found.behind.clone()));
     }

@@ -2,7 +2,9 @@
 
 use http_body_util::Full;
 use hyper::{Method, StatusCode, body::Bytes};
-use links::{Block, Condition, Details, LongUrl, PasswordHash, Rule, Slug, api_key::ApiKeyId, targets};
+use links::{
+    Block, Condition, Details, ExtraPath, LongUrl, PasswordHash, Rule, Slug, api_key::ApiKeyId, targets,
+};
 use recorder::CaptureRules;
 use visits::read_block;
 
@@ -125,6 +127,13 @@ async fn a_denied_target_is_recorded_as_taken_down() {
     site.thread.redirector.lookup.judge_by(targets::Targets::new(&[denied]));
     site.expect(&get("/plain"), link, Outcome::TakenDown, ["/plain", ""]).await;
     site.expect(&get("/ruled"), ruled, Outcome::TakenDown, ["/ruled", ""]).await;
+
+    // No path fits behind the rule's long URL, so the link's own is judged.
+    let full = format!("https://allowed.example/{}", "x".repeat(LongUrl::MAX_LEN - 25));
+    let rules = vec![Rule::new(LongUrl::from_stored(full), Vec::new())];
+    let extra_path = Some(ExtraPath::Append);
+    let behind = site.create("below", Details { rules, extra_path, ..Details::default() }).await;
+    site.expect(&get("/below/x"), behind, Outcome::TakenDown, ["/below/x", ""]).await;
 }
 
 #[tokio::test]
