@@ -8,6 +8,7 @@
 //!    503).
 //! 4. A text is recorded only if the link does not imply it: the path of a redirect unless it is
 //!    the link's name alone, and the location unless it is the link's own long URL.
+//! 5. Keys of the API are not recorded: the query of a path that clients send them to is left out.
 
 use codes::LinkId;
 use hyper::{
@@ -20,6 +21,10 @@ use visits::{Event, Outcome};
 use web::Answer;
 
 use crate::{ThreadContext, Visitor, fast_path::RequestHead, request::request_head};
+
+/// The name of YOURLS' API. A request for it comes here if the API is off, or with a path that is not
+/// quite its own.
+const KEYS_IN_QUERY: &[u8] = b"yourls-api.php";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Visit<'a> {
@@ -120,9 +125,17 @@ pub(crate) fn note(
         user_agent: head.user_agent.filter(|_| rules.user_agents).unwrap_or_default(),
         referrer: head.referer.filter(|_| rules.referrers).unwrap_or_default(),
         languages: head.accept_language.unwrap_or_default(),
-        request: if is_name { &[] } else { head.path_and_query.as_bytes() },
+        request: if is_name { &[] } else { recorded_path(head).as_bytes() },
         target,
     });
+}
+
+/// Returns the path with the query, which is left out where clients of YOURLS send their API keys:
+/// whoever may see the visits of a domain must not get the keys of its tenants.
+fn recorded_path<'a>(head: &RequestHead<'a>) -> &'a str {
+    let mut parts = head.path.as_bytes().windows(KEYS_IN_QUERY.len());
+    let is_for_keys = head.query.is_some() && parts.any(|part| part.eq_ignore_ascii_case(KEYS_IN_QUERY));
+    if is_for_keys { head.path } else { head.path_and_query }
 }
 
 #[cfg(test)]

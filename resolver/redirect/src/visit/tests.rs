@@ -112,6 +112,12 @@ async fn each_outcome_is_recorded_with_the_link_that_was_found() {
     assert!(site.is_code("abcdef"));
     site.expect(&get("/abcdef"), None, Outcome::UnknownCode, ["/abcdef", ""]).await;
     site.expect(&get("/no/such-slug"), None, Outcome::UnknownCode, ["/no/such-slug", ""]).await;
+    for path in ["/yourls-api.php", "/YOURLS-api.php/", "/admin/yourls-api.php"] {
+        let asked = format!("{path}?signature=key");
+        let outcome = if path.ends_with('/') { Outcome::InvalidPath } else { Outcome::UnknownCode };
+        let target = if path.ends_with('/') { REGULAR_404 } else { "" };
+        site.expect(&get(&asked), None, outcome, [path, target]).await;
+    }
     site.expect(&get("/a//b?c"), None, Outcome::InvalidPath, ["/a//b?c", REGULAR_404]).await;
     home(&site.thread, visitor(CLIENT), &get("/?utm=1"));
     site.expect_recorded(None, Outcome::BaseUrl, ["/?utm=1", ""]);
