@@ -153,6 +153,57 @@ async fn yourls_has_four_formats_and_says_why_a_key_is_refused() {
     assert_eq!(totals["db-stats"], json!({ "total_links": 1, "total_clicks": 0 }));
 }
 
+async fn kutt(api: &Api, method: Method, path: &str, body: Option<Value>) -> Answer {
+    let request = api.http().request(method, format!("{}/api/v2/{path}", api.url()));
+    let request = request.header("X-API-KEY", api.key());
+    sent(match body {
+        Some(body) => request.json(&body),
+        None => request,
+    })
+    .await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn kutt_lists_from_any_position_and_finds_by_id_only_for_keys_that_read() {
+    let alone = Alone::start(&ALL).await;
+    let api = alone.api();
+    for number in 1..=5 {
+        api.create_with(&json!({ "longUrl": format!("{PAGE}/{number}") })).await.unwrap();
+    }
+    let listed = async |skip: u64, limit: u64| {
+        let list = kutt(api, Method::GET, &format!("links?skip={skip}&limit={limit}"), None).await;
+        let list = list.json().unwrap();
+        assert_eq!(list["total"], 5, "{skip} {limit}");
+        let ids = list["data"].as_array().unwrap().iter().map(|link| link["id"].as_str().unwrap().to_owned());
+        ids.collect::<Vec<String>>()
+    };
+    let all = listed(0, 9).await;
+    for (skip, limit, expected) in [
+        (0, 2, &all[..2]),
+        (1, 2, &all[1..3]),
+        (1, 3, &all[1..4]),
+        (3, 2, &all[3..]),
+        (4, 3, &all[4..]),
+        (7, 3, &[][..]),
+        (u64::MAX, 1, &[][..]),
+    ] {
+        assert_eq!(listed(skip, limit).await, expected, "{skip} {limit}");
+    }
+
+    // Ids follow each other, so they would give all codes away.
+    let path = format!("links/{}", all[0]);
+    let edit = Some(json!({ "description": "mine" }));
+    for scopes in ["create,edit", "create,delete"] {
+        let blind = alone.with_new_key(&scopes.replace(',', "-"), &["--scopes", scopes]).await;
+        for (method, body) in [(Method::PATCH, edit.clone()), (Method::DELETE, None)] {
+            let refused = kutt(&blind, method, &path, body).await;
+            assert_eq!(refused.status, 403, "{scopes}: {refused:?}");
+        }
+    }
+    let edited = kutt(api, Method::PATCH, &path, edit).await;
+    assert_eq!((edited.status, &edited.json().unwrap()["description"]), (200, &json!("mine")));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn bitly_shortens_creates_edits_expands_and_counts() {
     let alone = Alone::start(&ALL).await;

@@ -159,7 +159,7 @@ async fn create(call: &Call) -> Result<Answer, Failure> {
             (StatusCode::CREATED, created)
         }
     };
-    let visits = call.api.links.visit_totals_of(&record).await;
+    let visits = call.visits_of(&record).await?;
     Ok(json_answer(status, &link(call, &call.shown(&record, sent.as_deref())?, visits)))
 }
 
@@ -174,7 +174,7 @@ async fn edit(call: &Call, name: LinkName) -> Result<Value, Failure> {
     }
     let (sent, target) = (fields.long_url.clone().flatten(), Target { name, versions: None });
     let record = call.api.links.edit_link(&target, fields, wrong, call.by()?).await?;
-    let visits = call.api.links.visit_totals_of(&record).await;
+    let visits = call.visits_of(&record).await?;
     Ok(link(call, &call.shown(&record, sent.as_deref())?, visits))
 }
 
@@ -220,7 +220,7 @@ async fn stats(call: &Call, name: LinkName) -> Result<Value, Failure> {
         all.insert(period.to_owned(), json!({ "stats": ranked, "views": views, "total": total }));
     }
     all.insert("updatedAt".to_owned(), json!(time(now)));
-    let visits = service.visit_totals_of(&record).await;
+    let visits = call.visits_of(&record).await?;
     if let Value::Object(members) = link(call, &call.shown(&record, None)?, visits) {
         all.extend(members);
     }

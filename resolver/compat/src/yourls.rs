@@ -112,7 +112,7 @@ async fn shorten(call: &Call) -> Result<Output, Failure> {
     match call.find_existing(long_url.clone(), None).await {
         Ok(Some(found)) => {
             let shown = call.shown(&found, Some(sent))?;
-            let visits = call.api.links.visit_totals_of(&found).await;
+            let visits = call.visits_of(&found).await?;
             let short_url = shown.short_url.split_once("://").map_or("", |(_, rest)| rest);
             let message = format!("{} already exists in database (short URL: {short_url})", cut(sent));
             let mut url = members_of(call, &shown, None);

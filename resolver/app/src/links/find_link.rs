@@ -33,8 +33,10 @@ impl LinkService {
         found.filter(|link| !link.is_deleted() && by.sees(link)).ok_or_else(|| self.no_link(name))
     }
 
-    /// Returns the name of the link with an id, if the key sees it and it is not deleted.
+    /// Returns the name of the link with an id, if the key sees it and it is not deleted. Ids follow
+    /// each other, so by them a key without the scope `read` could find all names.
     pub async fn name_of_id(&self, id: LinkId, by: &Grant) -> Result<LinkName, AppError> {
+        require(by, Scope::Read)?;
         let found = self.lookup.read_fresh(id).await.map_err(|_| AppError::Unavailable)?;
         let seen = found.filter(|link| !link.is_deleted() && by.sees(link));
         let named = seen.and_then(|link| Some((self.lookup.name_of(&link)?, link.domain())));
