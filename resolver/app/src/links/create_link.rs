@@ -273,6 +273,7 @@ impl LinkService {
             let domain = details.domain.unwrap_or(DomainId::DEFAULT);
             *slug = self.slug_on(domain, slug)?;
             self.refuse_circle([&draft.long_url], domain, slug.as_str())?;
+            self.check_unclaimed(slug.as_str(), domain, by).await?;
         }
         if finds && password.is_some() {
             // Otherwise a caller could find out an existing link's password.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use codes::LinkId;
 use links::{DomainId, Link, Record, Slug, api_key::Grant, scope::Scope, slug_spellings};
 
-use crate::{AppError, LinkService, authorize::require, key_names::Names};
+use crate::{Answer, AppError, LinkService, authorize::require, key_names::Names};
 
 /// The name of a link: a code or a slug, on a domain.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,6 +74,29 @@ impl LinkService {
     pub(crate) fn slug_taken(&self, slug: &str, domain: DomainId) -> AppError {
         let domain = self.domain_cache.shown_name(domain);
         AppError::SlugTaken(LinkName { code: slug.to_owned(), domain })
+    }
+
+    /// Rejects a new name of a link under which visitors get another one already: that of another
+    /// tenant, whose path behind its name it is, or one that an operator took down. The new link
+    /// would take its visitors, or bring back what was taken down.
+    pub(crate) fn check_unclaimed<'a>(
+        &'a self,
+        slug: &'a str,
+        domain: DomainId,
+        by: &'a Grant,
+    ) -> Answer<'a, ()> {
+        Box::pin(async move {
+            let claimed = self.domain_cache.find_other(domain, &format!("/{slug}")).await;
+            let is_foreign = |link: &Link| link.domain() == domain && (link.is_blocked() || !by.sees(link));
+            if !claimed.map_err(|_| AppError::Unavailable)?.is_some_and(|link| is_foreign(&link)) {
+                return Ok(());
+            }
+            // A link that has the name is found before the other one. This may be a repetition of
+            // the call that created it.
+            let named = self.domain_cache.find_named(domain, slug).await;
+            let is_there = named.map_err(|_| AppError::Unavailable)?.is_some_and(|link| !link.is_deleted());
+            if is_there { Ok(()) } else { Err(self.slug_taken(slug, domain)) }
+        })
     }
 
     async fn domain_of(&self, name: &LinkName) -> Result<DomainId, AppError> {

@@ -87,7 +87,9 @@ impl LinkService {
         let is_small = entries.domain(domain).is_some_and(|domain| domain.settings.ignore_case);
         // In small letters, it may be a path of the service.
         let kept = if is_small { Slug::pick(slug.clone().to_lowercase().as_str()) } else { Ok(slug.clone()) };
-        kept.map_err(|error| AppError::invalid(Field::CustomSlug.name(), error.to_string()))
+        let kept = kept.map_err(|error| error.to_string());
+        let kept = kept.and_then(|kept| self.check_given(kept.as_str()).map(|()| kept));
+        kept.map_err(|expected| AppError::invalid(Field::CustomSlug.name(), expected))
     }
 
     /// Checks the name of a domain. Returns `None` for the default domain.
