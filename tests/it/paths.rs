@@ -160,6 +160,9 @@ async fn new_slugs_are_kept_in_small_letters_where_case_is_ignored() {
     found["findIfExists"] = json!(true);
     assert_eq!(api.create_with(&found).await.unwrap().code, made.code);
 
+    let prefixed = json!({ "longUrl": URL, "pathPrefix": "SAL", "shortCodeLength": 6 });
+    assert!(api.create_with(&prefixed).await.unwrap().code.starts_with("sal"));
+
     // In small letters it would hide a call of the API.
     expect_invalid(&api.try_create_with(&wish("promo/Visits", None)).await.unwrap(), "customSlug");
     for slug in ["Promo", "promo/Visits"] {
@@ -198,6 +201,11 @@ async fn a_name_that_leads_to_a_link_already_is_taken_for_others_and_below_one_t
     ] {
         assert_eq!(create(api, slug, domain).await.status, 200, "{slug}");
     }
+    // Whoever chooses the long URL can choose a short code from its digest.
+    let below = |prefix: &str| json!({ "longUrl": URL, "pathPrefix": prefix, "shortCodeLength": 1 });
+    expect_invalid(&second.try_create_with(&below("docs/")).await.unwrap(), "pathPrefix");
+    assert_eq!(second.try_create_with(&below("docs-")).await.unwrap().status, 200);
+    assert_eq!(first.try_create_with(&below("docs/")).await.unwrap().status, 200);
     let path = "short-urls/docs/login/move?domain=two.test";
     expect_taken(&call(&second, Method::POST, path, Some(json!({ "domain": "DEFAULT" }))).await);
 

@@ -269,11 +269,18 @@ impl LinkService {
         let CheckedCreate { mut draft, mut options, domain, password, finds, idempotency } = checked;
         let mut details = draft.details.take().map_or_else(Details::default, |details| *details);
         details.domain = self.domain_for_new_link(domain, by).await?;
-        if let CodeChoice::CustomSlug(slug) = &mut options.code {
-            let domain = details.domain.unwrap_or(DomainId::DEFAULT);
-            *slug = self.slug_on(domain, slug)?;
-            self.refuse_circle([&draft.long_url], domain, slug.as_str())?;
-            self.check_unclaimed(slug.as_str(), domain, by).await?;
+        let on = details.domain.unwrap_or(DomainId::DEFAULT);
+        match &mut options.code {
+            CodeChoice::CustomSlug(slug) => {
+                *slug = self.slug_on(on, slug)?;
+                self.refuse_circle([&draft.long_url], on, slug.as_str())?;
+                self.check_unclaimed(slug.as_str(), on, by).await?;
+            }
+            CodeChoice::Digest { prefix, len } if !prefix.is_empty() => {
+                *prefix = self.prefix_on(on, prefix, *len)?;
+                self.check_unclaimed_below(prefix, on, by).await?;
+            }
+            _ => {}
         }
         if finds && password.is_some() {
             // Otherwise a caller could find out an existing link's password.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use codes::LinkId;
 use links::{DomainId, Link, Record, Slug, api_key::Grant, scope::Scope, slug_spellings};
 
-use crate::{Answer, AppError, LinkService, authorize::require, key_names::Names};
+use crate::{Answer, AppError, Field, LinkService, authorize::require, key_names::Names};
 
 /// The name of a link: a code or a slug, on a domain.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,9 +76,8 @@ impl LinkService {
         AppError::SlugTaken(LinkName { code: slug.to_owned(), domain })
     }
 
-    /// Rejects a new name of a link under which visitors get another one already: that of another
-    /// tenant, whose path behind its name it is, or one that an operator took down. The new link
-    /// would take its visitors, or bring back what was taken down.
+    /// Rejects a new name of a link under which visitors get another one already
+    /// ([`LinkService::is_claimed`]).
     pub(crate) fn check_unclaimed<'a>(
         &'a self,
         slug: &'a str,
@@ -86,9 +85,7 @@ impl LinkService {
         by: &'a Grant,
     ) -> Answer<'a, ()> {
         Box::pin(async move {
-            let claimed = self.domain_cache.find_other(domain, &format!("/{slug}")).await;
-            let is_foreign = |link: &Link| link.domain() == domain && (link.is_blocked() || !by.sees(link));
-            if !claimed.map_err(|_| AppError::Unavailable)?.is_some_and(|link| is_foreign(&link)) {
+            if !self.is_claimed(&format!("/{slug}"), domain, by).await? {
                 return Ok(());
             }
             // A link that has the name is found before the other one. This may be a repetition of
@@ -97,6 +94,38 @@ impl LinkService {
             let is_there = named.map_err(|_| AppError::Unavailable)?.is_some_and(|link| !link.is_deleted());
             if is_there { Ok(()) } else { Err(self.slug_taken(slug, domain)) }
         })
+    }
+
+    /// Rejects a prefix of codes if visitors of all paths that begin with it get another link already.
+    /// Whoever chooses the long URL can choose a short code from its digest.
+    pub(crate) fn check_unclaimed_below<'a>(
+        &'a self,
+        prefix: &'a str,
+        domain: DomainId,
+        by: &'a Grant,
+    ) -> Answer<'a, ()> {
+        Box::pin(async move {
+            // No link has such a name.
+            if !self.is_claimed(&format!("/{prefix}|"), domain, by).await? {
+                return Ok(());
+            }
+            let expected = "expected another prefix: what begins with this one is another link's";
+            Err(AppError::invalid(Field::PathPrefix.name(), expected))
+        })
+    }
+
+    /// Returns whether a path leads to another tenant's link without being its name, or to one that
+    /// an operator took down. A new link with the path would take the visitors of the one, and bring
+    /// the other back.
+    pub(crate) async fn is_claimed(
+        &self,
+        path: &str,
+        domain: DomainId,
+        by: &Grant,
+    ) -> Result<bool, AppError> {
+        let found = self.domain_cache.find_other(domain, path).await.map_err(|_| AppError::Unavailable)?;
+        let is_foreign = |link: &Link| link.is_blocked() || !by.sees(link);
+        Ok(found.is_some_and(|link| link.domain() == domain && is_foreign(&link)))
     }
 
     async fn domain_of(&self, name: &LinkName) -> Result<DomainId, AppError> {

@@ -83,13 +83,34 @@ impl LinkService {
     /// Returns the slug of a new link as its domain keeps it: in small letters, if case is ignored
     /// there.
     pub(crate) fn slug_on(&self, domain: DomainId, slug: &Slug) -> Result<Slug, AppError> {
-        let entries = self.domain_cache.entries();
-        let is_small = entries.domain(domain).is_some_and(|domain| domain.settings.ignore_case);
-        // In small letters, it may be a path of the service.
-        let kept = if is_small { Slug::pick(slug.clone().to_lowercase().as_str()) } else { Ok(slug.clone()) };
-        let kept = kept.map_err(|error| error.to_string());
-        let kept = kept.and_then(|kept| self.check_given(kept.as_str()).map(|()| kept));
+        let kept = match self.ignores_case(domain) {
+            true => self.pick_small(slug.as_str()),
+            false => Ok(slug.clone()),
+        };
         kept.map_err(|expected| AppError::invalid(Field::CustomSlug.name(), expected))
+    }
+
+    /// Returns a prefix of codes of this length as [`LinkService::slug_on`] does a slug.
+    pub(crate) fn prefix_on(&self, domain: DomainId, prefix: &str, len: usize) -> Result<String, AppError> {
+        if !self.ignores_case(domain) {
+            return Ok(prefix.to_owned());
+        }
+        let small = prefix.to_lowercase();
+        let checked = self.pick_small(&format!("{small}{}", "0".repeat(len)));
+        checked.map_err(|expected| AppError::invalid(Field::PathPrefix.name(), expected))?;
+        Ok(small)
+    }
+
+    fn ignores_case(&self, domain: DomainId) -> bool {
+        let entries = self.domain_cache.entries();
+        entries.domain(domain).is_some_and(|domain| domain.settings.ignore_case)
+    }
+
+    /// Returns a slug in small letters, in which it may be a path of the service.
+    fn pick_small(&self, text: &str) -> Checked<Slug> {
+        let small = Slug::parse(text).map(Slug::to_lowercase);
+        let small = small.and_then(|small| Slug::pick(small.as_str())).map_err(|error| error.to_string())?;
+        self.check_given(small.as_str()).map(|()| small)
     }
 
     /// Checks the name of a domain. Returns `None` for the default domain.
