@@ -241,6 +241,8 @@ pub(crate) struct FoundLink {
     pub(crate) link: Arc<Link>,
     pub(crate) visited: Arc<Domain>,
     pub(crate) key: LookupKey,
+    /// Whether the path is another name than the link's own.
+    is_other_name: bool,
     /// The path behind the link's name, with its slash, as it was sent; empty if there is none.
     behind: String,
 }
@@ -313,7 +315,8 @@ pub(crate) async fn find_told<T: Trace>(
             told.step(|| name_step(asked, wanted.is_some(), &others, other));
             check_shown(redirector, &link, asked.now(redirector), may_deny, told)?;
             let behind = other.map_or("", |other| other.behind).to_owned();
-            Ok(FoundLink { link, visited: visited.clone(), key: key.clone(), behind })
+            let is_other_name = other.is_some();
+            Ok(FoundLink { link, visited: visited.clone(), key: key.clone(), is_other_name, behind })
         }
         Ok(None) if may_deny() => {
             told.step(|| unknown_step(asked, wanted.is_some(), &others));
@@ -418,7 +421,8 @@ pub(crate) async fn lead_visitor<B>(
         }
     }
     let target = if to.is_own { &[][..] } else { to.location.as_bytes() };
-    let visit = Visit { rule: to.rule, target, ..Visit::of(link, Outcome::Redirected) };
+    let (rule, is_other_name) = (to.rule, found.is_other_name);
+    let visit = Visit { rule, target, is_other_name, ..Visit::of(link, Outcome::Redirected) };
     note(thread, visitor, &request_head(request), now, visit);
     Ok(redirect(status_of(redirector, link), to.location))
 }

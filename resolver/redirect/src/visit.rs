@@ -33,6 +33,8 @@ pub(crate) struct Visit<'a> {
     pub(crate) link: Option<LinkId>,
     /// The domain of the link, or else that of the visited host.
     pub(crate) domain: DomainId,
+    /// Whether the link was found by another name than its own.
+    pub(crate) is_other_name: bool,
     /// The number of the redirect rule that matched, counted from 1; 0 for none.
     pub(crate) rule: u8,
     /// The location that was sent, unless it is the link's own long URL.
@@ -47,7 +49,7 @@ impl Visit<'static> {
 
     /// Describes a request for which no link was found.
     pub(crate) fn without_link(domain: DomainId, outcome: Outcome) -> Self {
-        Self { outcome, link: None, domain, rule: 0, target: &[] }
+        Self { outcome, link: None, domain, is_other_name: false, rule: 0, target: &[] }
     }
 }
 
@@ -100,7 +102,7 @@ pub(crate) fn note(
     visitor: Visitor,
     head: &RequestHead<'_>,
     at: Timestamp,
-    Visit { outcome, link, domain, rule, target }: Visit<'_>,
+    Visit { outcome, link, domain, is_other_name, rule, target }: Visit<'_>,
 ) {
     let rules = &thread.redirector.visits.rules;
     if head.is_head || head.is_prefetch || !rules.record(outcome, visitor.client, head.query) {
@@ -111,8 +113,8 @@ pub(crate) fn note(
     }
     // With an escaped character the path is not the link's name as it is written. Visits that the
     // link did not redirect are listed without it, or are of its pixel.
-    let is_name =
-        link.is_some() && outcome == Outcome::Redirected && head.query.is_none() && !head.path.contains('%');
+    let is_redirect = link.is_some() && outcome == Outcome::Redirected;
+    let is_name = is_redirect && !is_other_name && head.query.is_none() && !head.path.contains('%');
     thread.visits.note(&Event {
         at: at.as_microsecond(),
         outcome,

@@ -255,6 +255,9 @@ async fn requests_and_targets_are_recorded_only_if_the_link_does_not_imply_them(
     site.expect(&get(&asked), link, Outcome::Redirected, [&asked, target]).await;
     let plain = site.create("plain", Details::default()).await;
     site.expect(&get("/plain?"), plain, Outcome::Redirected, ["/plain?", ""]).await;
+    let docs = Details { extra_path: Some(ExtraPath::Ignore), ..Details::default() };
+    let docs = site.create("docs", docs).await;
+    site.expect(&get("/docs/a"), docs, Outcome::Redirected, ["/docs/a", ""]).await;
     let absolute = get("http://sho.rt/plain?x");
     site.expect(&absolute, plain, Outcome::Redirected, ["/plain?x", "https://example.com/plain?x"]).await;
 }
