@@ -125,6 +125,7 @@ async fn yourls_has_four_formats_and_says_why_a_key_is_refused() {
     };
     let made = yourls_form(api, &form("simple")).await;
     assert_eq!(made.header("content-type"), Some("text/plain; charset=utf-8"));
+    assert_eq!(made.header("x-content-type-options"), Some("nosniff"));
     assert!(made.body.starts_with(&format!("{}/", api.url())), "{made:?}");
     let xml = yourls_form(api, &form("")).await;
     assert_eq!((xml.status, xml.header("content-type")), (400, Some("application/xml; charset=utf-8")));
