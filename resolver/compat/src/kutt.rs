@@ -120,7 +120,8 @@ async fn list(call: &Call) -> Result<Value, Failure> {
     let skip = call.query.number("skip").unwrap_or_default();
     let filter = Filter { search: call.query.owned("search"), ..Filter::default() };
     let show = |record: &Record, visits| Ok(link(call, &call.shown(record, None)?, visits));
-    let (data, total) = call.list(ListLinks { filter, ..ListLinks::default() }, (skip, limit), show).await?;
+    let request = ListLinks { filter, ..ListLinks::default() };
+    let (data, total) = call.list(&request, (skip, limit), show).await?;
     Ok(json!({ "total": total, "limit": limit, "skip": skip, "data": data }))
 }
 

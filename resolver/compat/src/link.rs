@@ -63,7 +63,7 @@ impl Call {
     /// Lists links from a position on, each as `show` shows it. The second value counts all.
     pub(crate) async fn list(
         &self,
-        request: ListLinks,
+        request: &ListLinks,
         (skip, limit): (u64, u64),
         show: impl Fn(&Record, VisitTotals) -> Result<Value, Failure> + Send,
     ) -> Result<(Vec<Value>, u64), Failure> {
@@ -74,7 +74,7 @@ impl Call {
         // A list has pages. What does not begin with one is the end of a page and the beginning of
         // the next.
         let first = (skip / limit).saturating_add(1);
-        let pages = [Some(first), (cut > 0).then(|| first.saturating_add(1))];
+        let pages = [Some(first), (cut > 0).then_some(first.saturating_add(1))];
         for page in pages.into_iter().flatten() {
             let mut request = request.clone();
             (request.filter.page, request.filter.per_page) = (page, Some(limit));

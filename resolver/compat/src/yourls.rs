@@ -262,7 +262,7 @@ async fn stats(call: &Call) -> Result<Output, Failure> {
     if limit > 0 {
         let request = ListLinks { order_by: Some(order.to_owned()), ..ListLinks::default() };
         let show = |record: &Record, visits| Ok(listed(call, &call.shown(record, None)?, visits));
-        let (links, _) = call.list(request, (number("start"), limit), show).await?;
+        let (links, _) = call.list(&request, (number("start"), limit), show).await?;
         let named = links.into_iter().enumerate().map(|(place, link)| (format!("link_{}", place + 1), link));
         let named: Map<String, Value> = named.collect();
         if !named.is_empty() {
@@ -277,7 +277,7 @@ async fn stats(call: &Call) -> Result<Output, Failure> {
 
 /// Counts links and visits.
 async fn totals(call: &Call) -> Result<Value, Failure> {
-    let (_, links) = call.list(ListLinks::default(), (0, 1), |_, _| Ok(Value::Null)).await?;
+    let (_, links) = call.list(&ListLinks::default(), (0, 1), |_, _| Ok(Value::Null)).await?;
     let visits = call.api.links.visits_overview(call.by()?).await?.links.total;
     Ok(json!({ "total_links": links, "total_clicks": visits }))
 }

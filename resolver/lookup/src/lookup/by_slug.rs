@@ -99,8 +99,9 @@ impl Lookup {
                 }
                 return Err(LookupError::NoStore);
             }
-            let found = match asked.iter().find(|(of, _)| *of == key) {
-                Some((_, found)) => found.clone(),
+            let known = asked.iter().find(|(of, _)| *of == key).map(|(_, found)| found.clone());
+            let found = match known {
+                Some(found) => found,
                 None => {
                     let found = self.find_on(domain, key).await?;
                     asked.push((key, found.clone()));
