@@ -206,6 +206,47 @@ async fn kutt_lists_from_any_position_and_finds_by_id_only_for_keys_that_read() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_key_for_its_own_links_finds_no_others_by_ids_names_or_urls() {
+    let alone = Alone::start(&ALL).await;
+    let admin = alone.api();
+    let scopes = ["--scopes", "create,read,edit,delete,visits", "--own-links-only"];
+    let own = alone.with_new_key("own", &scopes).await;
+    let foreign = json!({ "longUrl": PAGE, "customSlug": "foreign", "title": "secret" });
+    admin.create_with(&foreign).await.unwrap();
+    let listed = kutt(admin, Method::GET, "links", None).await.json().unwrap();
+    let id = listed["data"][0]["id"].as_str().unwrap();
+
+    let edit = || Some(json!({ "description": "mine", "title": "mine" }));
+    for (method, path, body) in [
+        (Method::GET, format!("links/{id}/stats"), None),
+        (Method::PATCH, format!("links/{id}"), edit()),
+        (Method::DELETE, format!("links/{id}"), None),
+    ] {
+        let hidden = kutt(&own, method.clone(), &path, body).await;
+        assert_eq!(hidden.status, 404, "{method} {path}: {hidden:?}");
+    }
+    for (method, path, body) in [
+        (Method::GET, "bitlinks/bit.ly/foreign", None),
+        (Method::PATCH, "bitlinks/bit.ly/foreign", edit()),
+        (Method::GET, "bitlinks/bit.ly/foreign/clicks", None),
+        (Method::POST, "expand", Some(json!({ "bitlink_id": "bit.ly/foreign" }))),
+    ] {
+        let hidden = bitly(&own, method.clone(), path, body).await;
+        assert_eq!(hidden.status, 404, "{method} {path}: {hidden:?}");
+    }
+    let made = bitly(&own, Method::POST, "shorten", Some(json!({ "long_url": PAGE }))).await;
+    assert_eq!(made.status, 201, "the link of another key is not returned: {made:?}");
+    let reused = kutt(&own, Method::POST, "links", Some(json!({ "target": PAGE, "reuse": true }))).await;
+    assert_eq!(reused.status, 200, "{reused:?}");
+    assert_eq!(reused.json().unwrap()["link"], made.json().unwrap()["link"]);
+    let listed = kutt(&own, Method::GET, "links", None).await.json().unwrap();
+    assert_eq!((&listed["total"], listed["data"].as_array().unwrap().len()), (&json!(1), 1));
+    assert!(!listed.to_string().contains("foreign"), "{listed}");
+    let kept = bitly(admin, Method::GET, "bitlinks/bit.ly/foreign", None).await.json().unwrap();
+    assert_eq!((&kept["title"], &kept["long_url"]), (&json!("secret"), &json!(PAGE)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn bitly_shortens_creates_edits_expands_and_counts() {
     let alone = Alone::start(&ALL).await;
     let api = alone.api();
