@@ -154,6 +154,7 @@ async fn yourls_has_three_formats_and_says_why_a_key_is_refused() {
     };
     let made = yourls_form(api, &form("simple")).await;
     assert_eq!(made.header("content-type"), Some("text/plain; charset=utf-8"));
+    assert_eq!(made.header("x-content-type-options"), Some("nosniff"));
     assert!(made.body.starts_with(&format!("{}/", api.url())), "{made:?}");
     let xml = yourls_form(api, &form("")).await;
     assert_eq!((xml.status, xml.header("content-type")), (400, Some("application/xml; charset=utf-8")));
@@ -182,6 +183,98 @@ async fn yourls_has_three_formats_and_says_why_a_key_is_refused() {
     let header = api.http().get(format!("{}/yourls-api.php?action=db-stats&format=json", api.url()));
     let totals = sent(header.header("X-Api-Key", key)).await.json().unwrap();
     assert_eq!(totals["db-stats"], json!({ "total_links": 1, "total_clicks": 0 }));
+}
+
+async fn kutt(api: &Api, method: Method, path: &str, body: Option<Value>) -> Answer {
+    let request = api.http().request(method, format!("{}/api/v2/{path}", api.url()));
+    let request = request.header("X-API-KEY", api.key());
+    sent(match body {
+        Some(body) => request.json(&body),
+        None => request,
+    })
+    .await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn kutt_lists_from_any_position_and_finds_by_id_only_for_keys_that_read() {
+    let alone = Alone::start(&ALL).await;
+    let api = alone.api();
+    for number in 1..=5 {
+        api.create_with(&json!({ "longUrl": format!("{PAGE}/{number}") })).await.unwrap();
+    }
+    let listed = async |skip: u64, limit: u64| {
+        let list = kutt(api, Method::GET, &format!("links?skip={skip}&limit={limit}"), None).await;
+        let list = list.json().unwrap();
+        assert_eq!(list["total"], 5, "{skip} {limit}");
+        let ids = list["data"].as_array().unwrap().iter().map(|link| link["id"].as_str().unwrap().to_owned());
+        ids.collect::<Vec<String>>()
+    };
+    let all = listed(0, 9).await;
+    for (skip, limit, expected) in [
+        (0, 2, &all[..2]),
+        (1, 2, &all[1..3]),
+        (1, 3, &all[1..4]),
+        (3, 2, &all[3..]),
+        (4, 3, &all[4..]),
+        (7, 3, &[][..]),
+        (u64::MAX, 1, &[][..]),
+    ] {
+        assert_eq!(listed(skip, limit).await, expected, "{skip} {limit}");
+    }
+
+    // Ids follow each other, so they would give all codes away.
+    let path = format!("links/{}", all[0]);
+    let edit = Some(json!({ "description": "mine" }));
+    for scopes in ["create,edit", "create,delete"] {
+        let blind = alone.with_new_key(&scopes.replace(',', "-"), &["--scopes", scopes]).await;
+        for (method, body) in [(Method::PATCH, edit.clone()), (Method::DELETE, None)] {
+            let refused = kutt(&blind, method, &path, body).await;
+            assert_eq!(refused.status, 403, "{scopes}: {refused:?}");
+        }
+    }
+    let edited = kutt(api, Method::PATCH, &path, edit).await;
+    assert_eq!((edited.status, &edited.json().unwrap()["description"]), (200, &json!("mine")));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_for_its_own_links_finds_no_others_by_ids_names_or_urls() {
+    let alone = Alone::start(&ALL).await;
+    let admin = alone.api();
+    let scopes = ["--scopes", "create,read,edit,delete,visits", "--own-links-only"];
+    let own = alone.with_new_key("own", &scopes).await;
+    let foreign = json!({ "longUrl": PAGE, "customSlug": "foreign", "title": "secret" });
+    admin.create_with(&foreign).await.unwrap();
+    let listed = kutt(admin, Method::GET, "links", None).await.json().unwrap();
+    let id = listed["data"][0]["id"].as_str().unwrap();
+
+    let edit = || Some(json!({ "description": "mine", "title": "mine" }));
+    for (method, path, body) in [
+        (Method::GET, format!("links/{id}/stats"), None),
+        (Method::PATCH, format!("links/{id}"), edit()),
+        (Method::DELETE, format!("links/{id}"), None),
+    ] {
+        let hidden = kutt(&own, method.clone(), &path, body).await;
+        assert_eq!(hidden.status, 404, "{method} {path}: {hidden:?}");
+    }
+    for (method, path, body) in [
+        (Method::GET, "bitlinks/bit.ly/foreign", None),
+        (Method::PATCH, "bitlinks/bit.ly/foreign", edit()),
+        (Method::GET, "bitlinks/bit.ly/foreign/clicks", None),
+        (Method::POST, "expand", Some(json!({ "bitlink_id": "bit.ly/foreign" }))),
+    ] {
+        let hidden = bitly(&own, method.clone(), path, body).await;
+        assert_eq!(hidden.status, 404, "{method} {path}: {hidden:?}");
+    }
+    let made = bitly(&own, Method::POST, "shorten", Some(json!({ "long_url": PAGE }))).await;
+    assert_eq!(made.status, 201, "the link of another key is not returned: {made:?}");
+    let reused = kutt(&own, Method::POST, "links", Some(json!({ "target": PAGE, "reuse": true }))).await;
+    assert_eq!(reused.status, 200, "{reused:?}");
+    assert_eq!(reused.json().unwrap()["link"], made.json().unwrap()["link"]);
+    let listed = kutt(&own, Method::GET, "links", None).await.json().unwrap();
+    assert_eq!((&listed["total"], listed["data"].as_array().unwrap().len()), (&json!(1), 1));
+    assert!(!listed.to_string().contains("foreign"), "{listed}");
+    let kept = bitly(admin, Method::GET, "bitlinks/bit.ly/foreign", None).await.json().unwrap();
+    assert_eq!((&kept["title"], &kept["long_url"]), (&json!("secret"), &json!(PAGE)));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,7 +1,7 @@
 //! Paths that differ from a link's name: what a path behind it does, and which differences a domain
 //! ignores.
 
-use harness::Answer;
+use harness::{Answer, Api};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -160,6 +160,9 @@ async fn new_slugs_are_kept_in_small_letters_where_case_is_ignored() {
     found["findIfExists"] = json!(true);
     assert_eq!(api.create_with(&found).await.unwrap().code, made.code);
 
+    let prefixed = json!({ "longUrl": URL, "pathPrefix": "SAL", "shortCodeLength": 6 });
+    assert!(api.create_with(&prefixed).await.unwrap().code.starts_with("sal"));
+
     // In small letters it would hide a call of the API.
     expect_invalid(&api.try_create_with(&wish("promo/Visits", None)).await.unwrap(), "customSlug");
     for slug in ["Promo", "promo/Visits"] {
@@ -167,4 +170,57 @@ async fn new_slugs_are_kept_in_small_letters_where_case_is_ignored() {
         assert_eq!(other.code, slug, "this domain tells capitals apart");
     }
     assert_eq!(get(api, "short-urls/Older").await["shortCode"], "Older", "what was there stays");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_name_that_leads_to_a_link_already_is_taken_for_others_and_below_one_that_was_taken_down() {
+    let alone = Alone::start(&[]).await;
+    let api = alone.api();
+    let scopes = ["--scopes", "create,read,edit,domains", "--own-links-only"];
+    let (first, second) =
+        (alone.with_new_key("first", &scopes).await, alone.with_new_key("second", &scopes).await);
+    let create = async |api: &Api, slug: &str, domain: Option<&str>| {
+        let wish = json!({ "longUrl": URL, "customSlug": slug, "domain": domain, "findIfExists": true });
+        api.try_create_with(&wish).await.unwrap()
+    };
+    let expect_taken = |answer: &Answer| expect_problem(answer, 400, "non-unique-slug");
+    let docs = json!({ "longUrl": URL, "customSlug": "docs", "extraPath": "append" });
+    second.create_with(&json!({ "longUrl": URL, "customSlug": "docs/earlier" })).await.unwrap();
+    first.create_with(&docs).await.unwrap();
+
+    // All paths behind the name are the first tenant's, but those of links that were there.
+    for slug in ["docs/login", "docs/a/b"] {
+        expect_taken(&create(&second, slug, None).await);
+    }
+    for (api, slug, domain) in [
+        (&first, "docs/intro", None),
+        (&second, "docs/earlier", None),
+        (&second, "docs-2/login", None),
+        (&second, "docs/login", Some("two.test")),
+        (api, "docs/help", None),
+    ] {
+        assert_eq!(create(api, slug, domain).await.status, 200, "{slug}");
+    }
+    // Whoever chooses the long URL can choose a short code from its digest.
+    let below = |prefix: &str| json!({ "longUrl": URL, "pathPrefix": prefix, "shortCodeLength": 1 });
+    expect_invalid(&second.try_create_with(&below("docs/")).await.unwrap(), "pathPrefix");
+    assert_eq!(second.try_create_with(&below("docs-")).await.unwrap().status, 200);
+    assert_eq!(first.try_create_with(&below("docs/")).await.unwrap().status, 200);
+    let path = "short-urls/docs/login/move?domain=two.test";
+    expect_taken(&call(&second, Method::POST, path, Some(json!({ "domain": "DEFAULT" }))).await);
+
+    // A domain's own names come before those of the default one.
+    assert_eq!(create(&second, "docs/other", Some("two.test")).await.status, 200);
+
+    let reason = Some(json!({ "reason": "phishing" }));
+    done(api, Method::POST, "short-urls/docs/block", reason).await;
+    for api in [&first, &second, api] {
+        expect_taken(&create(api, "docs/again", None).await);
+    }
+
+    // The same goes for the other ways in which a name is meant.
+    done(api, Method::PATCH, "domains/DEFAULT", Some(json!({ "ignoreTrailing": true }))).await;
+    assert_eq!(create(&first, "sale", None).await.status, 200);
+    expect_taken(&create(&second, "sale!", None).await);
+    assert_eq!(create(&first, "sale!", None).await.status, 200);
 }

@@ -120,7 +120,8 @@ async fn list(call: &Call) -> Result<Value, Failure> {
     let skip = call.query.number("skip").unwrap_or_default();
     let filter = Filter { search: call.query.owned("search"), ..Filter::default() };
     let show = |record: &Record, visits| Ok(link(call, &call.shown(record, None)?, visits));
-    let (data, total) = call.list(ListLinks { filter, ..ListLinks::default() }, (skip, limit), show).await?;
+    let request = ListLinks { filter, ..ListLinks::default() };
+    let (data, total) = call.list(&request, (skip, limit), show).await?;
     Ok(json!({ "total": total, "limit": limit, "skip": skip, "data": data }))
 }
 
@@ -170,8 +171,7 @@ async fn edit(call: &Call, name: LinkName) -> Result<Value, Failure> {
 }
 
 async fn shown_with_visits(call: &Call, record: &Record, sent: Option<&str>) -> Result<Value, Failure> {
-    let visits = call.api().links.visit_totals_of(record).await;
-    Ok(link(call, &call.shown(record, sent)?, visits))
+    Ok(link(call, &call.shown(record, sent)?, call.visits_of(record).await?))
 }
 
 /// Returns the end of a lifetime such as `2 minutes`, `8h` or `42 days`.

@@ -25,7 +25,7 @@ use futures_util::future::BoxFuture;
 use hyper::{
     Request, StatusCode,
     body::Incoming,
-    header::{CACHE_CONTROL, HeaderValue},
+    header::{CACHE_CONTROL, HeaderValue, X_CONTENT_TYPE_OPTIONS},
 };
 use links::is_given_to;
 use web::{Answer, empty, request_durations::RouteName};
@@ -153,6 +153,8 @@ impl Facades {
             }
             // Answers depend on a key, which shared caches do not know.
             answer.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+            // They have texts of callers, and are on the host of the management pages.
+            answer.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
             answer.extensions_mut().insert(name.clone());
             answer
         })

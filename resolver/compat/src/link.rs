@@ -91,30 +91,45 @@ impl Call {
     /// Lists links from a position on, each as `show` shows it. The second value counts all.
     pub(crate) async fn list(
         &self,
-        mut request: ListLinks,
+        request: &ListLinks,
         (skip, limit): (u64, u64),
         show: impl Fn(&Record, VisitTotals) -> Result<Value, Failure> + Send,
     ) -> Result<(Vec<Value>, u64), Failure> {
         let (service, by) = (&self.api().links, self.by()?);
-        // A list has pages. What does not begin with one is cut out of a longer one.
-        let (page, per_page, cut) = match skip % limit {
-            0 => (skip / limit + 1, limit, 0),
-            _ => (1, skip.saturating_add(limit), skip),
-        };
-        (request.filter.page, request.filter.per_page) = (page, Some(per_page));
-        let mut listed = service.list_links(request, FieldErrors::default(), by).await?;
-        let cut = usize::try_from(cut).unwrap_or(usize::MAX).min(listed.entries.len());
-        listed.entries.drain(..cut);
-        let mut shown = Vec::with_capacity(listed.entries.len());
-        for piece in links::pieces(&listed.entries) {
-            let records = service.read_piece(&listed, piece, by).await?;
-            let ids: Vec<_> = records.iter().map(|record| record.link.id).collect();
-            let visits = service.visit_totals(&ids, by).await?;
-            for record in &records {
-                shown.push(show(record, visits.get(&record.link.id).copied().unwrap_or_default())?);
+        let most = usize::try_from(limit).unwrap_or(usize::MAX);
+        let mut cut = usize::try_from(skip % limit).unwrap_or(usize::MAX);
+        let (mut shown, mut total) = (Vec::new(), 0);
+        // A list has pages. What does not begin with one is the end of a page and the beginning of
+        // the next.
+        let first = (skip / limit).saturating_add(1);
+        let pages = [Some(first), (cut > 0).then_some(first.saturating_add(1))];
+        for page in pages.into_iter().flatten() {
+            let mut request = request.clone();
+            (request.filter.page, request.filter.per_page) = (page, Some(limit));
+            let listed = service.list_links(request, FieldErrors::default(), by).await?;
+            total = listed.total;
+            let entries = listed.entries.get(cut..).unwrap_or_default();
+            let entries = &entries[..entries.len().min(most.saturating_sub(shown.len()))];
+            cut = 0;
+            for piece in links::pieces(entries) {
+                let records = service.read_piece(&listed, piece, by).await?;
+                let ids: Vec<_> = records.iter().map(|record| record.link.id).collect();
+                let visits = service.visit_totals(&ids, by).await?;
+                for record in &records {
+                    shown.push(show(record, visits.get(&record.link.id).copied().unwrap_or_default())?);
+                }
             }
         }
-        Ok((shown, listed.total))
+        Ok((shown, total))
+    }
+
+    /// Returns how often a link was visited, for the answer to a call that created, found or
+    /// changed it; zero for a key without the scope `read`.
+    pub(crate) async fn visits_of(&self, record: &Record) -> Result<VisitTotals, Failure> {
+        if !self.by()?.may_read() {
+            return Ok(VisitTotals::default());
+        }
+        Ok(self.api().links.visit_totals_of(record).await)
     }
 
     /// Counts the visits of a link by people, as series and by dimensions.

@@ -107,7 +107,7 @@ async fn shorten(call: &Call) -> Result<Output, Failure> {
     match call.find_existing(long_url.clone(), None).await {
         Ok(Some(found)) => {
             let shown = call.shown(&found, Some(sent))?;
-            let visits = call.api().links.visit_totals_of(&found).await;
+            let visits = call.visits_of(&found).await?;
             let short_url = shown.short_url.split_once("://").map_or("", |(_, rest)| rest);
             let message = format!("{sent} already exists in database (short URL: {short_url})");
             let mut url = members_of(call, &shown, None);
@@ -255,7 +255,7 @@ async fn stats(call: &Call) -> Result<Output, Failure> {
     if limit > 0 {
         let request = ListLinks { order_by: Some(order.to_owned()), ..ListLinks::default() };
         let show = |record: &Record, visits| Ok(listed(call, &call.shown(record, None)?, visits));
-        let (links, _) = call.list(request, (number("start"), limit), show).await?;
+        let (links, _) = call.list(&request, (number("start"), limit), show).await?;
         let named = links.into_iter().enumerate().map(|(place, link)| (format!("link_{}", place + 1), link));
         let named: Map<String, Value> = named.collect();
         if !named.is_empty() {
@@ -270,7 +270,7 @@ async fn stats(call: &Call) -> Result<Output, Failure> {
 
 /// Counts links and visits.
 async fn totals(call: &Call) -> Result<Value, Failure> {
-    let (_, links) = call.list(ListLinks::default(), (0, 1), |_, _| Ok(Value::Null)).await?;
+    let (_, links) = call.list(&ListLinks::default(), (0, 1), |_, _| Ok(Value::Null)).await?;
     let visits = call.api().links.visits_overview(call.by()?).await?.links.total;
     Ok(json!({ "total_links": links, "total_clicks": visits }))
 }

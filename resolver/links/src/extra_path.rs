@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use percent_encoding::percent_decode_str;
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -55,10 +56,11 @@ impl ExtraPath {
     /// Returns the long URL that a path leads to, which is empty, or begins with the slash behind
     /// the link's name. The path is as it was sent, and is escaped once.
     ///
-    /// Returns `None` if the request is not for the link: its path is refused, does not have the
-    /// segments that the long URL has places for, or makes the URL too long.
+    /// Returns `None` if the request is not for the link: its path is refused, has dot segments, does
+    /// not have the segments that the long URL has places for, or makes the URL too long.
     pub fn apply<'a>(self, long_url: &'a str, path: &str) -> Option<Cow<'a, str>> {
         match self {
+            Self::Append | Self::Fill if leads_out(path) => None,
             Self::Fill => fill_segments(long_url, path).map(Cow::Owned),
             _ if path.is_empty() => Some(Cow::Borrowed(long_url)),
             Self::Refuse => None,
@@ -66,6 +68,13 @@ impl ExtraPath {
             Self::Append => append(long_url, path).map(Cow::Owned),
         }
     }
+}
+
+/// Returns whether a path has dot segments. Browsers send none; another client would be led out of
+/// the folder that the long URL names, to what may be another's on that host.
+fn leads_out(path: &str) -> bool {
+    let decoded = |segment| percent_decode_str(segment).decode_utf8_lossy();
+    path.split('/').any(|segment| matches!(&*decoded(segment), "." | ".."))
 }
 
 /// Checks that the segments of a path can fill a long URL, and that no visitor chooses its host.
@@ -117,6 +126,11 @@ mod tests {
             ("https://a.b/x", "/%2F%20\u{e9}|", Some("https://a.b/x/%2F%20%C3%A9%7C")),
             ("https://a.b", "//evil.example", Some("https://a.b/evil.example")),
             ("https://a.b", "/@evil.example", Some("https://a.b/@evil.example")),
+            ("https://a.b/x", "/c/../d", None),
+            ("https://a.b/x", "/%2e%2E", None),
+            ("https://a.b/x", "/./c", None),
+            ("https://a.b/x", "/.c/.../%252e%252e", Some("https://a.b/x/.c/.../%252e%252e")),
+            ("https://a.b/x", "/..%2Fc%5C..", Some("https://a.b/x/..%2Fc%5C..")),
             ("mailto:a@b.example", "/c", None),
             ("https://a.b/x", "", Some("https://a.b/x")),
         ] {
@@ -143,6 +157,8 @@ mod tests {
             (issue, "", None),
             (file, "/repo", Some("https://a.b/repo/blob/main/#top")),
             (file, "/repo/src/lib.rs", Some("https://a.b/repo/blob/main/src/lib.rs#top")),
+            (issue, "/%2E./7", None),
+            (file, "/repo/../..", None),
             ("https://{1}/", "/evil.example", None),
             ("https://a.b/", "", Some("https://a.b/")),
             ("https://a.b/", "/c", None),

@@ -209,11 +209,16 @@ mod tests {
             ("https://S.TEST../a/b?x#y", LongUrlError::OwnDomain),
             ("https://s.test/%61bc", LongUrlError::OwnDomain),
             ("https://below.test/go/abc", LongUrlError::OwnDomain),
+            ("https://s.test/abc/", LongUrlError::OwnDomain),
+            ("https://s.test/abc%7D.", LongUrlError::OwnDomain),
+            ("https://s.test/abc/{rest}", LongUrlError::OwnDomain),
+            ("http://s.test/a//b", LongUrlError::OwnDomain),
         ] {
             assert_eq!(parse(text), Err(reason), "{text:?}");
         }
         let accepted = "https://example.com http://example.com:8080/ä?q=1#f http://[::1]/ \
-                        http://s.test:81/x https://s.test/ https://s.test/rest/health http://s.test/a//b \
+                        http://s.test:81/x https://s.test/ https://s.test/rest/health http://s.test//a \
+                        https://s.test/abc/qr-code \
                         https://below.test/abc https://below.test/gone https://below.test/go/ \
                         mailto:a@s.test tel:+491234";
         for text in accepted.split(' ') {

@@ -2,7 +2,7 @@
 
 use url::Host;
 
-use crate::Slug;
+use crate::{DomainSettings, Slug, is_of_service, other_names};
 
 /// An address below which the short links of the default domain are.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,10 +16,17 @@ pub struct OwnAddress {
 }
 
 impl OwnAddress {
-    /// Returns whether a URL with this host, port and path could be a short link.
+    /// Returns whether a URL with this host, port and path could be a short link, also by a path
+    /// that is not quite its name.
     pub(crate) fn has(&self, host: &Host, port: u16, path: &str) -> bool {
-        self.host == *host
-            && self.port == port
-            && path.strip_prefix(&*self.path).and_then(Slug::of_path).is_some()
+        let is_here = self.host == *host && self.port == port;
+        is_here && path.strip_prefix(&*self.path).is_some_and(may_be_link)
     }
+}
+
+fn may_be_link(path: &str) -> bool {
+    let settings = DomainSettings { ignore_trailing: true, ..DomainSettings::default() };
+    let others = || other_names(path, &settings).into_iter();
+    let is_name = |path: &str| Slug::of_path(path).is_some();
+    is_name(path) || !is_of_service(path) && others().any(|other| is_name(&other.path))
 }

@@ -14,7 +14,7 @@ use hyper::{
 };
 use jiff::Timestamp;
 use links::{
-    Buckets, Domain, DomainId, Facts, Finding, Link, LinkState, OtherName, Rule, StoredObject as _,
+    Buckets, Domain, DomainId, Facts, Finding, Link, LinkState, LongUrl, OtherName, Rule, StoredObject as _,
     asks_where, choose, location, location_with_query,
 };
 use lookup::{CachedTarget, LookupError, LookupKey, domain_cache::Question};
@@ -225,6 +225,8 @@ pub(crate) struct FoundLink {
     pub(crate) link: Arc<Link>,
     pub(crate) visited: Arc<Domain>,
     pub(crate) key: LookupKey,
+    /// Whether the path is another name than the link's own.
+    is_other_name: bool,
     /// The path behind the link's name, with its slash, as it was sent; empty if there is none.
     behind: String,
 }
@@ -285,7 +287,8 @@ pub(crate) async fn find(redirector: &Redirector, asked: &Asked<'_>) -> Result<F
             let tried = if other.is_some() || link.is_deleted() { &others[..] } else { &[] };
             check_shown(redirector, &link, asked, || may_deny(tried))?;
             let behind = other.map_or("", |other| other.behind).to_owned();
-            Ok(FoundLink { link, visited: visited.clone(), key: key.clone(), behind })
+            let is_other_name = other.is_some();
+            Ok(FoundLink { link, visited: visited.clone(), key: key.clone(), is_other_name, behind })
         }
         Ok(None) if may_deny(&others) => {
             asked.step(|| unknown_step(asked, wanted.is_some(), &others));
@@ -390,7 +393,8 @@ pub(crate) async fn lead_visitor<B>(
         }
     }
     let target = if to.is_own { &[][..] } else { to.location.as_bytes() };
-    let visit = Visit { rule: to.rule, target, ..Visit::of(link, Outcome::Redirected) };
+    let (rule, is_other_name) = (to.rule, found.is_other_name);
+    let visit = Visit { rule, target, is_other_name, ..Visit::of(link, Outcome::Redirected) };
     note(thread, visitor, &request_head(request), now, visit);
     Ok(redirect(status_of(redirector, link), to.location))
 }
@@ -433,14 +437,15 @@ pub(crate) fn target(
         buckets: Buckets::new(redirector.lookup.mint.bucket_key(), link.id),
     };
     let rule = choose(link.rules(), &facts, |index, tried| asked.step(|| rule_step(index, tried)));
-    let long_url = rule.map_or(&link.long_url, |rule| &rule.long_url);
+    // The path may not fit into the long URL of the rule. What is used instead is judged too.
+    let fits = |url: &LongUrl| found.placed(url.as_str()).is_some();
+    let long_url = rule.map(|rule| &rule.long_url).filter(|url| fits(url)).unwrap_or(&link.long_url);
     if !redirector.lookup.allows(long_url) {
         asked.step(|| (Finding::TargetDenied, long_url.as_str().to_owned()));
         return Err(Refusal::new(taken_down(redirector), Visit::of(link, Outcome::TakenDown)));
     }
     asked.step(|| (Finding::TargetAllowed, long_url.as_str().to_owned()));
-    let placed = found.placed(long_url.as_str()).or_else(|| found.placed(link.long_url.as_str()));
-    let placed = placed.unwrap_or(Cow::Borrowed(long_url.as_str()));
+    let placed = found.placed(long_url.as_str()).unwrap_or(Cow::Borrowed(long_url.as_str()));
     if !found.behind.is_empty() {
         asked.step(|| (Finding::PathApplied, found.behind.clone()));
     }

@@ -8,6 +8,7 @@
 //!    503).
 //! 4. A text is recorded only if the link does not imply it: the path of a redirect unless it is
 //!    the link's name alone, and the location unless it is the link's own long URL.
+//! 5. Keys of the API are not recorded: the query of a path that clients send them to is left out.
 
 use codes::LinkId;
 use hyper::{
@@ -21,6 +22,10 @@ use web::Answer;
 
 use crate::{ThreadContext, Visitor, fast_path::RequestHead, request::request_head};
 
+/// The name of YOURLS' API. A request for it comes here if the API is off, or with a path that is not
+/// quite its own.
+const KEYS_IN_QUERY: &[u8] = b"yourls-api.php";
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Visit<'a> {
     pub(crate) outcome: Outcome,
@@ -28,6 +33,8 @@ pub(crate) struct Visit<'a> {
     pub(crate) link: Option<LinkId>,
     /// The domain of the link, or else that of the visited host.
     pub(crate) domain: DomainId,
+    /// Whether the link was found by another name than its own.
+    pub(crate) is_other_name: bool,
     /// The number of the redirect rule that matched, counted from 1; 0 for none.
     pub(crate) rule: u8,
     /// The location that was sent, unless it is the link's own long URL.
@@ -42,7 +49,7 @@ impl Visit<'static> {
 
     /// Describes a request for which no link was found.
     pub(crate) fn without_link(domain: DomainId, outcome: Outcome) -> Self {
-        Self { outcome, link: None, domain, rule: 0, target: &[] }
+        Self { outcome, link: None, domain, is_other_name: false, rule: 0, target: &[] }
     }
 }
 
@@ -95,7 +102,7 @@ pub(crate) fn note(
     visitor: Visitor,
     head: &RequestHead<'_>,
     at: Timestamp,
-    Visit { outcome, link, domain, rule, target }: Visit<'_>,
+    Visit { outcome, link, domain, is_other_name, rule, target }: Visit<'_>,
 ) {
     let rules = &thread.redirector.visits.rules;
     if head.is_head || head.is_prefetch || !rules.record(outcome, visitor.client, head.query) {
@@ -106,8 +113,8 @@ pub(crate) fn note(
     }
     // With an escaped character the path is not the link's name as it is written. Visits that the
     // link did not redirect are listed without it, or are of its pixel.
-    let is_name =
-        link.is_some() && outcome == Outcome::Redirected && head.query.is_none() && !head.path.contains('%');
+    let is_redirect = link.is_some() && outcome == Outcome::Redirected;
+    let is_name = is_redirect && !is_other_name && head.query.is_none() && !head.path.contains('%');
     thread.visits.note(&Event {
         at: at.as_microsecond(),
         outcome,
@@ -120,9 +127,17 @@ pub(crate) fn note(
         user_agent: head.user_agent.filter(|_| rules.user_agents).unwrap_or_default(),
         referrer: head.referer.filter(|_| rules.referrers).unwrap_or_default(),
         languages: head.accept_language.unwrap_or_default(),
-        request: if is_name { &[] } else { head.path_and_query.as_bytes() },
+        request: if is_name { &[] } else { recorded_path(head).as_bytes() },
         target,
     });
+}
+
+/// Returns the path with the query, which is left out where clients of YOURLS send their API keys:
+/// whoever may see the visits of a domain must not get the keys of its tenants.
+fn recorded_path<'a>(head: &RequestHead<'a>) -> &'a str {
+    let mut parts = head.path.as_bytes().windows(KEYS_IN_QUERY.len());
+    let is_for_keys = head.query.is_some() && parts.any(|part| part.eq_ignore_ascii_case(KEYS_IN_QUERY));
+    if is_for_keys { head.path } else { head.path_and_query }
 }
 
 #[cfg(test)]

@@ -269,11 +269,19 @@ impl LinkService {
         let CheckedCreate { mut draft, mut options, domain, password, finds, idempotency } = checked;
         let mut details = draft.details.take().map_or_else(Details::default, |details| *details);
         details.domain = self.domain_for_new_link(domain, by).await?;
-        if let CodeChoice::CustomSlug(slug) = &mut options.code {
-            let domain = details.domain.unwrap_or(DomainId::DEFAULT);
-            *slug = self.slug_on(domain, slug).await?;
-            self.refuse_circle(Field::LongUrl, [&draft.long_url], domain, slug.as_str())?;
-            self.refuse_circle(Field::ExpiredUrl, &details.expired_url, domain, slug.as_str())?;
+        let on = details.domain.unwrap_or(DomainId::DEFAULT);
+        match &mut options.code {
+            CodeChoice::CustomSlug(slug) => {
+                *slug = self.slug_on(on, slug).await?;
+                self.refuse_circle(Field::LongUrl, [&draft.long_url], on, slug.as_str())?;
+                self.refuse_circle(Field::ExpiredUrl, &details.expired_url, on, slug.as_str())?;
+                self.check_unclaimed(slug.as_str(), on, by).await?;
+            }
+            CodeChoice::Digest { prefix, len } if !prefix.is_empty() => {
+                *prefix = self.prefix_on(on, prefix, *len).await?;
+                self.check_unclaimed_below(prefix, on, by).await?;
+            }
+            _ => {}
         }
         if finds && password.is_some() {
             // Otherwise a caller could find out an existing link's password.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use codes::LinkId;
 use links::{DomainId, Link, Record, Slug, api_key::Grant, scope::Scope, slug_spellings};
 
-use crate::{AppError, LinkService, authorize::require, key_names::Names};
+use crate::{Answer, AppError, Field, LinkService, authorize::require, key_names::Names};
 
 /// The name of a link: a code or a slug, on a domain.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,8 +33,10 @@ impl LinkService {
         found.filter(|link| !link.is_deleted() && by.sees(link)).ok_or_else(|| self.no_link(name))
     }
 
-    /// Returns the name of the link with an id, if the key sees it and it is not deleted.
+    /// Returns the name of the link with an id, if the key sees it and it is not deleted. Ids follow
+    /// each other, so by them a key without the scope `read` could find all names.
     pub async fn name_of_id(&self, id: LinkId, by: &Grant) -> Result<LinkName, AppError> {
+        require(by, Scope::Read)?;
         let found = self.lookup.read_fresh(id).await.map_err(|_| AppError::Unavailable)?;
         let seen = found.filter(|link| !link.is_deleted() && by.sees(link));
         let named = seen.and_then(|link| Some((self.lookup.name_of(&link)?, link.domain())));
@@ -72,6 +74,58 @@ impl LinkService {
     pub(crate) fn slug_taken(&self, slug: &str, domain: DomainId) -> AppError {
         let domain = self.domain_cache.shown_name(domain);
         AppError::SlugTaken(LinkName { code: slug.to_owned(), domain })
+    }
+
+    /// Rejects a new name of a link under which visitors get another one already
+    /// ([`LinkService::is_claimed`]).
+    pub(crate) fn check_unclaimed<'a>(
+        &'a self,
+        slug: &'a str,
+        domain: DomainId,
+        by: &'a Grant,
+    ) -> Answer<'a, ()> {
+        Box::pin(async move {
+            if !self.is_claimed(&format!("/{slug}"), domain, by).await? {
+                return Ok(());
+            }
+            // A link that has the name is found before the other one. This may be a repetition of
+            // the call that created it.
+            let named = self.domain_cache.find_named(domain, slug).await;
+            let is_there = named.map_err(|_| AppError::Unavailable)?.is_some_and(|link| !link.is_deleted());
+            if is_there { Ok(()) } else { Err(self.slug_taken(slug, domain)) }
+        })
+    }
+
+    /// Rejects a prefix of codes if visitors of all paths that begin with it get another link already.
+    /// Whoever chooses the long URL can choose a short code from its digest.
+    pub(crate) fn check_unclaimed_below<'a>(
+        &'a self,
+        prefix: &'a str,
+        domain: DomainId,
+        by: &'a Grant,
+    ) -> Answer<'a, ()> {
+        Box::pin(async move {
+            // No link has such a name.
+            if !self.is_claimed(&format!("/{prefix}|"), domain, by).await? {
+                return Ok(());
+            }
+            let expected = "expected another prefix: what begins with this one is another link's";
+            Err(AppError::invalid(Field::PathPrefix.name(), expected))
+        })
+    }
+
+    /// Returns whether a path leads to another tenant's link without being its name, or to one that
+    /// an operator took down. A new link with the path would take the visitors of the one, and bring
+    /// the other back.
+    pub(crate) async fn is_claimed(
+        &self,
+        path: &str,
+        domain: DomainId,
+        by: &Grant,
+    ) -> Result<bool, AppError> {
+        let found = self.domain_cache.find_other(domain, path).await.map_err(|_| AppError::Unavailable)?;
+        let is_foreign = |link: &Link| link.is_blocked() || !by.sees(link);
+        Ok(found.is_some_and(|link| link.domain() == domain && is_foreign(&link)))
     }
 
     async fn domain_of(&self, name: &LinkName) -> Result<DomainId, AppError> {

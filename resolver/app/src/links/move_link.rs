@@ -44,6 +44,7 @@ impl LinkService {
                 }
                 Err(error) => return Err(error),
             };
+            self.check_unclaimed(&target.name.code, domain, by).await?;
             let edit_for = |link: &Link| -> Result<Edit, AppError> {
                 let relocation = self.relocation(link, domain);
                 let relocation = relocation.ok_or_else(|| self.slug_taken(&target.name.code, domain))?;

@@ -83,22 +83,44 @@ impl LinkService {
     /// Returns the slug of a new link as its domain keeps it: in small letters, if case is ignored
     /// there.
     pub(crate) async fn slug_on(&self, domain: DomainId, slug: &Slug) -> Result<Slug, AppError> {
-        let small = slug.clone().to_lowercase();
-        if small == *slug {
-            return Ok(small);
+        if slug.clone().to_lowercase() == *slug || !self.ignores_case(domain).await? {
+            return Ok(slug.clone());
         }
-        // A slug that was kept in capitals would never be found in others.
+        let kept = self.pick_small(slug.as_str());
+        kept.map_err(|expected| AppError::invalid(Field::CustomSlug.name(), expected))
+    }
+
+    /// Returns a prefix of codes of this length as [`LinkService::slug_on`] does a slug.
+    pub(crate) async fn prefix_on(
+        &self,
+        domain: DomainId,
+        prefix: &str,
+        len: usize,
+    ) -> Result<String, AppError> {
+        let small = prefix.to_lowercase();
+        if small == prefix || !self.ignores_case(domain).await? {
+            return Ok(prefix.to_owned());
+        }
+        let checked = self.pick_small(&format!("{small}{}", "0".repeat(len)));
+        checked.map_err(|expected| AppError::invalid(Field::PathPrefix.name(), expected))?;
+        Ok(small)
+    }
+
+    /// Returns whether a domain ignores case. A slug that was kept in capitals there would never be
+    /// found in others.
+    async fn ignores_case(&self, domain: DomainId) -> Result<bool, AppError> {
         if !self.domain_cache.is_fresh() {
             Box::pin(self.domain_cache.refresh()).await?;
         }
         let entries = self.domain_cache.entries();
-        if !entries.domain(domain).is_some_and(|domain| domain.settings.ignore_case) {
-            return Ok(slug.clone());
-        }
-        // In small letters, it may be a path of the service or of another API.
-        let kept = Slug::pick(small.as_str()).map_err(|error| error.to_string());
-        let kept = kept.and_then(|slug| self.check_given(slug.as_str()).map(|()| slug));
-        kept.map_err(|error| AppError::invalid(Field::CustomSlug.name(), error))
+        Ok(entries.domain(domain).is_some_and(|domain| domain.settings.ignore_case))
+    }
+
+    /// Returns a slug in small letters, in which it may be a path of the service.
+    fn pick_small(&self, text: &str) -> Checked<Slug> {
+        let small = Slug::parse(text).map(Slug::to_lowercase);
+        let small = small.and_then(|small| Slug::pick(small.as_str())).map_err(|error| error.to_string())?;
+        self.check_given(small.as_str()).map(|()| small)
     }
 
     /// Checks the name of a domain. Returns `None` for the default domain.

@@ -43,13 +43,36 @@ impl DomainCache {
 
     /// Returns the other names that a path may be meant as on the domain of a question.
     pub fn other_names<'a>(&self, question: &Question, path: &'a str) -> Vec<(OtherName<'a>, LookupKey)> {
-        let names = other_names(path, &question.domain.settings).into_iter();
+        self.names_on(&question.domain, path)
+    }
+
+    fn names_on<'a>(&self, domain: &Domain, path: &'a str) -> Vec<(OtherName<'a>, LookupKey)> {
+        let names = other_names(path, &domain.settings).into_iter();
         names
             .filter_map(|name| {
                 let key = self.config.lookup.key_of_path(&name.path)?;
                 Some((name, key))
             })
             .collect()
+    }
+
+    /// Returns the link that a path leads to on a domain without being its name, if no link has
+    /// the path itself.
+    pub async fn find_other<'a>(
+        &self,
+        domain: DomainId,
+        path: &'a str,
+    ) -> Result<Option<Arc<Link>>, LookupError> {
+        let entries = self.entries();
+        let of_default = domain.is_default().then_some(&entries.default);
+        let Some(domain) = of_default.or_else(|| entries.domain(domain)) else { return Ok(None) };
+        let (others, of_domain) = (self.names_on(domain, path), domain.settings.extra_path);
+        if others.is_empty() {
+            return Ok(None);
+        }
+        let means = |other: &OtherName<'a>, link: &Link| other.means(link, of_domain);
+        let found = self.config.lookup.find_other(domain.id, &others, means).await?;
+        Ok(found.map(|(_, link)| link))
     }
 
     /// Returns whether an absence that the store has reported may be passed on to the visitor: that

@@ -89,6 +89,8 @@ impl Lookup {
             true => Arc::new(NamedIds { ids: HashMap::new(), complete: true }),
             false => self.slugs.ask_all(domains.clone(), slugs).await?,
         };
+        // Several may be one name with other paths behind it. Each is looked up once.
+        let mut asked: Vec<(&LookupKey, Option<Arc<Link>>)> = Vec::new();
         for (name, key) in others {
             let has = |slug: &Slug| domains.iter().any(|on| named.ids.contains_key(&(*on, slug.clone())));
             if matches!(key, LookupKey::Slug(slug) if !has(slug)) {
@@ -97,7 +99,16 @@ impl Lookup {
                 }
                 return Err(LookupError::NoStore);
             }
-            if let Some(link) = self.find_on(domain, key).await?.filter(|link| means(name, link)) {
+            let known = asked.iter().find(|(of, _)| *of == key).map(|(_, found)| found.clone());
+            let found = match known {
+                Some(found) => found,
+                None => {
+                    let found = self.find_on(domain, key).await?;
+                    asked.push((key, found.clone()));
+                    found
+                }
+            };
+            if let Some(link) = found.filter(|link| means(name, link)) {
                 return Ok(Some((name, link)));
             }
         }

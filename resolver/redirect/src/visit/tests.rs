@@ -2,7 +2,9 @@
 
 use http_body_util::Full;
 use hyper::{Method, StatusCode, body::Bytes};
-use links::{Block, Condition, Details, LongUrl, PasswordHash, Rule, Slug, api_key::ApiKeyId, targets};
+use links::{
+    Block, Condition, Details, ExtraPath, LongUrl, PasswordHash, Rule, Slug, api_key::ApiKeyId, targets,
+};
 use recorder::CaptureRules;
 use visits::read_block;
 
@@ -110,6 +112,12 @@ async fn each_outcome_is_recorded_with_the_link_that_was_found() {
     assert!(site.is_code("abcdef"));
     site.expect(&get("/abcdef"), None, Outcome::UnknownCode, ["/abcdef", ""]).await;
     site.expect(&get("/no/such-slug"), None, Outcome::UnknownCode, ["/no/such-slug", ""]).await;
+    for path in ["/yourls-api.php", "/YOURLS-api.php/", "/admin/yourls-api.php"] {
+        let asked = format!("{path}?signature=key");
+        let outcome = if path.ends_with('/') { Outcome::InvalidPath } else { Outcome::UnknownCode };
+        let target = if path.ends_with('/') { REGULAR_404 } else { "" };
+        site.expect(&get(&asked), None, outcome, [path, target]).await;
+    }
     site.expect(&get("/a//b?c"), None, Outcome::InvalidPath, ["/a//b?c", REGULAR_404]).await;
     home(&site.thread, visitor(CLIENT), &get("/?utm=1"));
     site.expect_recorded(None, Outcome::BaseUrl, ["/?utm=1", ""]);
@@ -125,6 +133,13 @@ async fn a_denied_target_is_recorded_as_taken_down() {
     site.thread.redirector.lookup.judge_by(targets::Targets::new(&[denied]));
     site.expect(&get("/plain"), link, Outcome::TakenDown, ["/plain", ""]).await;
     site.expect(&get("/ruled"), ruled, Outcome::TakenDown, ["/ruled", ""]).await;
+
+    // No path fits behind the rule's long URL, so the link's own is judged.
+    let full = format!("https://allowed.example/{}", "x".repeat(LongUrl::MAX_LEN - 25));
+    let rules = vec![Rule::new(LongUrl::from_stored(full), Vec::new())];
+    let extra_path = Some(ExtraPath::Append);
+    let behind = site.create("below", Details { rules, extra_path, ..Details::default() }).await;
+    site.expect(&get("/below/x"), behind, Outcome::TakenDown, ["/below/x", ""]).await;
 }
 
 #[tokio::test]
@@ -252,6 +267,9 @@ async fn requests_and_targets_are_recorded_only_if_the_link_does_not_imply_them(
     site.expect(&get(&asked), link, Outcome::Redirected, [&asked, target]).await;
     let plain = site.create("plain", Details::default()).await;
     site.expect(&get("/plain?"), plain, Outcome::Redirected, ["/plain?", ""]).await;
+    let docs = Details { extra_path: Some(ExtraPath::Ignore), ..Details::default() };
+    let docs = site.create("docs", docs).await;
+    site.expect(&get("/docs/a"), docs, Outcome::Redirected, ["/docs/a", ""]).await;
     let absolute = get("http://sho.rt/plain?x");
     site.expect(&absolute, plain, Outcome::Redirected, ["/plain?x", "https://example.com/plain?x"]).await;
 }
