@@ -7,7 +7,10 @@ use std::{net::IpAddr, sync::Arc};
 
 use futures_util::future::BoxFuture;
 use jiff::tz::TimeZone;
-use links::{DomainId, Example, Explanation, Finding, Slug, api_key::Grant, is_of_service, scope::Scope};
+use links::{
+    DomainId, Example, Explanation, Finding, Slug, api_key::Grant, is_of_service, requested_authority,
+    scope::Scope,
+};
 use url::Url;
 
 use super::{
@@ -25,7 +28,7 @@ const OF_SERVICE: &str = "expected the URL of a link: the service itself answers
 /// An example of a request, as it was written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExampleFields {
-    /// A short URL, or its path on the default domain, with the query.
+    /// A short URL, with or without its scheme, or its path on the default domain; with the query.
     pub url: Option<String>,
     /// The user agent; none if absent.
     pub user_agent: Option<String>,
@@ -51,7 +54,7 @@ impl LinkService {
         by: &Grant,
     ) -> Result<Explanation, AppError> {
         require(by, Scope::Read)?;
-        let example = self.read_example(fields, wrong, client, zone)?;
+        let example = self.read_example(fields, wrong, (client, zone), by)?;
         let slug = Slug::of_path(&example.path).map(|slug| slug.to_string());
         let code = slug.unwrap_or_else(|| example.path.trim_start_matches('/').to_owned());
         let name = LinkName { code, domain: Some(example.host.clone()) };
@@ -77,11 +80,11 @@ impl LinkService {
         &self,
         fields: &ExampleFields,
         mut wrong: FieldErrors,
-        client: IpAddr,
-        zone: &TimeZone,
+        (client, zone): (IpAddr, &TimeZone),
+        by: &Grant,
     ) -> Result<Example, AppError> {
         let url = fields.url.as_deref().ok_or_else(|| EXPECTED_URL.to_owned());
-        let url = wrong.note("url", url.and_then(|text| self.read_short_url(text)));
+        let url = wrong.note("url", url.and_then(|text| self.read_short_url(text, by)));
         let ip = fields.ip.as_deref().map_or(Ok(client), str::parse::<IpAddr>);
         let ip = wrong.note("ip", ip.map_err(|_| "expected an IP address, such as 192.0.2.7".to_owned()));
         let country = wrong.note("country", fields.country.as_deref().map(read_country).transpose());
@@ -101,20 +104,39 @@ impl LinkService {
         })
     }
 
-    /// Reads a short URL as browsers do.
-    fn read_short_url(&self, text: &str) -> Checked<Url> {
+    /// Reads a short URL as browsers do. Its path is the one below that of the service.
+    fn read_short_url(&self, text: &str, by: &Grant) -> Checked<Url> {
         let text = text.trim();
         let begins =
             |scheme: &str| text.get(..scheme.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(scheme));
         let whole = if begins("http://") || begins("https://") {
             text.to_owned()
+        } else if text.split_once('/').is_some_and(|(host, _)| self.is_shown_host(host, by)) {
+            format!("http://{text}")
         } else {
             let path = text.strip_prefix('/').unwrap_or(text);
             format!("{}/{path}", self.domain_cache.base(DomainId::DEFAULT))
         };
-        let url = Url::parse(&whole).map_err(|_| EXPECTED_URL.to_owned())?;
+        let mut url = Url::parse(&whole).map_err(|_| EXPECTED_URL.to_owned())?;
+        let base = self.domain_cache.base_path(Some(url.authority()));
+        if let Some(path) = below(base, url.path()).map(str::to_owned) {
+            url.set_path(&path);
+        }
         if is_of_service(url.path()) { Err(OF_SERVICE.to_owned()) } else { Ok(url) }
     }
+
+    /// Returns whether a text is the name of a domain. A key that does not see all links does not
+    /// learn which others there are.
+    fn is_shown_host(&self, text: &str, by: &Grant) -> bool {
+        let is_other = || self.domain_cache.entries().named(&requested_authority(text)).is_some();
+        self.domain_cache.is_default_name(text) || !by.limits.hides_links() && is_other()
+    }
+}
+
+/// Returns what follows the path of the service in a longer one.
+fn below<'a>(base: &str, path: &'a str) -> Option<&'a str> {
+    let rest = path.strip_prefix(base).filter(|_| !base.is_empty())?;
+    if rest.is_empty() { Some("/") } else { Some(rest).filter(|rest| rest.starts_with('/')) }
 }
 
 fn read_country(text: &str) -> Checked<String> {
