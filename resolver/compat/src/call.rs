@@ -65,7 +65,8 @@ impl Call {
 
     /// Returns what follows this beginning in the path, without a slash at its end.
     pub(crate) fn path_after(&self, beginning: &str) -> &str {
-        let path = self.uri.path().strip_prefix(beginning).unwrap_or_default();
+        let path = self.uri.path().trim_start_matches('/');
+        let path = path.strip_prefix(beginning.trim_start_matches('/')).unwrap_or_default();
         path.strip_suffix('/').unwrap_or(path)
     }
 
@@ -112,6 +113,8 @@ impl Call {
         let kind = self.header(CONTENT_TYPE.as_str()).to_ascii_lowercase();
         if kind.starts_with("application/x-www-form-urlencoded") {
             self.body = Fields::of_form(&bytes);
+        } else if kind.starts_with("multipart/") {
+            return Err(Failure::Body(StatusCode::UNSUPPORTED_MEDIA_TYPE));
         } else if self.by.is_some() {
             self.body = Fields::of_json(&bytes).ok_or(Failure::Body(StatusCode::BAD_REQUEST))?;
         }

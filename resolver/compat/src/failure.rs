@@ -13,7 +13,7 @@ use web::{Answer, hold_back, retry_later};
 pub(crate) enum Failure {
     App(AppError),
     Auth(AuthError),
-    /// The body is malformed, too long, or did not arrive in time: 400, 413 or 408.
+    /// The body is malformed, too long, late or multipart: 400, 413, 408 or 415.
     Body(StatusCode),
     /// The key is in the address, and may do more than belongs there.
     KeyInAddress,
@@ -78,6 +78,11 @@ impl Failure {
             Self::App(error) => error.to_string(),
             Self::Auth(AuthError::NoKey) => "The call has no API key.".to_owned(),
             Self::Auth(error) => error.to_string(),
+            Self::Body(StatusCode::BAD_REQUEST) => "The body is not a JSON object.".to_owned(),
+            Self::Body(StatusCode::PAYLOAD_TOO_LARGE) => "The body has more than 8 KiB.".to_owned(),
+            Self::Body(StatusCode::UNSUPPORTED_MEDIA_TYPE) => {
+                "Multipart bodies are not read. Send application/x-www-form-urlencoded.".to_owned()
+            }
             Self::Body(status) => status.canonical_reason().unwrap_or_default().to_owned(),
             Self::KeyInAddress => {
                 "This API key may do too much to be part of an address. Send it in the body of a POST, or \

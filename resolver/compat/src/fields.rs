@@ -16,9 +16,12 @@ impl Fields {
         Self(pairs.map(|(name, value)| (name.into_owned(), value.into())).collect())
     }
 
-    /// Reads a JSON object.
+    /// Reads a JSON object. Its numbers and booleans become texts, as a form has them: programs send
+    /// a password of digits as a number.
     pub(crate) fn of_json(text: &[u8]) -> Option<Self> {
-        serde_json::from_slice(text).ok().map(Self)
+        let mut fields: Map<String, Value> = serde_json::from_slice(text).ok()?;
+        fields.values_mut().for_each(write_out);
+        Some(Self(fields))
     }
 
     /// Returns a text that is not blank, without white space around it.
@@ -35,23 +38,30 @@ impl Fields {
         self.0.get(name).is_some_and(|value| value.is_null() || value.as_str() == Some(""))
     }
 
-    /// Returns whether a field is true, also as a text.
+    /// Returns whether a field is true.
     pub(crate) fn is_on(&self, name: &str) -> bool {
-        let value = self.0.get(name);
-        let is_word = |value: &Value| value.as_str().is_some_and(|text| matches!(text, "true" | "on" | "1"));
-        value.is_some_and(|value| *value == true || is_word(value))
+        self.text(name).is_some_and(|text| matches!(text, "true" | "on" | "1"))
     }
 
-    /// Returns a number, also one that is written as a text.
     pub(crate) fn number(&self, name: &str) -> Option<u64> {
-        let value = self.0.get(name)?;
-        value.as_u64().or_else(|| value.as_str()?.trim().parse().ok())
+        self.text(name)?.parse().ok()
     }
 
-    /// Returns the texts of a list; `None` without one.
+    /// Returns the texts of a list, or of one text with commas; `None` without either.
     pub(crate) fn texts(&self, name: &str) -> Option<Vec<String>> {
-        let items = self.0.get(name)?.as_array()?;
-        Some(items.iter().filter_map(Value::as_str).map(str::to_owned).collect())
+        let texts: Vec<&str> = match self.0.get(name)? {
+            Value::Array(items) => items.iter().filter_map(Value::as_str).collect(),
+            _ => self.text(name)?.split(',').map(str::trim).filter(|text| !text.is_empty()).collect(),
+        };
+        Some(texts.into_iter().map(str::to_owned).collect())
+    }
+}
+
+fn write_out(value: &mut Value) {
+    match value {
+        Value::Number(_) | Value::Bool(_) => *value = value.to_string().into(),
+        Value::Array(items) => items.iter_mut().for_each(write_out),
+        Value::Null | Value::String(_) | Value::Object(_) => {}
     }
 }
 
@@ -70,6 +80,12 @@ mod tests {
             assert!(fields.is_cleared("empty") && !fields.is_cleared("absent"));
             assert_eq!(fields.text("empty"), None);
         }
+        let json = br#"{"password":1234,"tags":["a",7],"words":" b, c,","none":" "}"#;
+        let fields = Fields::of_json(json).unwrap();
+        assert_eq!(fields.text("password"), Some("1234"));
+        let texts = |name| fields.texts(name).unwrap_or_default().join("|");
+        assert_eq!((texts("tags"), texts("words")), ("a|7".to_owned(), "b|c".to_owned()));
+        assert_eq!((fields.texts("none"), fields.texts("absent")), (None, None));
         assert!(Fields::of_json(b"[]").is_none() && Fields::of_json(b"a=b").is_none());
     }
 }

@@ -147,7 +147,9 @@ fn not_created(keyword: Option<&str>, failure: Failure) -> Result<Output, Failur
     let is_taken = matches!(failure, Failure::App(AppError::SlugTaken(_)));
     let (code, message) = if is_taken || is_wrong("customSlug") {
         let keyword = keyword.unwrap_or_default();
-        ("error:keyword", format!("Short URL {keyword} already exists in database or is reserved"))
+        let reason = if is_taken { String::new() } else { format!(" ({})", failure.text(&FIELDS)) };
+        let message = format!("Short URL {keyword} already exists in database or is reserved{reason}");
+        ("error:keyword", message)
     } else if is_own() {
         ("error:noloop", "URL is a short URL".to_owned())
     } else if is_wrong("longUrl") {
