@@ -16,8 +16,8 @@ impl Fields {
         Self(pairs.map(|(name, value)| (name.into_owned(), value.into())).collect())
     }
 
-    /// Reads a JSON object. Its numbers and booleans become texts, as a form has them: programs send
-    /// a password of digits as a number.
+    /// Reads a JSON object. Its numbers and booleans become texts, as a form has them: programs
+    /// send a password of digits as a number.
     pub(crate) fn of_json(text: &[u8]) -> Option<Self> {
         let mut fields: Map<String, Value> = serde_json::from_slice(text).ok()?;
         fields.values_mut().for_each(write_out);

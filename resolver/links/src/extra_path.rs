@@ -36,8 +36,8 @@ codes::named_values! {
         /// It is appended to the path of the long URL.
         Append => "append",
         /// Its segments take the place of `{1}`, `{2}`, … in the long URL, and what is left of it
-        /// that of `{rest}`. With fewer segments, also with none, the long URL ends before the first
-        /// place that is left.
+        /// that of `{rest}`. With fewer segments, also with none, the long URL ends before the
+        /// first place that is left.
         Fill => "fill",
     }
 }
@@ -56,8 +56,8 @@ impl ExtraPath {
     /// Returns the long URL that a path leads to, which is empty, or begins with the slash behind
     /// the link's name. The path is as it was sent, and is escaped once.
     ///
-    /// Returns `None` if the request is not for the link: its path is refused, has more segments than
-    /// the long URL has places for, or makes the URL too long.
+    /// Returns `None` if the request is not for the link: its path is refused, has more segments
+    /// than the long URL has places for, or makes the URL too long.
     pub fn apply<'a>(self, long_url: &'a str, path: &str) -> Option<Cow<'a, str>> {
         match self {
             Self::Fill => fill_segments(long_url, path).map(Cow::Owned),
