@@ -213,6 +213,11 @@ async fn every_step_is_told_with_its_reason_and_nothing_is_counted() {
             vec!["name unknown /no/such/name /no/such /no", "fallback none"],
             json!({ "status": 404, "location": null, "page": "not-found" }),
         ),
+        (
+            &[("url", "/ruled/x")][..],
+            vec!["name refused /ruled", "name unknown /ruled/x /ruled", "fallback none"],
+            json!({ "status": 404, "location": null, "page": "not-found" }),
+        ),
     ] {
         for _ in 0..3 {
             let explanation = explained(api, fields).await;

@@ -670,6 +670,7 @@ explain-name-exact = A link has exactly the name { $value }.
 explain-name-lower-case = A link has the name in small letters. Tried: { $value }
 explain-name-trailing = A link has the name without the marks or the text behind it. Tried: { $value }
 explain-name-prefix = A link has the beginning of the path as its name. Tried: { $value }
+explain-name-refused = The link { $value } is there, but the path behind its name is not for it.
 explain-name-unknown = No link has the name. Tried: { $value }
 explain-name-unanswered = The database does not answer, so it is not known whether a link has the name { $value }.
 explain-state-live = The link redirects at this time.

@@ -616,6 +616,7 @@ explain-name-exact = 有链接恰好名为 { $value }。
 explain-name-lower-case = 有链接使用该名称的小写形式。已尝试：{ $value }
 explain-name-trailing = 有链接使用去掉末尾标点、斜杠或其后文字的名称。已尝试：{ $value }
 explain-name-prefix = 有链接以路径的开头为名称。已尝试：{ $value }
+explain-name-refused = 链接 { $value } 存在，但其名称之后的路径不属于它。
 explain-name-unknown = 没有链接使用该名称。已尝试：{ $value }
 explain-name-unanswered = 数据库没有响应，无法得知是否有链接名为 { $value }。
 explain-state-live = 链接此时可用。

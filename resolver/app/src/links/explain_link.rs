@@ -68,8 +68,11 @@ impl LinkService {
             // The key's own link may be why nothing was found: its domain is disabled.
             None => drop(self.find_link(&name, by).await?),
         }
-        // Visitors see which fallback target is used. The others are the operator's.
-        explanation.steps.retain(|step| step.finding != Finding::FallbackUnusable);
+        // Visitors see which fallback target is used. The others are the operator's, and links that
+        // were passed over are those of other keys.
+        let is_hidden =
+            |finding: Finding| matches!(finding, Finding::FallbackUnusable | Finding::NameRefused);
+        explanation.steps.retain(|step| !is_hidden(step.finding));
         for step in explanation.steps.iter_mut().filter(|step| step.finding.parts().0 == "fallback") {
             step.detail.clear();
         }

@@ -78,7 +78,7 @@ impl Lookup {
         &self,
         domain: DomainId,
         others: &'a [(OtherName<'b>, LookupKey)],
-        means: impl Fn(&OtherName<'b>, &Link) -> bool,
+        mut means: impl FnMut(&OtherName<'b>, &Link) -> bool,
     ) -> Result<Option<(&'a OtherName<'b>, Arc<Link>)>, LookupError> {
         let is_minted = |key: &LookupKey| matches!(key, LookupKey::Code(_)) && domain.is_default();
         let slugs: Vec<Slug> =
