@@ -26,6 +26,18 @@ pub(super) fn number(text: &str) -> Option<u64> {
     if is_grouped { whole.replace(separator, "").parse().ok() } else { None }
 }
 
+/// Returns whether a text is what becomes of a code such as `1e5` or `123456789012`: its digits are
+/// lost.
+pub(super) fn is_rounded(text: &str) -> bool {
+    let is_number = |part: &str, others: &str| {
+        !part.is_empty() && part.chars().all(|one| one.is_ascii_digit() || others.contains(one))
+    };
+    let parts = text.split_once(['E', 'e']);
+    parts.is_some_and(|(number, power)| {
+        is_number(number, ".,") && power.strip_prefix('+').is_some_and(|power| is_number(power, ""))
+    })
+}
+
 /// Reads a word for yes or no.
 pub(super) fn word(text: &str) -> Option<bool> {
     let word = text.trim().to_lowercase();
@@ -148,6 +160,18 @@ mod tests {
         ] {
             assert_eq!(time(text).as_deref(), Ok(text), "{text}");
         }
+    }
+
+    #[test]
+    fn a_code_of_which_a_number_was_made_is_refused() {
+        for (code, expected) in
+            [("1.00E+05", true), ("1,23457E+11", true), ("1e5", false), ("E+5", false), ("1e+x", false)]
+        {
+            assert_eq!(is_rounded(code), expected, "{code}");
+        }
+        let (links, errors) = read(Source::Csv, "code,url\n1.00E+05,https://e.test/\n1e5,https://e.test/\n");
+        assert_eq!((links.len(), errors.len()), (1, 1));
+        assert!(errors[0].starts_with("item 1: shortCode: a spreadsheet has"), "{errors:?}");
     }
 
     #[test]
