@@ -39,7 +39,7 @@ const TOGETHER: [&[Script]; 3] = [
 /// Returns `true` for characters that are invisible or change the text direction: default ignorable
 /// code points, line and paragraph separators, the blank Braille pattern and the interlinear
 /// annotation characters.
-pub(super) fn is_invisible(one: char) -> bool {
+fn is_invisible(one: char) -> bool {
     CodePointSetData::new::<DefaultIgnorableCodePoint>().contains(one)
         || matches!(one, '\u{2028}' | '\u{2029}' | '\u{2800}' | '\u{fff9}'..='\u{fffb}')
 }

@@ -7,7 +7,7 @@ use std::iter;
 
 use percent_encoding::percent_decode_str;
 
-use crate::{DomainSettings, ExtraPath, Link, lookalike::is_invisible};
+use crate::{DomainSettings, ExtraPath, Link};
 
 /// Maximum number of segments that a name with a path behind it has.
 const SEGMENTS_MAX: usize = 4;
@@ -17,6 +17,10 @@ const TRAILING: &str = ".,;:!?'\"`*_~|=&\\)]}>–—…‘’“”›»。，�
 /// What begins a text or a query behind a link, beside white space and invisible characters. Texts
 /// in Chinese and Japanese have no space there.
 const BREAKS: &str = "?#&。，、；：！？（）【】「」『』《》\u{fffd}";
+/// Invisible characters that chats and editors put around links. Those that emoji and words have are
+/// not among them.
+const INVISIBLE: &str = "\u{ad}\u{200b}\u{200e}\u{200f}\u{202a}\u{202b}\u{202c}\u{202d}\u{202e}\u{2060}\
+                         \u{2066}\u{2067}\u{2068}\u{2069}\u{feff}\u{fffc}";
 /// Maximum number of names that differ only in how many marks at the end belong to them.
 const MARKS_MAX: usize = 3;
 
@@ -96,7 +100,7 @@ pub fn other_names<'a>(path: &'a str, settings: &DomainSettings) -> Vec<OtherNam
 /// without one mark at the end or a few, as a name may end in marks itself; without all of them;
 /// and up to where a text or a query may begin.
 fn names_before_text(path: &str) -> Vec<&str> {
-    let is_blank = |one: char| one.is_whitespace() || is_invisible(one);
+    let is_blank = |one: char| one.is_whitespace() || INVISIBLE.contains(one);
     let is_trailing = |one: char| one == '/' || is_blank(one) || TRAILING.contains(one);
     let is_break = |one: char| is_blank(one) || BREAKS.contains(one);
     let with_marks = iter::successors(Some(path), |name| name.strip_suffix(is_trailing));
@@ -170,6 +174,8 @@ mod tests {
             ("/sale", &[]),
             ("/短い", &[]),
             ("/sale+", &[]),
+            ("/\u{1f469}\u{200d}\u{1f680}x", &[]),
+            ("/\u{2764}\u{fe0f}.", &["/\u{2764}\u{fe0f}"]),
             ("/...", &["/..", "/."]),
             ("/?x", &[]),
         ] {
