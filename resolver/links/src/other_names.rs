@@ -86,6 +86,7 @@ pub fn other_names<'a>(path: &'a str, settings: &DomainSettings) -> Vec<OtherNam
             add(&escaped(name), OtherWay::Trailing, "");
         }
     }
+    let path = if settings.ignore_trailing { without_blanks(path) } else { path };
     let ends = path.match_indices('/').map(|(at, _)| at).filter(|at| *at > 1);
     let mut ends: Vec<usize> = ends.take(SEGMENTS_MAX).collect();
     ends.reverse();
@@ -100,7 +101,6 @@ pub fn other_names<'a>(path: &'a str, settings: &DomainSettings) -> Vec<OtherNam
 /// without one mark at the end or a few, as a name may end in marks itself; without all of them;
 /// and up to where a text or a query may begin.
 fn names_before_text(path: &str) -> Vec<&str> {
-    let is_blank = |one: char| one.is_whitespace() || INVISIBLE.contains(one);
     let is_trailing = |one: char| one == '/' || is_blank(one) || TRAILING.contains(one);
     let is_break = |one: char| is_blank(one) || BREAKS.contains(one);
     let with_marks = iter::successors(Some(path), |name| name.strip_suffix(is_trailing));
@@ -110,6 +110,24 @@ fn names_before_text(path: &str) -> Vec<&str> {
     let mut names: Vec<&str> = names.filter(|name| name.len() > 1 && name.len() < path.len()).collect();
     names.dedup();
     names
+}
+
+fn is_blank(one: char) -> bool {
+    one.is_whitespace() || INVISIBLE.contains(one)
+}
+
+/// Returns a path as it was sent, but for white space and invisible characters at its end. Marks may
+/// belong to what is behind a name, as in `wiki/Name_(company)`.
+fn without_blanks(path: &str) -> &str {
+    let decoded = percent_decode_str(path).decode_utf8_lossy();
+    let blanks = decoded.len() - decoded.trim_end_matches(is_blank).len();
+    let bytes = path.as_bytes();
+    // Each byte of the decoded end is sent as itself, or as an escape of three bytes.
+    let before = |end: usize| match bytes[..end] {
+        [.., b'%', high, low] if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() => end - 3,
+        _ => end - 1,
+    };
+    &path[..(0..blanks).fold(bytes.len(), |end, _| before(end))]
 }
 
 fn escaped(path: &str) -> String {
@@ -185,6 +203,22 @@ mod tests {
         for path in ["/sale%E2%80%8B", "/sale%20", "/sale%A1%A3", "/sale%3Fa=b", "/sale&a=b"] {
             assert!(names(path, &settings).contains(&("/sale".to_owned(), String::new())), "{path}");
         }
+    }
+
+    #[test]
+    fn blanks_behind_a_path_are_no_part_of_it_and_marks_may_be() {
+        for (path, kept) in [
+            ("/jira/ABC-1%20%E2%80%8B", "/jira/ABC-1"),
+            ("/jira/ABC-1\u{200b}%0A", "/jira/ABC-1"),
+            ("/wiki/Name_(company)", "/wiki/Name_(company)"),
+            ("/a/%FF%20", "/a/%FF"),
+            ("/a/b%2", "/a/b%2"),
+        ] {
+            assert_eq!(without_blanks(path), kept, "{path}");
+        }
+        let settings = DomainSettings { ignore_trailing: true, ..DomainSettings::default() };
+        assert_eq!(names("/jira/ABC-1%20", &settings)[1], ("/jira".to_owned(), "/ABC-1".to_owned()));
+        assert_eq!(names("/jira/ABC-1%20", &DomainSettings::default())[0].1, "/ABC-1%20");
     }
 
     #[test]
