@@ -17,8 +17,8 @@ const TRAILING: &str = ".,;:!?'\"`*_~|=&\\)]}>–—…‘’“”›»。，�
 /// What begins a text or a query behind a link, beside white space and invisible characters. Texts
 /// in Chinese and Japanese have no space there.
 const BREAKS: &str = "?#&。，、；：！？（）【】「」『』《》\u{fffd}";
-/// Invisible characters that chats and editors put around links. Those that emoji and words have are
-/// not among them.
+/// Invisible characters that chats and editors put around links. Those that emoji and words have
+/// are not among them.
 const INVISIBLE: &str = "\u{ad}\u{200b}\u{200e}\u{200f}\u{202a}\u{202b}\u{202c}\u{202d}\u{202e}\u{2060}\
                          \u{2066}\u{2067}\u{2068}\u{2069}\u{feff}\u{fffc}";
 /// Maximum number of names that differ only in how many marks at the end belong to them.
@@ -116,8 +116,8 @@ fn is_blank(one: char) -> bool {
     one.is_whitespace() || INVISIBLE.contains(one)
 }
 
-/// Returns a path as it was sent, but for white space and invisible characters at its end. Marks may
-/// belong to what is behind a name, as in `wiki/Name_(company)`.
+/// Returns a path as it was sent, but for white space and invisible characters at its end. Marks
+/// may belong to what is behind a name, as in `wiki/Name_(company)`.
 fn without_blanks(path: &str) -> &str {
     let decoded = percent_decode_str(path).decode_utf8_lossy();
     let blanks = decoded.len() - decoded.trim_end_matches(is_blank).len();
