@@ -76,6 +76,11 @@ async fn links_and_the_api_are_below_the_path() {
         assert_eq!(client.follow(&link.code).await.unwrap(), leads_to(LONG_URL));
     }
     assert_eq!(resolver.api.follow(&format!("s{}", link.code)).await.unwrap().0, 404);
+    let (_, bare) = link.short_url.split_once("://").unwrap();
+    for url in [link.code.as_str(), link.short_url.as_str(), bare] {
+        let explained = get(&api, &format!("explain?url={url}")).await;
+        assert_eq!(explained["answer"]["location"], LONG_URL, "{url}: {explained}");
+    }
     assert_eq!(get(&api, "openapi.json").await["servers"][0]["url"], api.url());
     let robots = api.get("robots.txt").await.unwrap().body;
     assert!(robots.ends_with(&format!("Allow: /s/{}\nDisallow: /s/\n", link.code)), "{robots}");

@@ -180,6 +180,12 @@ async fn yourls_has_three_formats_and_says_why_a_key_is_refused() {
         assert_eq!((refused.status, &told["errorCode"]), (403, &json!("403")), "{pairs:?}");
         assert!(told["message"].as_str().unwrap().starts_with(message), "{pairs:?}: {told}");
     }
+    let multipart = api.http().post(address(api, &[("format", "json")])).body("--x--\r\n");
+    let refused = sent(multipart.header(CONTENT_TYPE, "multipart/form-data; boundary=x")).await;
+    assert!(refused.status == 415 && refused.body.contains("x-www-form-urlencoded"), "{refused:?}");
+    let odd = [("signature", key), ("action", "shorturl"), ("url", PAGE), ("keyword", "a?b")];
+    let refused = yourls_form(api, &odd).await;
+    assert!(refused.body.contains("error:keyword") && refused.body.contains("(keyword: "), "{refused:?}");
     let header = api.http().get(format!("{}/yourls-api.php?action=db-stats&format=json", api.url()));
     let totals = sent(header.header("X-Api-Key", key)).await.json().unwrap();
     assert_eq!(totals["db-stats"], json!({ "total_links": 1, "total_clicks": 0 }));
@@ -318,6 +324,21 @@ async fn bitly_shortens_creates_edits_expands_and_counts() {
     let groups = bitly(api, Method::GET, "groups", None).await.json().unwrap();
     assert_eq!(user["login"], "initial");
     assert_eq!(user["default_group_guid"], groups["groups"][0]["guid"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn values_of_another_type_are_not_lost() {
+    let alone = Alone::start(&ALL).await;
+    let api = alone.api();
+    let wish = json!({ "target": PAGE, "customurl": "typed", "password": 1234, "expire_in": 120_000 });
+    let kutt = api.http().post(format!("{}//api/v2/links", api.url())).header("X-API-KEY", api.key());
+    let made = sent(kutt.json(&wish)).await;
+    let link = made.json().unwrap();
+    assert_eq!((made.status, &link["password"]), (201, &json!(true)), "{link}");
+    assert!(link["expire_in"].is_string(), "{link}");
+    let wish = json!({ "long_url": format!("{PAGE}?typed"), "title": 7, "tags": "a, b" });
+    let made = bitly(api, Method::POST, "bitlinks", Some(wish)).await.json().unwrap();
+    assert_eq!((&made["title"], &made["tags"]), (&json!("7"), &json!(["a", "b"])), "{made}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -151,6 +151,8 @@ async fn explanations_say_what_redirects_do(api: &Api) {
         assert_eq!(location.is_null(), explanation["answer"]["page"].is_string(), "{explanation}");
         if location.is_null() { refused += 1 } else { led += 1 }
     }
+    let bare = explained(api, &[("url", "Two.Test/plain")]).await;
+    assert_eq!(bare["steps"][0]["detail"], TWO, "{bare}");
     assert!(led > count / 5 && refused > count / 5, "both are tried: {led} and {refused}");
 }
 
@@ -225,6 +227,11 @@ async fn every_step_is_told_with_its_reason_and_nothing_is_counted() {
         (
             &[("url", "/no/such/name")][..],
             vec!["name unknown /no/such/name /no/such /no", "fallback none"],
+            json!({ "status": 404, "location": null, "page": "not-found" }),
+        ),
+        (
+            &[("url", "/ruled/x")][..],
+            vec!["name refused /ruled", "name unknown /ruled/x /ruled", "fallback none"],
             json!({ "status": 404, "location": null, "page": "not-found" }),
         ),
     ] {
@@ -319,7 +326,8 @@ async fn a_limited_key_learns_nothing_of_the_links_of_others() {
         let whole = explain(&own, &[("url", &format!("{base}/{name}"))]).await;
         assert_eq!(expect_problem(&whole, 404, "short-url-not-found"), refused, "{name}");
     }
-    for url in ["/", "deep/a", "deep+", "theirs+", "a//b", "http://off.test/theirs", "http://off.test/"] {
+    let elsewhere = ["http://off.test/theirs", "off.test/theirs", "http://off.test/"];
+    for url in ["/", "deep/a", "deep+", "theirs+", "a//b"].into_iter().chain(elsewhere) {
         expect_problem(&explain(&own, &[("url", url)]).await, 404, "short-url-not-found");
     }
     // Its own links are explained, also one on a domain that is disabled.

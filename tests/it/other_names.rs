@@ -62,8 +62,10 @@ async fn other_names_are_found(api: &Api) {
         ("docs/intro/x", leads_to("https://example.org/docs/intro/x")),
         ("docs", leads_to(&on_two("docs"))),
         ("issue/repo/7", leads_to("https://example.org/repo/issues/7")),
-        ("issue/repo", lost.clone()),
-        ("issue", lost.clone()),
+        ("issue/repo", leads_to("https://example.org/repo/issues/")),
+        ("issue/repo/7/8", lost.clone()),
+        ("issue/", leads_to("https://example.org/")),
+        ("issue", leads_to("https://example.org/")),
         ("shared/what/ever", leads_to(&on_two("shared"))),
         ("docsx/a", lost.clone()),
     ] {
@@ -77,6 +79,9 @@ async fn other_names_are_found(api: &Api) {
         ("SALE", leads_to(&on_two("sale"))),
         ("Sale%29.", leads_to(&on_two("sale"))),
         ("sale%E3%80%82", leads_to(&on_two("sale"))),
+        ("SALE%E2%80%8B", leads_to(&on_two("sale"))),
+        ("sale%EF%BC%8C%E5%BF%AB", leads_to(&on_two("sale"))),
+        ("sale%3Fa=b", leads_to(&on_two("sale"))),
         ("sale/x", leads_to(&on_two("sale"))),
         ("SALE/x/y/", leads_to(&on_two("sale"))),
         ("Spring", leads_to(&on_two("Spring"))),
@@ -170,7 +175,7 @@ async fn prefixes_are_found_as_a_plain_search_finds_them(api: &Api) {
             let (mode, long_url) = links.get(&segments[..len].join("/"))?;
             let behind = &segments[len..];
             match *mode {
-                "fill" if behind.is_empty() => None,
+                "fill" if behind.is_empty() => Some(long_url.replace("{1}?{rest}", "")),
                 "fill" => {
                     let rest = behind[1..].join("%2F");
                     Some(long_url.replace("{1}", behind[0]).replace("{rest}", &rest))

@@ -43,7 +43,8 @@ impl Call {
 
     /// Returns what follows this beginning in the path, without a slash at its end.
     pub(crate) fn path_after(&self, beginning: &str) -> &str {
-        let path = self.http.uri.path().strip_prefix(beginning).unwrap_or_default();
+        let path = self.http.uri.path().trim_start_matches('/');
+        let path = path.strip_prefix(beginning.trim_start_matches('/')).unwrap_or_default();
         path.strip_suffix('/').unwrap_or(path)
     }
 
@@ -65,7 +66,7 @@ impl Call {
         }
         self.body = match boundary(self.header(CONTENT_TYPE.as_str())) {
             Some(boundary) => Fields::of_parts(boundary, &self.http.body).ok_or(Problem::MalformedBody)?,
-            None => Fields(self.http.body_fields()?),
+            None => Fields::of_json(self.http.body_fields()?),
         };
         Ok(())
     }

@@ -6,6 +6,13 @@ use serde_json::{Map, Value};
 pub(crate) struct Fields(pub(crate) Map<String, Value>);
 
 impl Fields {
+    /// Takes the fields of a body. Numbers and booleans become texts, as a form has them: programs
+    /// send a password of digits as a number.
+    pub(crate) fn of_json(mut fields: Map<String, Value>) -> Self {
+        fields.values_mut().for_each(write_out);
+        Self(fields)
+    }
+
     /// Reads a form in parts (RFC 7578), as PHP's curl sends an array.
     pub(crate) fn of_parts(boundary: &str, body: &[u8]) -> Option<Self> {
         let body = std::str::from_utf8(body).ok()?;
@@ -34,22 +41,30 @@ impl Fields {
         self.0.get(name).is_some_and(|value| value.is_null() || value.as_str() == Some(""))
     }
 
-    /// Returns whether a field is true, also as a text.
+    /// Returns whether a field is true.
     pub(crate) fn is_on(&self, name: &str) -> bool {
-        let is_word = matches!(self.text(name), Some("true" | "on" | "1"));
-        is_word || self.0.get(name).is_some_and(|value| *value == true)
+        self.text(name).is_some_and(|text| matches!(text, "true" | "on" | "1"))
     }
 
-    /// Returns a number, also one that is written as a text.
     pub(crate) fn number(&self, name: &str) -> Option<u64> {
-        let value = self.0.get(name)?;
-        value.as_u64().or_else(|| value.as_str()?.trim().parse().ok())
+        self.text(name)?.parse().ok()
     }
 
-    /// Returns the texts of a list; `None` without one.
+    /// Returns the texts of a list, or of one text with commas; `None` without either.
     pub(crate) fn texts(&self, name: &str) -> Option<Vec<String>> {
-        let items = self.0.get(name)?.as_array()?;
-        Some(items.iter().filter_map(Value::as_str).map(str::to_owned).collect())
+        let texts: Vec<&str> = match self.0.get(name)? {
+            Value::Array(items) => items.iter().filter_map(Value::as_str).collect(),
+            _ => self.text(name)?.split(',').map(str::trim).filter(|text| !text.is_empty()).collect(),
+        };
+        Some(texts.into_iter().map(str::to_owned).collect())
+    }
+}
+
+fn write_out(value: &mut Value) {
+    match value {
+        Value::Number(_) | Value::Bool(_) => *value = value.to_string().into(),
+        Value::Array(items) => items.iter_mut().for_each(write_out),
+        Value::Null | Value::String(_) | Value::Object(_) => {}
     }
 }
 
@@ -74,7 +89,7 @@ mod tests {
             json!({ "url": "a/b", "reuse": true, "limit": 5, "empty": null }),
         ] {
             let Value::Object(fields) = body else { unreachable!("an object") };
-            let fields = Fields(fields);
+            let fields = Fields::of_json(fields);
             assert_eq!(fields.text("url"), Some("a/b"));
             assert_eq!((fields.is_on("reuse"), fields.number("limit")), (true, Some(5)));
             assert!(fields.is_cleared("empty") && !fields.is_cleared("absent"));
@@ -92,5 +107,15 @@ mod tests {
         assert_eq!((fields.text("url"), fields.text("title")), (Some("a--b"), Some("Ü")));
         assert!(Fields::of_parts("x", b"--x\r\nname: url\r\n\r\na\r\n--x--").is_none());
         assert_eq!(super::boundary("application/json; boundary=x"), None);
+    }
+
+    #[test]
+    fn numbers_are_texts_and_texts_are_lists() {
+        let json = r#"{"password":1234,"tags":["a",7],"words":" b, c,","none":" "}"#;
+        let fields = Fields::of_json(serde_json::from_str(json).unwrap());
+        assert_eq!(fields.text("password"), Some("1234"));
+        let texts = |name| fields.texts(name).unwrap_or_default().join("|");
+        assert_eq!((texts("tags"), texts("words")), ("a|7".to_owned(), "b|c".to_owned()));
+        assert_eq!((fields.texts("none"), fields.texts("absent")), (None, None));
     }
 }

@@ -121,7 +121,8 @@ impl Facades {
     }
 
     fn find(&self, path: &str) -> Option<&(Facade, RouteName)> {
-        let path = path.strip_prefix('/')?;
+        // Clients put a path with a slash behind an address that ends in one.
+        let path = path.strip_prefix('/')?.trim_start_matches('/');
         self.0.iter().find(|(facade, _)| is_given_to(facade.path(), path))
     }
 
@@ -170,6 +171,8 @@ mod tests {
         let all = Facades::new(&Facade::ALL);
         for (path, expected) in [
             ("/yourls-api.php", true),
+            ("//yourls-api.php", true),
+            ("//v4/shorten", true),
             ("/yourls-api.php/x", false),
             ("/api/v2/links", true),
             ("/api/v2", false),

@@ -141,9 +141,12 @@ async fn shorten(call: &Call) -> Result<Output, Failure> {
 fn not_created(keyword: Option<&str>, failure: Failure) -> Result<Output, Failure> {
     let is_wrong = |field: &str| failure.invalid().iter().any(|one| one.field == field);
     let is_own = || failure.invalid().iter().any(|one| one.expected == LongUrlError::OwnDomain.to_string());
-    let (code, message) = if failure.is_taken() || is_wrong("customSlug") {
+    let is_taken = failure.is_taken();
+    let (code, message) = if is_taken || is_wrong("customSlug") {
         let keyword = keyword.unwrap_or_default();
-        ("error:keyword", format!("Short URL {keyword} already exists in database or is reserved"))
+        let reason = if is_taken { String::new() } else { format!(" ({})", failure.text(&FIELDS)) };
+        let message = format!("Short URL {keyword} already exists in database or is reserved{reason}");
+        ("error:keyword", message)
     } else if is_own() {
         ("error:noloop", "URL is a short URL".to_owned())
     } else if is_wrong("longUrl") {

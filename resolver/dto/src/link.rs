@@ -67,8 +67,9 @@ pub struct LinkFields {
     pub redirect_status: Patch<Number>,
     /// What a path behind the link's name does: `refuse` as if the link were not there, `ignore`,
     /// `append` to the path of the long URL, or `fill` the placeholders `{1}` to `{9}` with its
-    /// segments and `{rest}` with what is left. `fill` needs a placeholder behind the host of each
-    /// long URL. Null for what the domain says.
+    /// segments and `{rest}` with what is left. Without all segments the long URL ends before the
+    /// first placeholder that is left. `fill` needs a placeholder behind the host of each long URL.
+    /// Null for what the domain says.
     #[serde(skip_serializing_if = "Patch::is_absent")]
     #[schemars(with = "ExtraPathOrNull", extend("x-addition" = true))]
     pub extra_path: Patch<String>,

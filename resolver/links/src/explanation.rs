@@ -51,6 +51,8 @@ codes::named_values! {
         NameTrailing => "name-trailing",
         /// A link has the name that the path continues.
         NamePrefix => "name-prefix",
+        /// A link has the name that the path continues, and such a path is not for it.
+        NameRefused => "name-refused",
         /// No link has any of the names.
         NameUnknown => "name-unknown",
         /// It is not known now whether a link has the name.

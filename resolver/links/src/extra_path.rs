@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Invalid, LongUrl,
-    fallback_target::{escaped_in_path, fill},
+    fallback_target::{escaped_in_path, fill, split},
     reference::{Reference, is_web, without_ignored},
 };
 
@@ -37,7 +37,8 @@ codes::named_values! {
         /// It is appended to the path of the long URL.
         Append => "append",
         /// Its segments take the place of `{1}`, `{2}`, … in the long URL, and what is left of it
-        /// that of `{rest}`.
+        /// that of `{rest}`. With fewer segments, also with none, the long URL ends before the
+        /// first place that is left.
         Fill => "fill",
     }
 }
@@ -56,8 +57,8 @@ impl ExtraPath {
     /// Returns the long URL that a path leads to, which is empty, or begins with the slash behind
     /// the link's name. The path is as it was sent, and is escaped once.
     ///
-    /// Returns `None` if the request is not for the link: its path is refused, has dot segments, does
-    /// not have the segments that the long URL has places for, or makes the URL too long.
+    /// Returns `None` if the request is not for the link: its path is refused, has dot segments or
+    /// more segments than the long URL has places for, or makes the URL too long.
     pub fn apply<'a>(self, long_url: &'a str, path: &str) -> Option<Cow<'a, str>> {
         match self {
             Self::Append | Self::Fill if leads_out(path) => None,
@@ -104,12 +105,28 @@ fn fill_segments(long_url: &str, path: &str) -> Option<String> {
     let mut segments = path.trim_start_matches('/').splitn(count + 1, '/');
     let mut values: Vec<(&str, &str)> = SEGMENTS[..count].iter().copied().zip(segments.by_ref()).collect();
     let rest = segments.next().unwrap_or_default();
-    let is_full = values.len() == count && values.iter().all(|(_, segment)| !segment.is_empty());
-    if !is_full || !rest.is_empty() && !long_url.contains(REST) {
+    let given = values.iter().take_while(|(_, segment)| !segment.is_empty()).count();
+    let is_full = given == count;
+    let has_gap = values[given..].iter().any(|(_, segment)| !segment.is_empty());
+    if has_gap || !rest.is_empty() && !(is_full && long_url.contains(REST)) {
         return None;
     }
+    values.truncate(given);
     values.push((REST, rest));
-    fill(long_url, &values)
+    if is_full {
+        return fill(long_url, &values);
+    }
+    fill(before_places(long_url, &SEGMENTS[given..])?, &values)
+}
+
+/// Returns a long URL up to the part with the first of these placeholders, which are behind its
+/// host: the segment of its path, the parameter of its query, or its fragment.
+fn before_places<'a>(long_url: &'a str, names: &[&str]) -> Option<&'a str> {
+    let (fixed, behind) = split(long_url, names)?;
+    let place = names.iter().filter_map(|name| behind.find(name)).min().unwrap_or(behind.len());
+    let part = behind[..place].rfind(['/', '?', '&', '#']).unwrap_or_default();
+    let slash = usize::from(behind[part..].starts_with('/'));
+    Some(&long_url[..fixed.len() + part + slash])
 }
 
 #[cfg(test)]
@@ -151,19 +168,38 @@ mod tests {
             (issue, "/repo/7/", Some("https://a.b/repo/issues/7?q=7")),
             (issue, "/a%2Fb/7%26x=1", Some("https://a.b/a%2Fb/issues/7&x=1?q=7%26x%3D1")),
             (issue, "/{2}/7", Some("https://a.b/%7B2%7D/issues/7?q=7")),
-            (issue, "/repo", None),
-            (issue, "/repo//", None),
+            (issue, "/repo//7", None),
             (issue, "/repo/7/8", None),
-            (issue, "", None),
             (file, "/repo", Some("https://a.b/repo/blob/main/#top")),
             (file, "/repo/src/lib.rs", Some("https://a.b/repo/blob/main/src/lib.rs#top")),
             (issue, "/%2E./7", None),
             (file, "/repo/../..", None),
             ("https://{1}/", "/evil.example", None),
+            ("https://{1}/", "", None),
             ("https://a.b/", "", Some("https://a.b/")),
             ("https://a.b/", "/c", None),
         ] {
             assert_eq!(ExtraPath::Fill.apply(long_url, path).as_deref(), url, "{long_url} {path}");
+        }
+    }
+
+    #[test]
+    fn without_all_segments_the_long_url_ends_before_the_first_place_that_is_left() {
+        for (long_url, path, url) in [
+            ("https://a.b/{1}/issues/{2}?q={2}", "", "https://a.b/"),
+            ("https://a.b/{1}/issues/{2}?q={2}", "/", "https://a.b/"),
+            ("https://a.b/{1}/issues/{2}?q={2}", "/repo", "https://a.b/repo/issues/"),
+            ("https://a.b/{1}/issues/{2}?q={2}", "/repo//", "https://a.b/repo/issues/"),
+            ("https://a.b/browse/{1}", "", "https://a.b/browse/"),
+            ("https://a.b/browse/PRE-{1}/x", "", "https://a.b/browse/"),
+            ("https://a.b/{1}/blob/{rest}#top", "", "https://a.b/"),
+            ("https://a.b/docs/{rest}#top", "", "https://a.b/docs/#top"),
+            ("https://a.b/x?view=list&id={1}&y", "", "https://a.b/x?view=list"),
+            ("https://a.b/search?q={1}", "", "https://a.b/search"),
+            ("https://a.b?q={2}&r={1}", "/r", "https://a.b"),
+            ("https://a.b/x#{1}", "/", "https://a.b/x"),
+        ] {
+            assert_eq!(ExtraPath::Fill.apply(long_url, path).as_deref(), Some(url), "{long_url} {path}");
         }
     }
 

@@ -3,22 +3,33 @@
 //! They are tried in this order: in small letters, without what a chat or a sentence put behind the
 //! link, and then each name that the path continues, the longest first.
 
+use std::iter;
+
 use percent_encoding::percent_decode_str;
 
 use crate::{DomainSettings, ExtraPath, Link};
 
 /// Maximum number of segments that a name with a path behind it has.
 const SEGMENTS_MAX: usize = 4;
-/// What may follow a link in a text, beside white space and slashes. It has brackets of Asian texts
-/// too, because these have no space between a link and its surroundings.
-const TRAILING: &str = ".,;:!?'\"*)]}>…’”»。，、；：！？）】」』》";
+/// What may follow a link in a text, beside white space, slashes and invisible characters. What is
+/// not UTF-8 is decoded to the last one.
+const TRAILING: &str = ".,;:!?'\"`*_~|=&\\)]}>–—…‘’“”›»。，、；：！？．｡､）］｝】」』｣》〉،؛؟۔।\u{fffd}";
+/// What begins a text or a query behind a link, beside white space and invisible characters. Texts
+/// in Chinese and Japanese have no space there.
+const BREAKS: &str = "?#&。，、；：！？（）【】「」『』《》\u{fffd}";
+/// Invisible characters that chats and editors put around links. Those that emoji and words have
+/// are not among them.
+const INVISIBLE: &str = "\u{ad}\u{200b}\u{200e}\u{200f}\u{202a}\u{202b}\u{202c}\u{202d}\u{202e}\u{2060}\
+                         \u{2066}\u{2067}\u{2068}\u{2069}\u{feff}\u{fffc}";
+/// Maximum number of names that differ only in how many marks at the end belong to them.
+const MARKS_MAX: usize = 3;
 
 /// What makes a name another one than the path's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OtherWay {
     /// It is in small letters.
     Case,
-    /// It ends before a punctuation mark or a slash.
+    /// It ends before a punctuation mark, a slash or a text.
     Trailing,
     /// The path continues behind it.
     Prefix,
@@ -71,13 +82,11 @@ pub fn other_names<'a>(path: &'a str, settings: &DomainSettings) -> Vec<OtherNam
     };
     add(path, OtherWay::Case, "");
     if settings.ignore_trailing {
-        let decoded = percent_decode_str(path).decode_utf8_lossy();
-        let is_trailing = |one: char| one == '/' || one.is_whitespace() || TRAILING.contains(one);
-        let kept = decoded.trim_end_matches(is_trailing);
-        if kept.len() > 1 && kept.len() < decoded.len() {
-            add(&escaped(kept), OtherWay::Trailing, "");
+        for name in names_before_text(&percent_decode_str(path).decode_utf8_lossy()) {
+            add(&escaped(name), OtherWay::Trailing, "");
         }
     }
+    let path = if settings.ignore_trailing { without_blanks(path) } else { path };
     let ends = path.match_indices('/').map(|(at, _)| at).filter(|at| *at > 1);
     let mut ends: Vec<usize> = ends.take(SEGMENTS_MAX).collect();
     ends.reverse();
@@ -86,6 +95,39 @@ pub fn other_names<'a>(path: &'a str, settings: &DomainSettings) -> Vec<OtherNam
         add(name, OtherWay::Prefix, behind);
     }
     names
+}
+
+/// Returns what is left of a decoded path without what a text put behind it, the longest first:
+/// without one mark at the end or a few, as a name may end in marks itself; without all of them;
+/// and up to where a text or a query may begin.
+fn names_before_text(path: &str) -> Vec<&str> {
+    let is_trailing = |one: char| one == '/' || is_blank(one) || TRAILING.contains(one);
+    let is_break = |one: char| is_blank(one) || BREAKS.contains(one);
+    let with_marks = iter::successors(Some(path), |name| name.strip_suffix(is_trailing));
+    let before_break = path.split(is_break).next().unwrap_or_default();
+    let bare = [path, before_break].map(|name| name.trim_end_matches(is_trailing));
+    let names = with_marks.take(MARKS_MAX + 1).chain(bare);
+    let mut names: Vec<&str> = names.filter(|name| name.len() > 1 && name.len() < path.len()).collect();
+    names.dedup();
+    names
+}
+
+fn is_blank(one: char) -> bool {
+    one.is_whitespace() || INVISIBLE.contains(one)
+}
+
+/// Returns a path as it was sent, but for white space and invisible characters at its end. Marks
+/// may belong to what is behind a name, as in `wiki/Name_(company)`.
+fn without_blanks(path: &str) -> &str {
+    let decoded = percent_decode_str(path).decode_utf8_lossy();
+    let blanks = decoded.len() - decoded.trim_end_matches(is_blank).len();
+    let bytes = path.as_bytes();
+    // Each byte of the decoded end is sent as itself, or as an escape of three bytes.
+    let before = |end: usize| match bytes[..end] {
+        [.., b'%', high, low] if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() => end - 3,
+        _ => end - 1,
+    };
+    &path[..(0..blanks).fold(bytes.len(), |end, _| before(end))]
 }
 
 fn escaped(path: &str) -> String {
@@ -113,7 +155,7 @@ mod tests {
             ("/Sale.", &all, &[("/sale.", ""), ("/Sale", ""), ("/sale", "")]),
             ("/sale", &all, &[]),
             ("/%E3%80%82", &all, &[]),
-            ("/sale%E3%80%82)", &all, &[("/sale", "")]),
+            ("/sale%E3%80%82)", &all, &[("/sale%E3%80%82", ""), ("/sale", "")]),
             ("/a/b/c", &none, &[("/a/b", "/c"), ("/a", "/b/c")]),
             (
                 "/a/B/",
@@ -129,6 +171,54 @@ mod tests {
         ] {
             assert_eq!(names(path, settings), expected(others), "{path}");
         }
+    }
+
+    #[test]
+    fn what_texts_chats_and_trackers_put_behind_a_name_is_no_part_of_it() {
+        for (path, names) in [
+            ("/sale\u{200b}", &["/sale"][..]),
+            ("/sale\u{feff}\u{a0}", &["/sale\u{feff}", "/sale"]),
+            ("/sale_", &["/sale"]),
+            ("/sale“", &["/sale"]),
+            ("/sale؟", &["/sale"]),
+            // A name may end in marks.
+            ("/sale!.", &["/sale!", "/sale"]),
+            ("/sale).../", &["/sale)...", "/sale)..", "/sale).", "/sale"]),
+            ("/sale，快来买", &["/sale"]),
+            ("/a/sale today", &["/a/sale"]),
+            ("/sale?utm_source=mail", &["/sale"]),
+            ("/r&d&utm_source=mail.", &["/r&d&utm_source=mail", "/r"]),
+            ("/sale\u{fffd}\u{fffd}x", &["/sale"]),
+            ("/sale", &[]),
+            ("/短い", &[]),
+            ("/sale+", &[]),
+            ("/\u{1f469}\u{200d}\u{1f680}x", &[]),
+            ("/\u{2764}\u{fe0f}.", &["/\u{2764}\u{fe0f}"]),
+            ("/...", &["/..", "/."]),
+            ("/?x", &[]),
+        ] {
+            assert_eq!(names_before_text(path), names, "{path}");
+        }
+        let settings = DomainSettings { ignore_trailing: true, ..DomainSettings::default() };
+        for path in ["/sale%E2%80%8B", "/sale%20", "/sale%A1%A3", "/sale%3Fa=b", "/sale&a=b"] {
+            assert!(names(path, &settings).contains(&("/sale".to_owned(), String::new())), "{path}");
+        }
+    }
+
+    #[test]
+    fn blanks_behind_a_path_are_no_part_of_it_and_marks_may_be() {
+        for (path, kept) in [
+            ("/jira/ABC-1%20%E2%80%8B", "/jira/ABC-1"),
+            ("/jira/ABC-1\u{200b}%0A", "/jira/ABC-1"),
+            ("/wiki/Name_(company)", "/wiki/Name_(company)"),
+            ("/a/%FF%20", "/a/%FF"),
+            ("/a/b%2", "/a/b%2"),
+        ] {
+            assert_eq!(without_blanks(path), kept, "{path}");
+        }
+        let settings = DomainSettings { ignore_trailing: true, ..DomainSettings::default() };
+        assert_eq!(names("/jira/ABC-1%20", &settings)[1], ("/jira".to_owned(), "/ABC-1".to_owned()));
+        assert_eq!(names("/jira/ABC-1%20", &DomainSettings::default())[0].1, "/ABC-1%20");
     }
 
     #[test]

@@ -274,7 +274,7 @@ pub(crate) async fn find(redirector: &Redirector, asked: &Asked<'_>) -> Result<F
     if !is_free && let Err(wait) = redirector.clients.spend(client) {
         return Err(hold_back(slow_down(redirector, wait)).into());
     }
-    let found = find_named(redirector, &question, &others).await;
+    let found = find_named(redirector, &question, &others, asked).await;
     if !is_free && !matches!(found, Ok(None)) {
         redirector.clients.give_back(client);
     }
@@ -309,6 +309,7 @@ async fn find_named<'n, 'a>(
     redirector: &Redirector,
     question: &Question,
     others: &'n [(OtherName<'a>, LookupKey)],
+    asked: &Asked<'_>,
 ) -> Result<Option<NamedLink<'n, 'a>>, LookupError> {
     let (domain, of_domain) = (question.domain.id, question.domain.settings.extra_path);
     let named = match &question.wanted {
@@ -323,7 +324,13 @@ async fn find_named<'n, 'a>(
         return Ok(named.map(|link| (link, None)));
     }
     if !others.is_empty() {
-        let means = |other: &OtherName<'a>, link: &Link| other.means(link, of_domain);
+        let means = |other: &OtherName<'a>, link: &Link| {
+            let is_meant = other.means(link, of_domain);
+            if !is_meant && !other.behind.is_empty() && !link.is_deleted() {
+                asked.step(|| (Finding::NameRefused, other.path.clone()));
+            }
+            is_meant
+        };
         match redirector.lookup.find_other(domain, others, means).await? {
             Some((other, link)) if redirector.domain_cache.may_deny(question, others) => {
                 return Ok(Some((link, Some(other))));

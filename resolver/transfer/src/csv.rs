@@ -13,6 +13,7 @@ use super::{
     item::Item,
     json::Shape,
     row::{JSON_ONLY, LAYOUT, Row, RowError, Secret},
+    spreadsheet,
     table::clip,
 };
 
@@ -53,6 +54,10 @@ pub(super) fn of_table(item: &Item) -> Result<Row, RowError> {
         if let Value::String(text) = value {
             *text = revealed(text).to_owned();
         }
+    }
+    if item.text("shortCode")?.is_some_and(|code| spreadsheet::is_rounded(&code)) {
+        let problem = "a spreadsheet has made a number of it: write the code again, in a column of texts";
+        return Err(item.broken("shortCode", problem));
     }
     let list = |name| Ok::<_, RowError>(split_tags(&item.text(name)?.unwrap_or_default()));
     Row::read(&item, list("tags")?, &list("leftOut")?)

@@ -51,7 +51,7 @@ pub(super) fn of_json(item: &Item, layout: &Layout) -> Result<Row, RowError> {
     let item = &named(item, layout);
     let mut names = names(item)?.into_iter();
     let (domain, code) = names.next().unzip();
-    let (visits, max_visits) = (visits(item)?, item.grouped_count("clicksLimit")?);
+    let (visits, max_visits) = (visits(item)?, item.count("clicksLimit")?);
     Ok(Row {
         place: item.place,
         code,
@@ -225,18 +225,14 @@ fn is_off(item: &Item) -> Result<bool, RowError> {
     Ok(is_off || flag(item, "deleted")?)
 }
 
-/// Reads a boolean field, which people write as a word too. An absent one is false.
+/// Reads a boolean field. An absent one is false.
 fn flag(item: &Item, field: &'static str) -> Result<bool, RowError> {
-    match item.fields.get(field).and_then(Value::as_str).map(str::trim) {
-        Some(word) if word.eq_ignore_ascii_case("yes") => Ok(true),
-        Some(word) if word.eq_ignore_ascii_case("no") => Ok(false),
-        _ => Ok(item.flag(field)?.unwrap_or(false)),
-    }
+    Ok(item.flag(field)?.unwrap_or(false))
 }
 
 fn visits(item: &Item) -> Result<Option<u64>, RowError> {
-    let clicks = item.grouped_count("clicks")?;
-    Ok(clicks.or(item.grouped_count("engagements")?))
+    let clicks = item.count("clicks")?;
+    Ok(clicks.or(item.count("engagements")?))
 }
 
 fn forward_query(item: &Item) -> Result<Option<bool>, RowError> {

@@ -21,6 +21,7 @@ mod row;
 mod shlink;
 mod shortio;
 mod source;
+mod spreadsheet;
 mod table;
 mod yourls;
 

@@ -7,7 +7,10 @@ use std::{net::IpAddr, sync::Arc};
 
 use futures_util::future::BoxFuture;
 use jiff::tz::TimeZone;
-use links::{DomainId, Example, Explanation, Finding, Slug, api_key::Grant, is_of_service, scope::Scope};
+use links::{
+    DomainId, Example, Explanation, Finding, Slug, api_key::Grant, is_of_service, requested_authority,
+    scope::Scope,
+};
 use url::Url;
 
 use super::{
@@ -25,7 +28,7 @@ const OF_SERVICE: &str = "expected the URL of a link: the service itself answers
 /// An example of a request, as it was written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExampleFields {
-    /// A short URL, or its path on the default domain, with the query.
+    /// A short URL, with or without its scheme, or its path on the default domain; with the query.
     pub url: Option<String>,
     /// The user agent; none if absent.
     pub user_agent: Option<String>,
@@ -51,7 +54,7 @@ impl LinkService {
         by: &Grant,
     ) -> Result<Explanation, AppError> {
         require(by, Scope::Read)?;
-        let example = self.read_example(fields, wrong, client, zone)?;
+        let example = self.read_example(fields, wrong, (client, zone), by)?;
         let slug = Slug::of_path(&example.path).map(|slug| slug.to_string());
         let code = slug.unwrap_or_else(|| example.path.trim_start_matches('/').to_owned());
         let name = LinkName { code, domain: Some(example.host.clone()) };
@@ -65,8 +68,11 @@ impl LinkService {
             // The key's own link may be why nothing was found: its domain is disabled.
             None => drop(self.find_link(&name, by).await?),
         }
-        // Visitors see which fallback target is used. The others are the operator's.
-        explanation.steps.retain(|step| step.finding != Finding::FallbackUnusable);
+        // Visitors see which fallback target is used. The others are the operator's, and links that
+        // were passed over are those of other keys.
+        let is_hidden =
+            |finding: Finding| matches!(finding, Finding::FallbackUnusable | Finding::NameRefused);
+        explanation.steps.retain(|step| !is_hidden(step.finding));
         for step in explanation.steps.iter_mut().filter(|step| step.finding.parts().0 == "fallback") {
             step.detail.clear();
         }
@@ -77,11 +83,11 @@ impl LinkService {
         &self,
         fields: &ExampleFields,
         mut wrong: FieldErrors,
-        client: IpAddr,
-        zone: &TimeZone,
+        (client, zone): (IpAddr, &TimeZone),
+        by: &Grant,
     ) -> Result<Example, AppError> {
         let url = fields.url.as_deref().ok_or_else(|| EXPECTED_URL.to_owned());
-        let url = wrong.note("url", url.and_then(|text| self.read_short_url(text)));
+        let url = wrong.note("url", url.and_then(|text| self.read_short_url(text, by)));
         let ip = fields.ip.as_deref().map_or(Ok(client), str::parse::<IpAddr>);
         let ip = wrong.note("ip", ip.map_err(|_| "expected an IP address, such as 192.0.2.7".to_owned()));
         let country = wrong.note("country", fields.country.as_deref().map(read_country).transpose());
@@ -101,12 +107,14 @@ impl LinkService {
     }
 
     /// Reads a short URL as browsers do. The result has no path below which its host is served.
-    fn read_short_url(&self, text: &str) -> Checked<Url> {
+    fn read_short_url(&self, text: &str, by: &Grant) -> Checked<Url> {
         let text = text.trim();
         let begins =
             |scheme: &str| text.get(..scheme.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(scheme));
         let whole = if begins("http://") || begins("https://") {
             text.to_owned()
+        } else if text.split_once('/').is_some_and(|(host, _)| self.is_shown_host(host, by)) {
+            format!("http://{text}")
         } else {
             let path = text.strip_prefix('/').unwrap_or(text);
             format!("{}/{path}", self.domain_cache.base(DomainId::DEFAULT))
@@ -116,6 +124,13 @@ impl LinkService {
         url.set_path(&path);
         let is_given = || self.check_given(path.trim_start_matches('/')).is_err();
         if is_of_service(&path) || is_given() { Err(OF_SERVICE.to_owned()) } else { Ok(url) }
+    }
+
+    /// Returns whether a text is the name of a domain. A key that does not see all links does not
+    /// learn which others there are.
+    fn is_shown_host(&self, text: &str, by: &Grant) -> bool {
+        let is_other = || self.domain_cache.entries().named(&requested_authority(text)).is_some();
+        self.domain_cache.is_default_name(text) || !by.limits.hides_links() && is_other()
     }
 }
 
