@@ -108,7 +108,7 @@ fn fill_segments(long_url: &str, path: &str) -> Option<String> {
     let given = values.iter().take_while(|(_, segment)| !segment.is_empty()).count();
     let is_full = given == count;
     let has_gap = values[given..].iter().any(|(_, segment)| !segment.is_empty());
-    if has_gap || !rest.is_empty() && !(is_full && long_url.contains(REST)) {
+    if has_gap || !(rest.is_empty() || is_full && long_url.contains(REST)) {
         return None;
     }
     values.truncate(given);
