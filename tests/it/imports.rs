@@ -46,8 +46,13 @@ impl Operator {
     }
 
     pub(crate) async fn serve(&self, holder: &str) -> Resolver {
+        self.serve_with(holder, &[]).await
+    }
+
+    pub(crate) async fn serve_with(&self, holder: &str, args: &[&str]) -> Resolver {
         let builder = Resolver::builder(&self.scratch, holder, "0123456789abcdef0123").unwrap();
-        builder.database(&self.database).env("RESOLVER_TIME_ZONE", "Europe/Berlin").start().await.unwrap()
+        let builder = builder.database(&self.database).env("RESOLVER_TIME_ZONE", "Europe/Berlin");
+        builder.args(args.iter().copied()).start().await.unwrap()
     }
 }
 

@@ -51,6 +51,7 @@ mod issue_rate;
 mod issuer_status;
 mod json_logs;
 mod k8s;
+mod k8s_io;
 mod keep_alive;
 mod keys;
 mod keyspaces;

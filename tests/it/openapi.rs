@@ -44,6 +44,7 @@ for name, strategy in {
     "keyspace": st.just("default"),
     "country": st.sampled_from(["DE", "FR", "ZW"]),
     "address-pattern": st.one_of(address, address.map("{}/24".format), st.builds("{}.*.{}.*".format, octet, octet)),
+    "path-pattern": word.map("/{}/#/**".format),
     "line": line,
     "fallback-target": st.one_of(st.builds("https://{}/{}".format, host, word), word.map("/{}".format)),
     "password": line,

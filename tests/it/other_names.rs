@@ -114,6 +114,51 @@ async fn other_names_are_found(api: &Api) {
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn one_link_catches_all_paths_where_its_domain_says_so() {
+    const HOST: &str = "four.test";
+    let alone = Alone::start(&UNLIMITED).await;
+    let api = alone.api();
+    let domain = async |change: Value| {
+        done(api, Method::PATCH, "domains/four.test", Some(change)).await;
+    };
+    let fill = json!({ "domain": HOST, "extraPath": "fill", "longUrl": "https://example.org/pull/{rest}" });
+    pick(api, "*", fill).await;
+    pick(api, "own", json!({ "domain": HOST })).await;
+    for path in ["", "7", "a/b"] {
+        assert_ne!(visit(api, HOST, path).await.0, 302, "{path}");
+    }
+    domain(json!({ "catchAll": true })).await;
+    let condition = json!({ "type": "path", "matchValue": "/v#.#" });
+    let language = json!({ "type": "language", "matchValue": "de" });
+    let rule = |url: &str, conditions: Value| json!({ "longUrl": url, "conditions": conditions });
+    let rules = json!({ "redirectRules": [
+        rule("https://example.org/german", json!([condition, language])),
+        rule("https://example.org/{2}/{1}", json!([condition])),
+    ] });
+    done(api, Method::POST, "short-urls/*/redirect-rules?domain=four.test", Some(rules)).await;
+    for (path, url) in [
+        ("", "https://example.org/pull/"),
+        ("7", "https://example.org/pull/7"),
+        ("a/b/?c=d", "https://example.org/pull/a/b/?c=d"),
+        ("v1.30", "https://example.org/30/1"),
+        ("own", "https://example.org/own"),
+        ("own/x", "https://example.org/pull/own/x"),
+    ] {
+        assert_eq!(visit(api, HOST, path).await, leads_to(url), "{path}");
+        let explained = call(api, Method::GET, &format!("explain?url=http://{HOST}/{path}"), None).await;
+        assert_eq!(explained.json().unwrap()["answer"]["location"], url, "{path}");
+    }
+    // The domain's own target for its root is nearer.
+    let base = json!({ "domain": HOST, "baseUrlRedirect": "https://example.org/base" });
+    done(api, Method::PATCH, "domains/redirects", Some(base)).await;
+    assert_eq!(visit(api, HOST, "").await, leads_to("https://example.org/base"));
+    assert_eq!(visit(api, HOST, "7").await, leads_to("https://example.org/pull/7"));
+    assert_eq!(visit(api, TWO, "7").await.0, 404, "other domains have no such link");
+    domain(json!({ "catchAll": false })).await;
+    assert_eq!(visit(api, HOST, "7").await.0, 404);
+}
+
 /// The resolver's query for settings fails while its creates are answered.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_resolver_that_hears_of_no_settings_keeps_no_slug_in_capitals() {

@@ -223,4 +223,12 @@ async fn a_name_that_leads_to_a_link_already_is_taken_for_others_and_below_one_t
     assert_eq!(create(&first, "sale", None).await.status, 200);
     expect_taken(&create(&second, "sale!", None).await);
     assert_eq!(create(&first, "sale!", None).await.status, 200);
+
+    // A link that catches all paths is for those that are left.
+    first.create_with(&json!({ "longUrl": URL, "customSlug": "*", "extraPath": "append" })).await.unwrap();
+    done(api, Method::PATCH, "domains/DEFAULT", Some(json!({ "catchAll": true }))).await;
+    for slug in ["new", "new/page"] {
+        assert_eq!(create(&second, slug, None).await.status, 200, "{slug}");
+    }
+    assert_eq!(second.try_create_with(&below("new-")).await.unwrap().status, 200);
 }

@@ -100,6 +100,12 @@ pub struct DomainEditArgs {
     /// Refuse slashes and punctuation marks that follow a name.
     #[arg(long, conflicts_with = "ignore_trailing")]
     pub no_ignore_trailing: bool,
+    /// Let the link named * answer every path that no other link has.
+    #[arg(long)]
+    pub catch_all: bool,
+    /// Answer paths without a link as unknown.
+    #[arg(long, conflicts_with = "catch_all")]
+    pub no_catch_all: bool,
     /// What a path behind a link's name does, unless the link says so.
     #[arg(long, value_name = "WHAT", value_parser = extra_path_of_domain())]
     pub extra_path: Option<String>,
@@ -218,6 +224,7 @@ fn edit_body(args: &DomainEditArgs) -> Map<String, Value> {
         ("protocol", args.protocol.as_ref().map(protocol)),
         ("ignoreCase", switch(args.ignore_case, args.no_ignore_case)),
         ("ignoreTrailing", switch(args.ignore_trailing, args.no_ignore_trailing)),
+        ("catchAll", switch(args.catch_all, args.no_catch_all)),
         ("extraPath", args.extra_path.as_ref().map(|what| json!(what))),
         ("expiredUrl", url_or_null(args.expired_url.as_ref(), args.no_expired_url)),
     ])
@@ -247,6 +254,7 @@ fn domain(domain: &Value) -> String {
         ("protocol", text(&domain["protocol"])),
         ("ignores case", text(&domain["ignoreCase"])),
         ("ignores trailing", text(&domain["ignoreTrailing"])),
+        ("catches all", text(&domain["catchAll"])),
         ("extra path", text(&domain["extraPath"])),
         ("expired URL", text(&domain["expiredUrl"])),
     ];
@@ -282,6 +290,8 @@ mod tests {
             ("edit sho.rt --no-ignore-trailing", json!({ "ignoreTrailing": false })),
             ("edit sho.rt --expired-url u", json!({ "expiredUrl": "u" })),
             ("edit sho.rt --no-expired-url", json!({ "expiredUrl": null })),
+            ("edit sho.rt --catch-all", json!({ "catchAll": true })),
+            ("edit sho.rt --no-catch-all", json!({ "catchAll": false })),
             (
                 "edit sho.rt --name a.b --disable --protocol https",
                 json!({ "domain": "a.b", "enabled": false, "protocol": "https" }),

@@ -33,6 +33,9 @@ pub struct Domain<'a> {
     /// Whether a link is found if a slash or a punctuation mark follows its name.
     #[schemars(extend("x-addition" = true))]
     pub ignore_trailing: bool,
+    /// Whether the link named `*` answers every path that no other link has.
+    #[schemars(extend("x-addition" = true))]
+    pub catch_all: bool,
     /// What a path behind a link's name does, unless the link says so; null to refuse it.
     #[schemars(with = "DomainExtraPathOrNull", extend("x-addition" = true))]
     pub extra_path: Option<&'static str>,
@@ -118,6 +121,9 @@ pub struct DomainEdit {
     pub ignore_case: Patch<Flag>,
     /// Whether a link is found if a slash or a punctuation mark follows its name.
     pub ignore_trailing: Patch<Flag>,
+    /// Whether the link named `*` answers every path that no other link has, which its `extraPath`
+    /// has to accept.
+    pub catch_all: Patch<Flag>,
     /// What a path behind a link's name does, unless the link says so; null to refuse it.
     #[schemars(with = "DomainExtraPathOrNull")]
     pub extra_path: Patch<String>,

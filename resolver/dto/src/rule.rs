@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use links::{Browser, CONDITION_TYPES, CONDITIONS_MAX, Country, Device, LongUrl, RULES_MAX, Text};
+use links::{Browser, CONDITION_TYPES, CONDITIONS_MAX, Country, Device, LongUrl, Protocol, RULES_MAX, Text};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -148,6 +148,15 @@ fn value_of(kind: &str, generator: &mut SchemaGenerator) -> Option<Value> {
             json!({ "enum": countries(), "description": "Two capital letters of ISO 3166-1." })
         }
         "geolocation-city-name" => text("The name of a city."),
+        "path" => {
+            let mut pattern = text(
+                "A pattern of the path behind the link's name, which begins with a slash: `#` stands for \
+                 digits, `*` for a part between slashes, and `**` for anything.",
+            );
+            pattern["format"] = json!("path-pattern");
+            pattern
+        }
+        "scheme" => json!({ "enum": Protocol::NAMES }),
         "before-date" | "after-date" => Time::json_schema(generator).to_value(),
         "share" => json!({
             "type": "string",

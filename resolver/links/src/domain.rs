@@ -148,6 +148,9 @@ pub struct DomainSettings {
     /// Whether a link is found if a slash or a punctuation mark follows its name.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub ignore_trailing: bool,
+    /// Whether the link named `*` answers every path that no other link has.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub catch_all: bool,
     /// What a path behind a link's name does, unless the link says so; `None` to refuse it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub extra_path: Option<ExtraPath>,
@@ -192,6 +195,8 @@ pub struct DomainEdit {
     pub ignore_case: Option<bool>,
     /// Whether a link is found if a slash or a punctuation mark follows its name.
     pub ignore_trailing: Option<bool>,
+    /// Whether the link named `*` answers every path that no other link has.
+    pub catch_all: Option<bool>,
     /// What a path behind a link's name does.
     pub extra_path: Option<Option<ExtraPath>>,
     /// Target of visitors of links that have expired or whose visits are used up.
@@ -214,6 +219,7 @@ impl DomainEdit {
         set(&mut settings.protocol, self.protocol.as_ref());
         set(&mut settings.ignore_case, self.ignore_case.as_ref());
         set(&mut settings.ignore_trailing, self.ignore_trailing.as_ref());
+        set(&mut settings.catch_all, self.catch_all.as_ref());
         set(&mut settings.extra_path, self.extra_path.as_ref());
         set(&mut settings.expired_url, self.expired_url.as_ref());
         set(&mut redirects.base_url, self.base_url.as_ref());

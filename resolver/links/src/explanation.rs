@@ -5,11 +5,13 @@ use std::{net::IpAddr, sync::Arc};
 
 use jiff::Timestamp;
 
-use crate::{Link, LinkState};
+use crate::{Link, LinkState, Protocol};
 
 /// An example of a request for a short URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Example {
+    /// Scheme of the connection.
+    pub scheme: Protocol,
     /// Host, with the port if the URL has one, as browsers send it.
     pub host: String,
     /// Path, escaped as browsers send it.
@@ -51,6 +53,8 @@ codes::named_values! {
         NameTrailing => "name-trailing",
         /// A link has the name that the path continues.
         NamePrefix => "name-prefix",
+        /// The link that catches all paths of the domain answers.
+        NameCatchAll => "name-catch-all",
         /// A link has the name that the path continues, and such a path is not for it.
         NameRefused => "name-refused",
         /// No link has any of the names.

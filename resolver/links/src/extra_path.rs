@@ -6,8 +6,8 @@ use percent_encoding::percent_decode_str;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Invalid, LongUrl,
-    fallback_target::{escaped_in_path, fill, split},
+    Invalid, LongUrl, Rule,
+    fallback_target::{escaped_in_path, escaped_segments, fill, split},
     reference::{Reference, is_web, without_ignored},
 };
 
@@ -21,7 +21,7 @@ const NO_PLACEHOLDER: Invalid = Invalid::because(
 );
 /// Elsewhere the visitor would choose the host.
 const MISPLACED: Invalid = Invalid::because(
-    "fill needs http or https URLs, with placeholders only behind the host, as in \
+    "a path needs http or https URLs, with placeholders only behind the host, as in \
      https://example.com/{rest}: change the long URL, or choose another value",
 );
 
@@ -73,20 +73,47 @@ impl ExtraPath {
 
 /// Returns whether a path has dot segments. Browsers send none; another client would be led out of
 /// the folder that the long URL names, to what may be another's on that host.
-fn leads_out(path: &str) -> bool {
+pub(crate) fn leads_out(path: &str) -> bool {
     let decoded = |segment| percent_decode_str(segment).decode_utf8_lossy();
     path.split('/').any(|segment| matches!(&*decoded(segment), "." | ".."))
 }
 
+/// Checks that a path can fill the long URLs of a link that has this setting, and those of its
+/// rules about the path, and that no visitor chooses their hosts.
+pub fn check_templates<'a>(
+    extra_path: Option<ExtraPath>,
+    long_url: Option<&LongUrl>,
+    rules: impl IntoIterator<Item = &'a Rule>,
+) -> Result<(), Invalid> {
+    let fills = extra_path == Some(ExtraPath::Fill);
+    long_url.filter(|_| fills).map_or(Ok(()), check_template)?;
+    rules.into_iter().try_for_each(|rule| match rule.path_pattern() {
+        Some(_) if has_placeholder(rule.long_url.as_str()) => check_template(&rule.long_url),
+        None if fills => check_template(&rule.long_url),
+        _ => Ok(()),
+    })
+}
+
 /// Checks that the segments of a path can fill a long URL, and that no visitor chooses its host.
-pub fn check_template(long_url: &LongUrl) -> Result<(), Invalid> {
-    let has_any = |text: &str| SEGMENTS.iter().chain([&REST]).any(|name| text.contains(name));
+fn check_template(long_url: &LongUrl) -> Result<(), Invalid> {
     let Reference { scheme, authority, .. } = Reference::split(long_url.as_str());
     let host = authority.filter(|host| !host.is_empty() && scheme.is_some_and(is_web));
-    if host.is_none_or(has_any) {
+    if host.is_none_or(has_placeholder) {
         return Err(MISPLACED);
     }
-    if has_any(long_url.as_str()) { Ok(()) } else { Err(NO_PLACEHOLDER) }
+    if has_placeholder(long_url.as_str()) { Ok(()) } else { Err(NO_PLACEHOLDER) }
+}
+
+fn has_placeholder(text: &str) -> bool {
+    SEGMENTS.iter().chain([&REST]).any(|name| text.contains(name))
+}
+
+/// Returns a long URL with the parts of a path that wildcards match. A placeholder without a
+/// wildcard is empty.
+pub(crate) fn fill_wildcards(long_url: &str, parts: &[&str]) -> Option<String> {
+    let parts = parts.iter().copied().chain(std::iter::repeat(""));
+    let values: Vec<(&str, &str)> = SEGMENTS.into_iter().zip(parts).collect();
+    fill(long_url, &values, escaped_segments)
 }
 
 fn append(long_url: &str, path: &str) -> Option<String> {
@@ -114,9 +141,9 @@ fn fill_segments(long_url: &str, path: &str) -> Option<String> {
     values.truncate(given);
     values.push((REST, rest));
     if is_full {
-        return fill(long_url, &values);
+        return fill(long_url, &values, escaped_in_path);
     }
-    fill(before_places(long_url, &SEGMENTS[given..])?, &values)
+    fill(before_places(long_url, &SEGMENTS[given..])?, &values, escaped_in_path)
 }
 
 /// Returns a long URL up to the part with the first of these placeholders, which are behind its
@@ -201,6 +228,41 @@ mod tests {
         ] {
             assert_eq!(ExtraPath::Fill.apply(long_url, path).as_deref(), Some(url), "{long_url} {path}");
         }
+    }
+
+    #[test]
+    fn what_wildcards_match_takes_its_place_with_all_its_slashes() {
+        for (long_url, parts, url) in [
+            ("https://a.b/{1}", &["/1"][..], Some("https://a.b//1")),
+            ("https://a.b/{2}/x{1}?q={1}#{3}", &["a/b", "%C3%A4"], Some("https://a.b/%C3%A4/xa/b?q=a%2Fb#")),
+            ("https://a.b", &["c"], Some("https://a.b")),
+            ("https://a.b{1}", &["/c"], None),
+            ("https://{1}/", &["evil.example"], None),
+        ] {
+            assert_eq!(fill_wildcards(long_url, parts).as_deref(), url, "{long_url}");
+        }
+        let long = "x".repeat(LongUrl::MAX_LEN);
+        assert_eq!(fill_wildcards("https://a.b/{1}", &[&long]), None);
+    }
+
+    #[test]
+    fn rules_about_the_path_need_no_placeholder() {
+        let rule = |url: &str, pattern: Option<&str>| {
+            let condition = |text| crate::Condition::parse("path", None, Some(text)).unwrap();
+            Rule::new(LongUrl::from_stored(url), pattern.map(condition).into_iter().collect())
+        };
+        let own = LongUrl::from_stored("https://a.b/{1}");
+        let check = |extra_path, rule| check_templates(extra_path, Some(&own), &[rule]);
+        let fill = Some(ExtraPath::Fill);
+        for extra_path in [fill, None] {
+            assert_eq!(check(extra_path, rule("https://a.b/", Some("/"))), Ok(()));
+            assert_eq!(check(extra_path, rule("https://a.b/{1}", Some("/*"))), Ok(()));
+            assert_eq!(check(extra_path, rule("https://{1}.b/", Some("/*"))), Err(MISPLACED));
+        }
+        assert_eq!(check(fill, rule("https://a.b/", None)), Err(NO_PLACEHOLDER));
+        assert_eq!(check(None, rule("https://a.b/", None)), Ok(()));
+        let plain = LongUrl::from_stored("https://a.b/");
+        assert_eq!(check_templates(fill, Some(&plain), &[]), Err(NO_PLACEHOLDER));
     }
 
     #[test]

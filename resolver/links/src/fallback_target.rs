@@ -87,22 +87,26 @@ pub fn has_safe_placeholders(target: &str) -> bool {
 /// Returns `None` if a placeholder is not after the host, or if the filled target would be longer
 /// than a long URL may be. A target without placeholders has no such limit.
 pub fn fill_placeholders(target: &str, domain: &str, path: &str) -> Option<String> {
-    fill(target, &[(DOMAIN, domain), (ORIGINAL_PATH, path)])
+    fill(target, &[(DOMAIN, domain), (ORIGINAL_PATH, path)], escaped_in_path)
 }
 
 /// Replaces placeholders by values of a visitor's choice. A value is decoded, and escaped once for
 /// the place where it stands: in a query as a whole, because its characters may have a meaning
-/// there, and elsewhere segment by segment.
+/// there, and elsewhere segment by segment, by `in_path`.
 ///
 /// Returns `None` as [`fill_placeholders`] does.
-pub(crate) fn fill(target: &str, values: &[(&str, &str)]) -> Option<String> {
+pub(crate) fn fill(
+    target: &str,
+    values: &[(&str, &str)],
+    in_path: impl Fn(&str) -> String,
+) -> Option<String> {
     let names: Vec<&str> = values.iter().map(|(name, _)| *name).collect();
     let (fixed, rest) = split(target, &names)?;
     if rest.is_empty() {
         return Some(fixed.to_owned());
     }
     let (before, query) = rest.split_once('?').map_or((rest, None), |(before, query)| (before, Some(query)));
-    let mut filled = fixed.to_owned() + &fill_part(before, values, escaped_in_path)?;
+    let mut filled = fixed.to_owned() + &fill_part(before, values, in_path)?;
     if let Some(query) = query {
         filled.push('?');
         filled.push_str(&fill_part(query, values, |text| {
@@ -115,8 +119,13 @@ pub(crate) fn fill(target: &str, values: &[(&str, &str)]) -> Option<String> {
 /// Returns a path as a part of another one, without slashes before it. An escaped slash stays part
 /// of a segment.
 pub(crate) fn escaped_in_path(path: &str) -> String {
+    escaped_segments(path.trim_start_matches('/'))
+}
+
+/// Returns a part of a path with all its slashes. An escaped slash stays part of a segment.
+pub(crate) fn escaped_segments(part: &str) -> String {
     let escape = |segment| escaped_once(segment, |byte| byte != b'/' && is_in_path(byte));
-    path.trim_start_matches('/').split('/').map(escape).collect::<Vec<_>>().join("/")
+    part.split('/').map(escape).collect::<Vec<_>>().join("/")
 }
 
 fn escaped_once(text: &str, is_plain: impl Fn(u8) -> bool) -> String {

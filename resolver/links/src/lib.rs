@@ -53,7 +53,7 @@ pub use domain::{
     requested_authority,
 };
 pub use explanation::{Example, Explanation, Finding, Step};
-pub use extra_path::{ExtraPath, check_template};
+pub use extra_path::{ExtraPath, check_templates};
 pub use fallback_target::{
     check_fallback_target, check_process_target, fill_placeholders, has_safe_placeholders,
 };
@@ -76,7 +76,7 @@ pub use record::{Edit, Precondition, Record, Relocation};
 pub use reserved::is_given_to;
 pub use rule::{
     AddressPattern, Browser, CONDITION_TYPES, CONDITIONS_MAX, Condition, ConditionError, Country, Date,
-    Device, RULES_MAX, Rule, SHARES_EXPECTED, Share, Text, excess_share, unmapped_network,
+    Device, PathPattern, RULES_MAX, Rule, SHARES_EXPECTED, Share, Text, excess_share, unmapped_network,
 };
 pub use scheme::Schemes;
 pub use search::{search_key, sort_key};

@@ -1,16 +1,19 @@
 //! Other names that a path may be meant as, if no link has the path itself as its name.
 //!
 //! They are tried in this order: in small letters, without what a chat or a sentence put behind the
-//! link, and then each name that the path continues, the longest first.
+//! link, each name that the path continues, the longest first, and then the name of the link that
+//! catches all paths, which the whole path continues.
 
-use std::iter;
+use std::{borrow::Cow, iter};
 
 use percent_encoding::percent_decode_str;
 
-use crate::{DomainSettings, ExtraPath, Link};
+use crate::{DomainSettings, ExtraPath, Link, LongUrl, Rule};
 
 /// Maximum number of segments that a name with a path behind it has.
 const SEGMENTS_MAX: usize = 4;
+/// The name of the link that catches all paths, as the path of a request.
+const CATCH_ALL: &str = "/*";
 /// What may follow a link in a text, beside white space, slashes and invisible characters. What is
 /// not UTF-8 is decoded to the last one.
 const TRAILING: &str = ".,;:!?'\"`*_~|=&\\)]}>–—…‘’“”›»。，、；：！？．｡､）］｝】」』｣》〉،؛؟۔।\u{fffd}";
@@ -33,6 +36,8 @@ pub enum OtherWay {
     Trailing,
     /// The path continues behind it.
     Prefix,
+    /// It is that of the link that catches all paths.
+    CatchAll,
 }
 
 /// Another name that a path may be meant as.
@@ -53,9 +58,7 @@ impl OtherName<'_> {
     /// letters alone.
     pub fn means(&self, link: &Link, of_domain: Option<ExtraPath>) -> bool {
         let is_there = !link.is_deleted() || link.is_blocked();
-        is_there
-            && (!self.is_lowered || link.slug().is_some())
-            && link.extra_path(of_domain).apply(link.long_url.as_str(), self.behind).is_some()
+        is_there && (!self.is_lowered || link.slug().is_some()) && link.takes(self.behind, of_domain)
     }
 }
 
@@ -63,6 +66,34 @@ impl Link {
     /// Returns what a path behind the link's name does on a domain with this setting.
     pub fn extra_path(&self, of_domain: Option<ExtraPath>) -> ExtraPath {
         self.details().extra_path.or(of_domain).unwrap_or(ExtraPath::Refuse)
+    }
+
+    /// Returns where the link leads with a path behind its name, by the rule that matched if there
+    /// is one: a long URL, and what the path makes of it. Returns `None` if no long URL has a place
+    /// for the path.
+    pub fn target<'a>(
+        &'a self,
+        rule: Option<&'a Rule>,
+        path: &str,
+        of_domain: Option<ExtraPath>,
+    ) -> Option<(&'a LongUrl, Cow<'a, str>)> {
+        let what = self.extra_path(of_domain);
+        let placed = |url: &'a LongUrl| Some((url, what.apply(url.as_str(), path)?));
+        match rule {
+            Some(rule) if rule.path_pattern().is_some() => {
+                Some((&rule.long_url, Cow::Owned(rule.filled(path)?)))
+            }
+            Some(rule) => placed(&rule.long_url).or_else(|| placed(&self.long_url)),
+            None => placed(&self.long_url),
+        }
+    }
+
+    /// Returns whether a request with this path behind the link's name is for the link: its long
+    /// URL or one of its rules has a place for the path.
+    pub fn takes(&self, path: &str, of_domain: Option<ExtraPath>) -> bool {
+        let is_for = |rule: &Rule| rule.path_pattern().is_some_and(|pattern| pattern.matches(path));
+        let may_have_path = path.is_empty() || self.extra_path(of_domain) != ExtraPath::Refuse;
+        self.target(None, path, of_domain).is_some() || may_have_path && self.rules().iter().any(is_for)
     }
 }
 
@@ -93,6 +124,9 @@ pub fn other_names<'a>(path: &'a str, settings: &DomainSettings) -> Vec<OtherNam
     for end in ends {
         let (name, behind) = path.split_at(end);
         add(name, OtherWay::Prefix, behind);
+    }
+    if settings.catch_all {
+        add(CATCH_ALL, OtherWay::CatchAll, path);
     }
     names
 }
@@ -150,6 +184,7 @@ mod tests {
     fn names_are_tried_in_one_order() {
         let none = DomainSettings::default();
         let all = DomainSettings { ignore_case: true, ignore_trailing: true, ..DomainSettings::default() };
+        let catching = DomainSettings { ignore_case: true, catch_all: true, ..DomainSettings::default() };
         for (path, settings, others) in [
             ("/Sale.", &none, &[][..]),
             ("/Sale.", &all, &[("/sale.", ""), ("/Sale", ""), ("/sale", "")]),
@@ -168,6 +203,9 @@ mod tests {
                 &[("/a/b/c/d", "/e/f"), ("/a/b/c", "/d/e/f"), ("/a/b", "/c/d/e/f"), ("/a", "/b/c/d/e/f")],
             ),
             ("//a", &none, &[]),
+            ("/", &none, &[]),
+            ("/", &catching, &[("/*", "/")]),
+            ("/A/b", &catching, &[("/a/b", ""), ("/A", "/b"), ("/a", "/b"), ("/*", "/A/b")]),
         ] {
             assert_eq!(names(path, settings), expected(others), "{path}");
         }
@@ -230,5 +268,24 @@ mod tests {
         let picked = Link::sample(crate::Details { slug, ..crate::Details::default() });
         assert!(!other.means(&minted, None));
         assert!(other.means(&picked, None));
+    }
+
+    #[test]
+    fn a_link_takes_what_its_long_url_or_a_rule_has_a_place_for() {
+        let rule = |pattern: &str| {
+            let condition = crate::Condition::parse("path", None, Some(pattern)).unwrap();
+            Rule::new(crate::LongUrl::from_stored("https://a.b/"), vec![condition])
+        };
+        let link = |extra_path, rules| Link {
+            long_url: crate::LongUrl::from_stored("https://a.b/{1}/{2}"),
+            ..Link::sample(crate::Details { extra_path, rules, ..crate::Details::default() })
+        };
+        let filled = link(Some(ExtraPath::Fill), vec![rule("/*/*/#")]);
+        for (path, expected) in [("", true), ("/a/b", true), ("/a/b/c", false), ("/a/b/7", true)] {
+            assert_eq!(filled.takes(path, None), expected, "{path}");
+        }
+        let refusing = link(None, vec![rule("/**")]);
+        assert!(refusing.takes("", None) && !refusing.takes("/a", None));
+        assert!(refusing.takes("/a", Some(ExtraPath::Ignore)));
     }
 }

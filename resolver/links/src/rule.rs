@@ -1,6 +1,7 @@
 //! Redirect rules: other targets for visitors who meet conditions. Types, names and limits of the
-//! values are those of Shlink's REST API v3, except for shares.
+//! values are those of Shlink's REST API v3, except for shares, paths and schemes.
 
+mod path_pattern;
 mod value;
 
 use std::borrow::Cow;
@@ -8,8 +9,9 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value};
 
-use super::{Invalid, LongUrl};
+use super::{Invalid, LongUrl, Protocol, extra_path::fill_wildcards};
 
+pub use path_pattern::PathPattern;
 pub use value::{AddressPattern, Browser, Country, Date, Device, Share, Text, unmapped_network};
 
 /// Maximum number of rules of one link.
@@ -58,6 +60,21 @@ impl Rule {
             _ => 0,
         };
         self.conditions.iter().map(percent).sum()
+    }
+
+    /// Returns the pattern of the rule's condition on the path, if it has one.
+    pub fn path_pattern(&self) -> Option<&PathPattern> {
+        self.conditions.iter().find_map(|condition| match condition {
+            Condition::Path(pattern) => Some(pattern),
+            _ => None,
+        })
+    }
+
+    /// Returns the long URL of a rule with a condition on the path: what its wildcards match takes
+    /// the place of `{1}` to `{9}`. Returns `None` if the path does not match, or the URL would be
+    /// too long.
+    pub fn filled(&self, path: &str) -> Option<String> {
+        fill_wildcards(self.long_url.as_str(), &self.path_pattern()?.parts(path)?)
     }
 
     /// Parses a JSON list of rules, as exports carry it. The long URLs are not checked.
@@ -121,6 +138,10 @@ pub enum Condition {
     /// The visitor is in this share of the link's visitors. The shares of all rules of a link add
     /// up: each visitor is in at most one of them.
     Share(Share),
+    /// The path behind the link's name matches this pattern.
+    Path(PathPattern),
+    /// The visitor's connection has this scheme.
+    Scheme(Protocol),
     /// A condition that only a later release can read, as it is stored. It never holds.
     Unknown(Box<Value>),
 }
@@ -146,8 +167,10 @@ const CITY: &str = "geolocation-city-name";
 const BEFORE_DATE: &str = "before-date";
 const AFTER_DATE: &str = "after-date";
 const SHARE: &str = "share";
+const PATH: &str = "path";
+const SCHEME: &str = "scheme";
 /// Names of all types of conditions.
-pub const CONDITION_TYPES: [&str; 12] = [
+pub const CONDITION_TYPES: [&str; 14] = [
     DEVICE,
     BROWSER,
     LANGUAGE,
@@ -160,6 +183,8 @@ pub const CONDITION_TYPES: [&str; 12] = [
     BEFORE_DATE,
     AFTER_DATE,
     SHARE,
+    PATH,
+    SCHEME,
 ];
 
 impl Condition {
@@ -202,6 +227,13 @@ impl Condition {
                 let share = value.and_then(Text::parse).and_then(Share::parse);
                 Self::Share(share.ok_or_else(|| wrong_value("a whole percentage from 1 to 99"))?)
             }
+            PATH => Self::Path(PathPattern::parse(valued()?).ok_or_else(|| {
+                wrong_value("a path that begins with a slash and has at most nine wildcards: #, * or **")
+            })?),
+            SCHEME => {
+                let scheme = value.and_then(Protocol::parse);
+                Self::Scheme(scheme.ok_or_else(|| one_of("schemes", &Protocol::NAMES))?)
+            }
             _ => {
                 let types = CONDITION_TYPES.join(", ");
                 return Err(wrong("type", format!("expected one of the types {types}")));
@@ -224,6 +256,8 @@ impl Condition {
             Self::BeforeDate(date) => (BEFORE_DATE, None, Some(date.text.as_str())),
             Self::AfterDate(date) => (AFTER_DATE, None, Some(date.text.as_str())),
             Self::Share(share) => (SHARE, None, Some(share.text.as_str())),
+            Self::Path(pattern) => (PATH, None, Some(pattern.text.as_str())),
+            Self::Scheme(scheme) => (SCHEME, None, Some(scheme.as_str())),
             Self::Unknown(stored) => {
                 let text = |name| stored.get(name).and_then(Value::as_str);
                 (text("type").unwrap_or_default(), text("matchKey"), text("matchValue"))
@@ -284,6 +318,8 @@ mod tests {
             (BEFORE_DATE, None, Some("2030-01-01T00:00:00+01:00")),
             (AFTER_DATE, None, Some("2030-01-01")),
             (SHARE, None, Some("50")),
+            (PATH, None, Some("/v#.#/**")),
+            (SCHEME, None, Some("http")),
         ] {
             let condition = Condition::parse(kind, key, value).unwrap();
             assert_eq!(condition.parts(), (kind, key, value));
@@ -324,6 +360,9 @@ mod tests {
             (AFTER_DATE, None, None, "a value of 1 to 255", "matchValue"),
             (SHARE, None, None, "a whole percentage", "matchValue"),
             (SHARE, None, Some("100"), "a whole percentage", "matchValue"),
+            (PATH, None, None, "a value of 1 to 255", "matchValue"),
+            (PATH, None, Some("v#"), "begins with a slash", "matchValue"),
+            (SCHEME, None, Some("HTTP"), "of the schemes", "matchValue"),
         ] {
             let refused = Condition::parse(kind, key, value).unwrap_err();
             assert_eq!(refused.field, field, "{kind:?} {key:?} {value:?}");

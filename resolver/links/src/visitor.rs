@@ -9,7 +9,10 @@ use jiff::Timestamp;
 use url::form_urlencoded;
 
 use self::agent::Agent;
-use super::rule::{Condition, Rule};
+use super::{
+    Protocol,
+    rule::{Condition, Rule},
+};
 
 pub use buckets::Buckets;
 
@@ -35,6 +38,10 @@ pub struct Facts<'a> {
     pub now: Timestamp,
     /// The buckets of the link's visitors.
     pub buckets: Buckets,
+    /// Path behind the link's name as it was sent, with its slash; empty if there is none.
+    pub path: &'a str,
+    /// Scheme of the visitor's connection.
+    pub scheme: Protocol,
 }
 
 /// What came of a rule that was tried.
@@ -124,6 +131,8 @@ impl<'a> Visitor<'a> {
             Condition::BeforeDate(date) => self.facts.now < date.time,
             Condition::AfterDate(date) => self.facts.now > date.time,
             Condition::Share(_) => share.contains(&self.bucket()),
+            Condition::Path(pattern) => pattern.matches(self.facts.path),
+            Condition::Scheme(scheme) => self.facts.scheme == *scheme,
             Condition::Unknown(_) => false,
         }
     }
@@ -202,6 +211,8 @@ mod tests {
             city: None,
             now: "2030-06-15T12:00:00Z".parse().unwrap(),
             buckets: Buckets::new([7; 16], LinkId::from_stored(1)),
+            path: "",
+            scheme: Protocol::Https,
         }
     }
 
@@ -357,6 +368,7 @@ mod tests {
     fn each_type_of_condition_is_compared_with_its_fact() {
         let user_agent = "Mozilla/5.0 (Android 15; Mobile; rv:140.0) Gecko/140.0 Firefox/140.0";
         let there = Facts { country: Some("de"), city: Some("BERLIN"), user_agent, ..facts() };
+        let there = Facts { path: "/v1.30", scheme: Protocol::Http, ..there };
         for (kind, value, expected) in [
             // In letters of either case.
             ("geolocation-country-code", "DE", true),
@@ -368,6 +380,9 @@ mod tests {
             ("device", "desktop", false),
             ("browser", "firefox", true),
             ("browser", "chrome", false),
+            ("path", "/v#.#", true),
+            ("path", "/v#", false),
+            ("scheme", "http", true),
         ] {
             assert_eq!(meets(&there, kind, None, Some(value)), expected, "{kind} {value}");
             assert!(!meets(&facts(), kind, None, Some(value)), "{kind}: nothing is known");

@@ -24,7 +24,7 @@ use hyper_util::{rt::TokioIo, server::graceful::GracefulConnection};
 use limits::{Connection, TimedStream, from_client};
 use lookup::CachedTarget;
 use redirect::{
-    Visitor, country_code,
+    Protocol as Scheme, Visitor, country_code,
     fast_path::{self, Ending, RequestHead, Responses},
 };
 use tokio::{
@@ -36,7 +36,6 @@ use web::{
     Answer, HELD_BACK, TEXT,
     access_log::Access,
     answer,
-    client_limits::Clients,
     is_held_back,
     request_durations::{RequestDurations, RouteName, route_of},
     request_id::RequestId,
@@ -80,8 +79,10 @@ pub(super) async fn serve_connection(mut stream: TimedStream<TcpStream>, thread:
                 peer,
                 client: clients.behind(peer, request.client.into_iter(), request.forwarded.into_iter()),
                 country: request.country.and_then(country_code),
+                // Links that are answered here lead all visitors alike.
+                scheme: Scheme::Http,
             },
-            None => Visitor { peer, client: peer, country: None },
+            None => Visitor { peer, client: peer, country: None, scheme: Scheme::Http },
         };
         let begun = Instant::now();
         let push = |target: &CachedTarget, now| {
@@ -149,7 +150,7 @@ pub(super) async fn serve_with_hyper(
 
     let service = service_fn(move |request: hyper::Request<Incoming>| {
         let request = secure::as_http1(request);
-        let visitor = visitor(&thread.service.clients, peer, is_proxy, &request);
+        let visitor = visitor(&thread.service, peer, is_proxy, &request);
         let begun = Begun::new(&thread.service, (visitor.client, is_proxy), &request);
         if !names_one_host(&request) {
             let no_host = answer(StatusCode::BAD_REQUEST, TEXT, "send exactly one Host header\n");
@@ -226,12 +227,16 @@ where
 
 /// Returns the visitor who sent a request: the peer, or the client that it names if it is a trusted
 /// proxy.
-fn visitor<B>(clients: &Clients, peer: IpAddr, is_proxy: bool, request: &hyper::Request<B>) -> Visitor {
+fn visitor<B>(service: &PublicService, peer: IpAddr, is_proxy: bool, request: &hyper::Request<B>) -> Visitor {
+    let own = if service.tls.is_some() { Scheme::Https } else { Scheme::Http };
     if !is_proxy {
-        return Visitor { peer, client: peer, country: None };
+        return Visitor { peer, client: peer, country: None, scheme: own };
     }
+    let clients = &service.clients;
     let country = clients.country(peer, request.headers());
+    let scheme = clients.scheme(peer, request.headers());
     Visitor {
+        scheme: scheme.and_then(Scheme::parse).unwrap_or(own),
         peer,
         client: clients.client_of(peer, request.headers()),
         country: country.and_then(|country| country_code(country.as_bytes())),

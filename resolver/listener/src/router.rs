@@ -91,6 +91,9 @@ async fn answer_to(thread: &ListenerThread, visitor: Visitor, request: Request<I
         return refused;
     }
     match path {
+        "/" if fallback_page::catches_root(&service.redirector, host(&request)) => {
+            redirect::follow(redirects, visitor, &request).await
+        }
         "/" => match (fallback_page::home(redirects, visitor, &request), &service.pages) {
             // The visit is recorded. This page creates links.
             ((_, true), Some(pages)) => pages.route(visitor.client, request).await,

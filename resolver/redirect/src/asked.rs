@@ -11,7 +11,7 @@ use hyper::{
     header::{ACCEPT_LANGUAGE, USER_AGENT},
 };
 use jiff::Timestamp;
-use links::{Finding, Link, Step};
+use links::{Finding, Link, Protocol, Step};
 
 use crate::{
     Redirector, Visitor,
@@ -21,6 +21,8 @@ use crate::{
 /// The parts of a request, or of an example of one, that decide about its answer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asked<'a> {
+    /// The scheme of the visitor's connection.
+    pub(crate) scheme: Protocol,
     pub(crate) client: IpAddr,
     pub(crate) host: Option<&'a str>,
     pub(crate) path: &'a str,
@@ -41,6 +43,7 @@ impl<'a> Asked<'a> {
     pub(crate) fn of<B>(redirector: &Redirector, visitor: Visitor, request: &'a Request<B>) -> Self {
         let (uri, headers) = (request.uri(), request.headers());
         Self {
+            scheme: visitor.scheme,
             query: uri.query().unwrap_or(""),
             user_agent: bytes(headers, &USER_AGENT).unwrap_or_default(),
             languages: bytes(headers, &ACCEPT_LANGUAGE).unwrap_or_default(),
@@ -53,6 +56,7 @@ impl<'a> Asked<'a> {
     /// Asks for the link of a path, for any visitor.
     pub(crate) fn name(client: IpAddr, path: &'a str, host: Option<&'a str>) -> Self {
         Self {
+            scheme: Protocol::Https,
             client,
             host,
             path,

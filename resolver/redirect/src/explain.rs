@@ -22,7 +22,7 @@ use web::{
 use crate::{
     Redirector,
     asked::{Asked, Noted, Trace},
-    fallback_page::{Unmatched, ask_password, fallback_redirect},
+    fallback_page::{Unmatched, ask_password, catches_root, fallback_redirect},
     follow::{Decision, check_visits_left, decide, redirect, status_of, target},
     qr_code::QrCodeLimits,
     robots::Robots,
@@ -63,6 +63,7 @@ impl Redirector {
     pub async fn explain(&self, example: &Example) -> Explanation {
         let trace = Trace::default();
         let asked = Asked {
+            scheme: example.scheme,
             client: example.ip,
             host: Some(&example.host),
             path: &example.path,
@@ -75,7 +76,7 @@ impl Redirector {
             trace: Some(&trace),
         };
         let answer = match asked.path {
-            "/" => home(self, &asked),
+            "/" if !catches_root(self, asked.host) => home(self, &asked),
             _ => answer(self, &asked).await.unwrap_or_else(|refusal| *refusal.answer),
         };
         let Noted { steps, link } = trace.into_noted();

@@ -124,6 +124,13 @@ pub(crate) fn ask_password(is_wrong: bool) -> Answer {
     VisitorPage::Password { is_wrong }.answer(status)
 }
 
+/// Returns whether the link that catches all paths of a domain answers its root as well: the domain
+/// has no target of its own for it.
+pub fn catches_root(redirector: &Redirector, host: Option<&str>) -> bool {
+    let (visited, _) = redirector.domain_cache.place(host);
+    visited.settings.catch_all && visited.settings.redirects.base_url.is_none()
+}
+
 /// Answers a visitor of the root path of a domain. Returns also whether the home page belongs
 /// there: on the host of the public URL, unless the operator has chosen another target.
 pub fn home<B>(thread: &ThreadContext, visitor: Visitor, request: &Request<B>) -> (Answer, bool) {

@@ -232,9 +232,9 @@ pub(crate) struct FoundLink {
 }
 
 impl FoundLink {
-    /// Returns where a long URL of the link leads with the path behind the link's name.
-    pub(crate) fn placed<'a>(&self, long_url: &'a str) -> Option<Cow<'a, str>> {
-        self.link.extra_path(self.visited.settings.extra_path).apply(long_url, &self.behind)
+    /// Returns where a rule, or else the link itself, leads with the path behind the link's name.
+    pub(crate) fn target<'a>(&'a self, rule: Option<&'a Rule>) -> Option<(&'a LongUrl, Cow<'a, str>)> {
+        self.link.target(rule, &self.behind, self.visited.settings.extra_path)
     }
 }
 
@@ -260,6 +260,7 @@ pub(crate) async fn find(redirector: &Redirector, asked: &Asked<'_>) -> Result<F
     };
     let unknown = || match wanted {
         Some(key) => without_link(Unmatched::Code(key), Outcome::UnknownCode),
+        None if path == "/" => without_link(Unmatched::Base, Outcome::BaseUrl),
         None => without_link(Unmatched::Regular, Outcome::InvalidPath),
     };
     let is_disabled = visited.settings.disabled;
@@ -316,10 +317,7 @@ async fn find_named<'n, 'a>(
         Some(key) => redirector.lookup.find_on(domain, key).await?,
         None => None,
     };
-    let is_meant = |link: &Arc<Link>| {
-        let leads = || link.extra_path(of_domain).apply(link.long_url.as_str(), "").is_some();
-        link.is_blocked() || !link.is_deleted() && leads()
-    };
+    let is_meant = |link: &Arc<Link>| link.is_blocked() || !link.is_deleted() && link.takes("", of_domain);
     if named.as_ref().is_some_and(is_meant) {
         return Ok(named.map(|link| (link, None)));
     }
@@ -442,17 +440,22 @@ pub(crate) fn target(
         city: located.city.as_deref(),
         now,
         buckets: Buckets::new(redirector.lookup.mint.bucket_key(), link.id),
+        path: &found.behind,
+        scheme: asked.scheme,
     };
     let rule = choose(link.rules(), &facts, |index, tried| asked.step(|| rule_step(index, tried)));
-    // The path may not fit into the long URL of the rule. What is used instead is judged too.
-    let fits = |url: &LongUrl| found.placed(url.as_str()).is_some();
-    let long_url = rule.map(|rule| &rule.long_url).filter(|url| fits(url)).unwrap_or(&link.long_url);
+    let Some((long_url, placed)) = found.target(rule) else {
+        // It was found for a rule about the path whose other conditions do not hold.
+        let name = || redirector.lookup.name_of(link).unwrap_or_default();
+        asked.step(|| (Finding::NameRefused, format!("/{}", name())));
+        let answer = not_found(redirector, &found.visited, Unmatched::Code(&found.key), asked);
+        return Err(Refusal::new(answer, Visit::of(link, Outcome::UnknownCode)));
+    };
     if !redirector.lookup.allows(long_url) {
         asked.step(|| (Finding::TargetDenied, long_url.as_str().to_owned()));
         return Err(Refusal::new(taken_down(redirector), Visit::of(link, Outcome::TakenDown)));
     }
     asked.step(|| (Finding::TargetAllowed, long_url.as_str().to_owned()));
-    let placed = found.placed(long_url.as_str()).unwrap_or(Cow::Borrowed(long_url.as_str()));
     if !found.behind.is_empty() {
         asked.step(|| (Finding::PathApplied, found.behind.clone()));
     }

@@ -51,6 +51,7 @@ use tokio::runtime;
 use web::client_limits::Clients;
 
 pub use follow::{answer_cached, cache_control, follow, follow_cached};
+pub use links::Protocol;
 pub use request::{host, path_before};
 
 /// The state that redirects on all threads share.
@@ -127,6 +128,8 @@ pub struct Visitor {
     pub client: IpAddr,
     /// The client's country as a trusted proxy names it, in two capital letters.
     pub country: Option<[u8; 2]>,
+    /// The scheme of the connection, or the one that a trusted proxy names.
+    pub scheme: Protocol,
 }
 
 /// Reads a country as a proxy names it; `None` if that is not two letters.

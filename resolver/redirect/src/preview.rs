@@ -3,8 +3,6 @@
 //! The target is shown only if every visitor is led to it, and as often as they like: not behind a
 //! password, by rules, or with a visit limit.
 
-use std::borrow::Cow;
-
 use hyper::StatusCode;
 use links::Finding;
 use web::{
@@ -36,7 +34,7 @@ pub(crate) async fn preview(redirector: &Redirector, asked: &Asked<'_>) -> Resul
     let name = redirector.lookup.name_of(link).unwrap_or_default();
     let preview = LinkPreview {
         short_url: format!("{}/{name}", redirector.domain_cache.base(link.domain())),
-        target: found.placed(link.long_url.as_str()).filter(|_| is_same_for_all).map(Cow::into_owned),
+        target: found.target(None).filter(|_| is_same_for_all).map(|(_, placed)| placed.into_owned()),
         has_password,
         // A title may reveal what a password protects.
         title: link.title.clone().filter(|_| is_same_for_all),

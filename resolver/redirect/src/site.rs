@@ -111,7 +111,7 @@ impl Site {
 
 pub(crate) fn visitor(address: &str) -> Visitor {
     let address: IpAddr = address.parse().unwrap();
-    Visitor { peer: address, client: address, country: None }
+    Visitor { peer: address, client: address, country: None, scheme: links::Protocol::Http }
 }
 
 async fn redirector(

@@ -33,6 +33,7 @@ pub(crate) fn name_step(
         OtherWay::Case => Finding::NameLowered,
         OtherWay::Trailing => Finding::NameTrailing,
         OtherWay::Prefix => Finding::NamePrefix,
+        OtherWay::CatchAll => Finding::NameCatchAll,
     };
     let before = others.iter().map(|(other, _)| other).take_while(|other| *other != found);
     (finding, tried(asked, is_name, before.chain([found])))

@@ -1,8 +1,8 @@
 //! Links in this project's own formats: a table (RFC 4180) whose first line names its columns in
 //! any order, or one JSON object per line with the same names and a few more. Exports by
-//! [`super::export`] read back unchanged. A table has no columns for a password and for rules; its
-//! `leftOut` names those that a link had. It has none for the time of deletion either, so
-//! `resolver export` leaves deleted links out of a table.
+//! [`super::export`] read back unchanged. An exported table has no columns for a password and for
+//! rules; its `leftOut` names those that a link had. It has none for the time of deletion either,
+//! so `resolver export` leaves deleted links out of a table. A table may have rules as JSON.
 
 use std::borrow::Cow;
 
@@ -60,7 +60,8 @@ pub(super) fn of_table(item: &Item) -> Result<Row, RowError> {
         return Err(item.broken("shortCode", problem));
     }
     let list = |name| Ok::<_, RowError>(split_tags(&item.text(name)?.unwrap_or_default()));
-    Row::read(&item, list("tags")?, &list("leftOut")?)
+    let row = Row::read(&item, list("tags")?, &list("leftOut")?)?;
+    Ok(Row { redirect_rules: rules(&item)?, ..row })
 }
 
 /// Returns the redirect rules as JSON text, their times with an offset, unvalidated.
@@ -68,6 +69,10 @@ fn rules(item: &Item) -> Result<Option<String>, RowError> {
     let mut list = match item.fields.get("redirectRules") {
         None | Some(Value::Null) => return Ok(None),
         Some(list @ Value::Array(_)) => list.clone(),
+        Some(Value::String(cell)) if cell.is_empty() => return Ok(None),
+        Some(Value::String(cell)) => serde_json::from_str::<Vec<Value>>(cell)
+            .map(Value::Array)
+            .map_err(|_| item.wrong("redirectRules", "a list of rules"))?,
         Some(_) => return Err(item.wrong("redirectRules", "a list of rules")),
     };
     let rules = list.as_array_mut().map(Vec::as_mut_slice).unwrap_or_default();
@@ -254,6 +259,11 @@ mod tests {
         assert_eq!(link.redirect_rules.as_deref(), Some(r#"[{"longUrl":"b"}]"#));
         assert_eq!((link.uses, link.enabled, link.deleted_at.is_some()), (Some(2), Some(false), true));
         assert_eq!(link.left_out, [LeftOut::DisabledDomain, LeftOut::Unknown]);
+        let table = "longUrl,redirectRules\na,\"[{\"\"longUrl\"\":\"\"b\"\"}]\"\nc,\nd,x\n";
+        let (links, errors) = read(Source::Csv, table);
+        assert_eq!(links[0].redirect_rules.as_deref(), Some(r#"[{"longUrl":"b"}]"#));
+        assert_eq!((links.len(), &links[1].redirect_rules), (2, &None));
+        assert_eq!(errors, ["item 3: redirectRules: expected a list of rules"]);
         for name in JSON_ONLY {
             let (_, errors) = read(Source::Csv, &format!("longUrl,{name}\na,b\n"));
             assert!(errors[0].contains("is none of them"), "{errors:?}");

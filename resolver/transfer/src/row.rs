@@ -93,7 +93,7 @@ pub struct Row {
 pub(super) const WRITTEN: usize = 27;
 
 /// Fields that only the JSON form has.
-pub(super) const JSON_ONLY: [&str; 3] = ["passwordHash", "redirectRules", "deletedAt"];
+pub(super) const JSON_ONLY: [&str; 2] = ["passwordHash", "deletedAt"];
 
 /// The columns with their aliases: the names that other systems and people give them. Case, spaces,
 /// dashes and underscores do not count.
@@ -126,6 +126,8 @@ pub(super) const LAYOUT: Layout = Layout {
         "blockedAt",
         "blockedBy",
         "leftOut",
+        // As JSON. Exports have rules in their other form alone.
+        "redirectRules",
         "shortUrl shortLink bitlink",
         // Columns that other systems export in addition. They are not kept.
         "id",

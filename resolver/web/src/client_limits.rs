@@ -14,6 +14,9 @@ use ipnet::IpNet;
 use limits::{Rate, network};
 use metrics::Counter;
 
+/// The header in which proxies name the scheme of their client's connection.
+static FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
+
 /// The limits of one client, and the proxies that are trusted to name clients.
 #[derive(Clone, Debug)]
 pub struct ClientLimits {
@@ -52,6 +55,13 @@ impl Clients {
     pub fn country<'a>(&self, peer: IpAddr, headers: &'a HeaderMap) -> Option<&'a str> {
         let name = self.limits.country_header.as_ref().filter(|_| self.trusts(peer))?;
         headers.get(name)?.to_str().ok().filter(|country| !country.is_empty())
+    }
+
+    /// Returns the scheme that a trusted proxy names for its client's connection. Of several, the
+    /// first is the one of the client.
+    pub fn scheme<'a>(&self, peer: IpAddr, headers: &'a HeaderMap) -> Option<&'a str> {
+        let named = headers.get(&FORWARDED_PROTO).filter(|_| self.trusts(peer))?.to_str().ok()?;
+        named.split(',').next().map(str::trim)
     }
 
     /// Spends one unknown code of a client's budget. The error is the time until it may ask again.

@@ -17,8 +17,8 @@ use codes::LinkId;
 use jiff::Timestamp;
 use libfuzzer_sys::fuzz_target;
 use links::{
-    Buckets, CONDITION_TYPES, CONDITIONS_MAX, Condition, Facts, LongUrl, RULES_MAX, Rule, Schemes, Text,
-    asks_where, choose, excess_share,
+    Buckets, CONDITION_TYPES, CONDITIONS_MAX, Condition, Facts, LongUrl, Protocol, RULES_MAX, Rule, Schemes,
+    Text, asks_where, choose, excess_share,
 };
 use serde_json::{Value, json};
 
@@ -36,6 +36,8 @@ fuzz_target!(|data: &[u8]| {
         city: Some("Berlin"),
         now: Timestamp::UNIX_EPOCH,
         buckets: Buckets::new([7; 16], LinkId::from_stored(1)),
+        path: "/v1.30/a",
+        scheme: Protocol::Http,
     };
     let stored = Rule::parse_list(json).unwrap_or_default();
     for rules in [stored, of_request(json)] {

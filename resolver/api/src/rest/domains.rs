@@ -71,6 +71,7 @@ fn shown(NamedDomain { name, is_default, settings }: &NamedDomain) -> dto::Domai
         protocol: settings.protocol.map(Protocol::as_str),
         ignore_case: settings.ignore_case,
         ignore_trailing: settings.ignore_trailing,
+        catch_all: settings.catch_all,
         extra_path: settings.extra_path.map(ExtraPath::as_str),
         expired_url: settings.expired_url.as_ref().map(LongUrl::as_str),
     }
@@ -127,6 +128,7 @@ async fn edit(call: &Call, by: &Grant) -> Result<Answer, Problem> {
         protocol: wrong.note("protocol", protocol).flatten(),
         ignore_case: fields.ignore_case.value().map(|Flag(ignores)| ignores),
         ignore_trailing: fields.ignore_trailing.value().map(|Flag(ignores)| ignores),
+        catch_all: fields.catch_all.value().map(|Flag(catches)| catches),
         extra_path: wrong.note(EXTRA_PATH, extra_path).flatten(),
         expired_url: wrong.note(EXPIRED_URL, expired_url).flatten(),
         ..DomainEdit::default()

@@ -9,7 +9,7 @@ use limits::ExceededShare;
 use links::{
     Authority, Details, DetailsEdit, DomainId, Draft, Idempotency, PasswordHash, Record, Slug, Tag,
     api_key::{ApiKeyId, Grant},
-    quoted,
+    check_templates, quoted,
     scope::Scope,
 };
 use sha2::{Digest, Sha256};
@@ -179,7 +179,8 @@ impl LinkService {
         let domain = wrong.check(Field::Domain, domain).flatten();
         let DetailsEdit { valid_since, valid_until, extra_path, .. } = &edit.details;
         link_fields::check_window(valid_since.flatten(), valid_until.flatten(), &mut wrong);
-        wrong.check(Field::ExtraPath, link_fields::check_templates(extra_path.flatten(), &edit.long_url));
+        let templates = check_templates(extra_path.flatten(), edit.long_url.as_ref(), []);
+        wrong.check(Field::ExtraPath, templates.map_err(|error| error.to_string()));
         wrong.finish()?;
         let options =
             CreateOptions { code, tags: edit.tags.take().unwrap_or_default(), ..CreateOptions::default() };

@@ -1,7 +1,9 @@
 //! Edits a link.
 
 use codes::LinkId;
-use links::{DetailsEdit, Edit, Link, Precondition, Record, Refusal, api_key::Grant, scope::Scope};
+use links::{
+    DetailsEdit, Edit, Link, Precondition, Record, Refusal, api_key::Grant, check_templates, scope::Scope,
+};
 
 use crate::{
     Answer, AppError, Field, FieldErrors, LinkFields, LinkService, authorize::require, find_link::LinkName,
@@ -126,7 +128,7 @@ fn check_templates_after(link: &Link, edit: &Edit) -> Result<(), AppError> {
     }
     let long_url = edit.long_url.as_ref().unwrap_or(&link.long_url);
     let rules = rules.as_deref().unwrap_or(link.rules());
-    let long_urls = rules.iter().map(|rule| &rule.long_url).chain([long_url]);
-    let checked = link_fields::check_templates(extra_path.unwrap_or(link.details().extra_path), long_urls);
+    let extra_path = extra_path.unwrap_or(link.details().extra_path);
+    let checked = check_templates(extra_path, Some(long_url), rules);
     checked.map_err(|error| AppError::invalid(Field::ExtraPath.name(), error))
 }

@@ -8,8 +8,8 @@ use std::{net::IpAddr, sync::Arc};
 use futures_util::future::BoxFuture;
 use jiff::tz::TimeZone;
 use links::{
-    DomainId, Example, Explanation, Finding, Slug, api_key::Grant, is_of_service, requested_authority,
-    scope::Scope,
+    DomainId, Example, Explanation, Finding, Protocol, Slug, api_key::Grant, is_of_service,
+    requested_authority, scope::Scope,
 };
 use url::Url;
 
@@ -95,6 +95,7 @@ impl LinkService {
         wrong.finish()?;
         let (url, ip) = url.zip(ip).ok_or(AppError::Internal)?;
         Ok(Example {
+            scheme: Protocol::parse(url.scheme()).ok_or(AppError::Internal)?,
             host: host_of(&url),
             path: url.path().to_owned(),
             query: url.query().unwrap_or_default().to_owned(),

@@ -12,7 +12,8 @@
 //! 5. Resolvers may serve meanwhile: they learn of the links as of those of other resolvers.
 //! 6. The target rules apply, because the link redirects at once. A link in the trash is judged
 //!    when it is restored.
-//! 7. A link whose password or other protection is not part of the input is published only if the
+//! 7. A link named `*` that takes paths makes its domain catch all paths.
+//! 8. A link whose password or other protection is not part of the input is published only if the
 //!    operator says so ([`Unprotected`]).
 
 mod adoption;
@@ -25,7 +26,7 @@ use std::{
 };
 
 use codes::Mint;
-use links::{Authority, DomainId, Schemes, api_key::OPERATOR, targets::Targets};
+use links::{Authority, DomainEdit, DomainId, ExtraPath, Schemes, api_key::OPERATOR, targets::Targets};
 use store::{ImportBatch, ImportPosition, Imported, Store, StoreError};
 use tokio::{sync::mpsc, time::sleep};
 use transfer::{LeftOut, Row, RowError};
@@ -95,6 +96,8 @@ pub struct LinkImport {
     domains: HashMap<String, DomainId>,
     /// Domains that are disabled here as well.
     disabled: HashSet<DomainId>,
+    /// Domains whose link for all paths is in the batch.
+    catching: HashSet<DomainId>,
     counts: ImportCounts,
 }
 
@@ -119,6 +122,7 @@ impl LinkImport {
             position: place,
             place: 0,
             disabled: disabled.map(|domain| domain.id).collect(),
+            catching: HashSet::new(),
             store,
             batch: ImportBatch { name, end: 0, items: Vec::new(), keyspaces: mint.keyspaces() },
             bytes: 0,
@@ -194,12 +198,15 @@ impl LinkImport {
         if self.disabled.contains(&domain) {
             row.left_out.retain(|left| *left != LeftOut::DisabledDomain);
         }
+        let refuses = row.extra_path.as_deref().is_none_or(|what| what == ExtraPath::Refuse.as_str());
+        let catches = code == "*" && !refuses && row.deleted_at.is_none();
         for left in &row.left_out {
             *self.counts.left_out.entry(left.as_str()).or_default() += 1;
         }
         match self.adoption.adopt(row, domain) {
             Ok((item, is_disabled)) => {
                 self.bytes += weight;
+                self.catching.extend(catches.then_some(domain));
                 self.batch.items.push(item);
                 self.places.push((place, code, is_disabled));
             }
@@ -229,6 +236,11 @@ impl LinkImport {
         self.batch.end = self.place;
         if self.place <= self.position {
             return Ok(());
+        }
+        // Before the batch, whose end is the position that an import continues from.
+        for domain in std::mem::take(&mut self.catching) {
+            let edit = DomainEdit { catch_all: Some(true), ..DomainEdit::default() };
+            self.store.edit_domain(domain, &edit, OPERATOR).await?;
         }
         let imported = self.store_batch().await?;
         self.bytes = 0;

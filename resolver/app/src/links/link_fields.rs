@@ -6,8 +6,8 @@
 
 use jiff::Timestamp;
 use links::{
-    CODE_LEN_MAX, DESCRIPTION_BYTES, DetailsEdit, Edit, ExtraPath, LongUrl, Precondition, RedirectStatus,
-    TAGS_MAX, TITLE_BYTES, Tag, check_template,
+    CODE_LEN_MAX, DESCRIPTION_BYTES, DetailsEdit, Edit, ExtraPath, Precondition, RedirectStatus, TAGS_MAX,
+    TITLE_BYTES, Tag,
 };
 
 use crate::{FieldErrors, LinkService, values::Checked};
@@ -279,17 +279,6 @@ pub(crate) fn check_redirect_status(status: u64) -> Checked<RedirectStatus> {
 
 pub(crate) fn check_extra_path(name: &str) -> Checked<ExtraPath> {
     ExtraPath::parse(name).ok_or_else(|| Field::ExtraPath.expected())
-}
-
-/// Checks that a path behind the link's name can fill its long URLs, if it is to do that.
-pub(crate) fn check_templates<'a>(
-    extra_path: Option<ExtraPath>,
-    long_urls: impl IntoIterator<Item = &'a LongUrl>,
-) -> Checked<()> {
-    if extra_path != Some(ExtraPath::Fill) {
-        return Ok(());
-    }
-    long_urls.into_iter().try_for_each(check_template).map_err(|error| error.to_string())
 }
 
 pub(crate) fn check_code_len(len: u64) -> Checked<usize> {

@@ -87,6 +87,7 @@ fn domain_fields(domain: &Domain) -> Map<String, Value> {
         ("protocol", json!(settings.protocol)),
         ("ignoreCase", json!(settings.ignore_case)),
         ("ignoreTrailing", json!(settings.ignore_trailing)),
+        ("catchAll", json!(settings.catch_all)),
         ("extraPath", json!(settings.extra_path)),
         ("expiredUrl", json!(settings.expired_url)),
         ("baseUrlRedirect", json!(redirects.base_url)),
@@ -176,8 +177,8 @@ mod tests {
         let after = Domain { authority: name("new.example"), settings, ..before };
         let expected = json!({
             "domain": "new.example", "enabled": false, "baseUrlRedirect": "https://e.test/", "ignoreCase": true,
-            "ignoreTrailing": false, "extraPath": "append", "expiredUrl": "https://e.test/over",
-            "changed": {
+            "ignoreTrailing": false, "catchAll": false, "extraPath": "append",
+            "expiredUrl": "https://e.test/over", "changed": {
                 "domain": { "from": "old.example", "to": "new.example" }, "enabled": { "from": true, "to": false },
                 "baseUrlRedirect": { "from": null, "to": "https://e.test/" },
                 "ignoreCase": { "from": false, "to": true }, "extraPath": { "from": null, "to": "append" },

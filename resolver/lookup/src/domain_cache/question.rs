@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use codes::Code;
-use links::{Domain, DomainId, Link, OtherName, other_names};
+use links::{Domain, DomainId, Link, OtherName, OtherWay, other_names};
 
 use super::DomainCache;
 use supply::safety_rule::SafetyRule;
@@ -57,7 +57,7 @@ impl DomainCache {
     }
 
     /// Returns the link that a path leads to on a domain without being its name, if no link has
-    /// the path itself.
+    /// the path itself. It is not the link that catches all paths, which is for what is left.
     pub async fn find_other<'a>(
         &self,
         domain: DomainId,
@@ -70,7 +70,9 @@ impl DomainCache {
         if others.is_empty() {
             return Ok(None);
         }
-        let means = |other: &OtherName<'a>, link: &Link| other.means(link, of_domain);
+        let means = |other: &OtherName<'a>, link: &Link| {
+            other.way != OtherWay::CatchAll && other.means(link, of_domain)
+        };
         let found = self.config.lookup.find_other(domain.id, &others, means).await?;
         Ok(found.map(|(_, link)| link))
     }

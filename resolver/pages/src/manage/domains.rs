@@ -123,6 +123,7 @@ fn read_edit(
         protocol: wrong.note("protocol", protocol.transpose()).flatten(),
         ignore_case: switched("ignoreCase"),
         ignore_trailing: switched("ignoreTrailing"),
+        catch_all: switched("catchAll"),
         extra_path: wrong.note("extraPath", extra_path.transpose()).flatten(),
         expired_url: wrong.note("expiredUrl", expired_url.transpose()).flatten(),
         base_url,
@@ -182,7 +183,7 @@ mod tests {
             b"name=New.example&enabled=on&was-enabled=&was-trackVisitors=on&protocol=https&was-protocol=\
               &baseUrlRedirect=+https://e.org/+&was-baseUrlRedirect=&regular404Redirect=&was-regular404Redirect=x\
               &invalidShortUrlRedirect=kept&was-invalidShortUrlRedirect=kept&ignoreCase=on&was-ignoreCase=\
-              &was-ignoreTrailing=on&extraPath=append&was-extraPath=refuse\
+              &was-ignoreTrailing=on&catchAll=on&was-catchAll=&extraPath=append&was-extraPath=refuse\
               &expiredUrl=+https://e.org/over+&was-expiredUrl=",
         );
         let expected = DomainEdit {
@@ -192,6 +193,7 @@ mod tests {
             protocol: Some(Some(Protocol::Https)),
             ignore_case: Some(true),
             ignore_trailing: Some(false),
+            catch_all: Some(true),
             extra_path: Some(Some(ExtraPath::Append)),
             expired_url: Some(Some(LongUrl::from_stored("https://e.org/over"))),
             base_url: Some(Some("https://e.org/".to_owned())),

@@ -8,6 +8,7 @@ use links::{
     Block, Details, DomainId, Draft, IMPORTED_VISITS_MAX, ImportCode, ImportItem, LongUrl, LongUrlError,
     Origin, PasswordHash, PickedCode, Rule, Schemes, Slug, Tag,
     api_key::{ApiKeyId, OPERATOR, check_name},
+    check_templates,
     targets::Targets,
 };
 use transfer::Row;
@@ -15,7 +16,7 @@ use transfer::Row;
 use crate::{
     create_link::DIGEST_LEN,
     creator::SALTS_MAX,
-    link_fields::{check_extra_path, check_redirect_status, check_templates, cut_title},
+    link_fields::{check_extra_path, check_redirect_status, cut_title},
 };
 
 /// The maximum length of a description in bytes, that of a whole link of another system.
@@ -83,8 +84,8 @@ impl Adoption {
             created_by,
             details: (!details.is_empty()).then(|| Box::new(details)),
         };
-        let long_urls = draft.details().rules.iter().map(|rule| &rule.long_url).chain([&draft.long_url]);
-        check_templates(draft.details().extra_path, long_urls)
+        let stored = draft.details();
+        check_templates(stored.extra_path, Some(&draft.long_url), &stored.rules)
             .map_err(|error| format!("extraPath: {error}"))?;
         let (minted, uses) = (row.minted.unwrap_or(false), row.uses.unwrap_or(0).min(COUNT_MAX));
         let code = match slug {

@@ -4,7 +4,7 @@ use std::{net::IpAddr, ptr};
 
 use app::values::read_time;
 use jiff::{Timestamp, tz::TimeZone};
-use links::{Buckets, Facts, LongUrl, Rule, choose, location, location_with_query};
+use links::{Buckets, Facts, LongUrl, Protocol, Rule, choose, location, location_with_query};
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 
 use crate::form::Form;
@@ -90,6 +90,8 @@ pub(super) fn lead(
         city: typed.filled("city"),
         now,
         buckets: own.buckets,
+        path: "",
+        scheme: Protocol::Https,
     };
     let chosen = choose(rules, &facts, |_, _| {});
     let target = chosen.map_or(long_url, |rule| &rule.long_url);

@@ -104,6 +104,8 @@ fn condition_text(name: &str, kind: &str, t: &Locale) -> String {
         (_, "geolocation-country-code") => t.text("rules-expected-country"),
         (_, "before-date" | "after-date") => t.text("rules-expected-date"),
         (_, "share") => t.text("rules-expected-share"),
+        (_, "path") => t.text("rules-expected-path"),
+        (_, "scheme") => t.text("rules-expected-scheme"),
         _ => t.text("rules-expected-value"),
     }
 }
