@@ -215,8 +215,7 @@ const tests = {
     await signIn(page);
     const { shortCode, shortUrl } = await rest("POST", "/short-urls", { longUrl: `${other.url}/deleted` });
     await go(page, `/manage/link/${shortCode}`);
-    await page.click("details.danger summary");
-    await press(page, "details.danger button");
+    await press(page, "form.danger button");
     assert.equal((await page.goto(shortUrl)).status(), 410);
     await go(page, "/manage?deleted=true");
     await press(page, `form[action="/manage/link/${shortCode}"] button`);
