@@ -143,6 +143,7 @@ fn keys() -> Vec<Case> {
             (Method::DELETE, "", None),
             (Method::GET, "/redirect-rules", None),
             (Method::POST, "/redirect-rules", Some(json!({ "redirectRules": [] }))),
+            (Method::POST, "/undo", Some(json!({}))),
             (Method::GET, "/visits", None),
             (Method::DELETE, "/visits", None),
         ] {
