@@ -139,7 +139,7 @@ mod tests {
     }
 
     fn tagged(link: Link, tags: &[&str]) -> Record {
-        Record { link, tags: tags.iter().map(|tag| Tag::from_stored(*tag)).collect() }
+        Record { link, tags: tags.iter().copied().map(Tag::from_stored).collect() }
     }
 
     /// Returns two states of a link that differ in every field that an edit sets.
