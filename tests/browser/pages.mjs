@@ -282,13 +282,32 @@ const tests = {
     assert.equal(await isShown("#search"), true, "there is room for them");
   },
 
+  async "an edit is undone beside the notice of it, and from the history"(browser, other) {
+    const page = await open(browser);
+    await signIn(page);
+    const { shortCode } = await rest("POST", "/short-urls", { longUrl: `${other.url}/undone`, title: "One" });
+    const title = async () => (await rest("GET", `/short-urls/${shortCode}`)).title;
+    await go(page, `/manage/link/${shortCode}`);
+    await press(page, ".edit button");
+    assert.equal(await page.$("form.undo"), null, "nothing was changed");
+    await fill(page, "#title", "Two");
+    await press(page, ".edit button");
+    await press(page, "form.undo button");
+    assert.equal(await title(), "One");
+    assert.equal(await text(page, "tbody tr:last-child .changes"), "Title: One → Two");
+    await press(page, "tbody tr:first-child button");
+    assert.equal(await title(), "Two");
+    await press(page, "tbody tr:nth-child(2) button");
+    assert.match(await text(page, ".wrong"), /changed again since: Title/);
+    assert.equal(await title(), "Two");
+  },
+
   async "a deleted link is restored from the trash"(browser, other) {
     const page = await open(browser);
     await signIn(page);
     const { shortCode, shortUrl } = await rest("POST", "/short-urls", { longUrl: `${other.url}/deleted` });
     await go(page, `/manage/link/${shortCode}`);
-    await page.click("details.danger summary");
-    await press(page, "details.danger button");
+    await press(page, "form.danger button");
     assert.equal((await page.goto(shortUrl)).status(), 410);
     await go(page, "/manage?deleted=true");
     await press(page, `form[action="/manage/link/${shortCode}"] button`);

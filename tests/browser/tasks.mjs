@@ -174,8 +174,7 @@ const tasks = {
   },
   async "Delete a link, and bring it back"({ code }) {
     await follow(named(code));
-    await click("details.danger summary");
-    await follow("details.danger button");
+    await follow("form.danger button");
     await follow(named("Undo", "button"));
     assert.equal((await shown(code)).deletedAt, null);
   },

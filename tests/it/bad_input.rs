@@ -113,6 +113,8 @@ fn calls() -> Vec<(Method, &'static str, &'static str)> {
         (Method::PUT, "targets", "admin"),
         (Method::DELETE, "targets/denied.example", "admin"),
         (Method::GET, "audit", "admin"),
+        (Method::GET, "history?shortCode=x", "read"),
+        (Method::POST, "short-urls/x/undo", "edit"),
         (Method::GET, "mercure-info", "read"),
         (Method::POST, "reservations", "reserve"),
         (Method::GET, "reservations", "reserve"),
@@ -141,6 +143,7 @@ fn keys() -> Vec<Case> {
             (Method::DELETE, "", None),
             (Method::GET, "/redirect-rules", None),
             (Method::POST, "/redirect-rules", Some(json!({ "redirectRules": [] }))),
+            (Method::POST, "/undo", Some(json!({}))),
             (Method::GET, "/visits", None),
             (Method::DELETE, "/visits", None),
         ] {

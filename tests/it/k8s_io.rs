@@ -289,10 +289,7 @@ async fn redirects_that_the_tests_expect_take_the_place_of_those_of_the_configur
             ],
         ),
         ("go", listed(&[("/owners", guide), ("/pr-dashboard", "https://gubernator.k8s.io/pr")])),
-        (
-            "pr-test",
-            listed(&[("", "https://gubernator.k8s.io"), ("/7", "https://gubernator.k8s.io/pr/7")]),
-        ),
+        ("pr-test", listed(&[("", "https://gubernator.k8s.io"), ("/7", "https://gubernator.k8s.io/pr/7")])),
     ] {
         expect_at(api, name, 302, &answers).await;
     }

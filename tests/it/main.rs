@@ -117,6 +117,7 @@ mod tenants;
 mod tls;
 mod tracing;
 mod transfer;
+mod undo;
 mod unknown_names;
 mod visit_backlog;
 mod visit_conformance;

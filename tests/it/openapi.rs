@@ -92,6 +92,7 @@ include-operation-id = [
     # An interval has to fit the length of the range.
     "getStats",
     "explainShortUrl",
+    "undoShortUrlEdit",
 ]
 checks.positive_data_acceptance.enabled = false
 
@@ -186,11 +187,11 @@ async fn the_router_knows_the_methods_of_the_document_and_no_others() {
 }
 
 /// Returns whether a call on the path of an action addresses a link instead. With GET, PATCH and
-/// DELETE, `bulk` or a trailing `restore`, `move`, `block` or `unblock` is part of a short code,
-/// which a link may have.
+/// DELETE, `bulk` or a trailing `restore`, `move`, `block`, `unblock` or `undo` is part of a short
+/// code, which a link may have.
 fn is_of_link(method: &Method, path: &str) -> bool {
     let is_name = path == "/rest/v3/short-urls/bulk"
-        || ["/restore", "/move", "/block", "/unblock"].iter().any(|verb| path.ends_with(verb));
+        || ["/restore", "/move", "/block", "/unblock", "/undo"].iter().any(|verb| path.ends_with(verb));
     is_name && [Method::GET, Method::PATCH, Method::DELETE].contains(method)
 }
 

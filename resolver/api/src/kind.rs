@@ -59,6 +59,9 @@ pub(crate) enum Kind {
     Superseded,
     /// An operator took the link down, and has to bring it back before it is deleted or moved.
     Blocked,
+    /// The edit cannot be undone: its fields were changed again since, or it is no such edit. The
+    /// detail says why, and names the fields.
+    NotUndone,
     /// No link has this tag.
     NoTag,
     /// Another tag has the new name.
@@ -101,7 +104,7 @@ pub(crate) enum Kind {
 /// All kinds, in their order: each with its HTTP status, its gRPC status, and Shlink's short name
 /// and title where it has them. Otherwise the status says what it is. The gRPC status of a kind
 /// that only HTTP has is not used.
-static KINDS: [(Kind, u16, Code, &str, &str); 37] = [
+static KINDS: [(Kind, u16, Code, &str, &str); 38] = [
     (Kind::MalformedBody, 400, Code::InvalidArgument, "malformed-request-body", "Malformed request body"),
     (Kind::BodyTooLarge, 413, Code::ResourceExhausted, "", ""),
     (Kind::SlowBody, 408, Code::DeadlineExceeded, "", ""),
@@ -129,6 +132,7 @@ static KINDS: [(Kind, u16, Code, &str, &str); 37] = [
     (Kind::TooManyCalls, 429, Code::ResourceExhausted, "", ""),
     (Kind::Superseded, 412, Code::Aborted, "", ""),
     (Kind::Blocked, 409, Code::FailedPrecondition, "", ""),
+    (Kind::NotUndone, 409, Code::FailedPrecondition, "", ""),
     (Kind::NoTag, 404, Code::NotFound, "tag-not-found", "Tag not found"),
     (Kind::TagConflict, 409, Code::AlreadyExists, "tag-conflict", "Tag conflict"),
     (Kind::NoReservation, 404, Code::NotFound, "", ""),
@@ -202,6 +206,7 @@ impl Kind {
             AppError::TooMuchAtOnce(ExceededShare::All) | AppError::Unavailable => Self::Unavailable,
             AppError::Superseded => Self::Superseded,
             AppError::Blocked => Self::Blocked,
+            AppError::NotUndone(_) => Self::NotUndone,
             AppError::NoTag { .. } => Self::NoTag,
             AppError::TagConflict { .. } => Self::TagConflict,
             AppError::NoReservation { .. } => Self::NoReservation,

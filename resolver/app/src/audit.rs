@@ -1,16 +1,23 @@
-//! Use case of the audit log, for operators only, and the removal of old entries.
+//! Use cases of the audit log: all of it, for operators only, and the history of a link, for those
+//! who may read it; and the removal of old entries.
 
 use std::{sync::Arc, time::Duration};
 
+use codes::LinkId;
 use links::{
     api_key::Grant,
-    audit::{Entry, EntryFilter, Object},
+    audit::{Action, Entry, EntryFilter, Object},
+    scope::Scope,
 };
 use store::{Keys, Sweep};
 use tokio::time::sleep;
 
 use super::{
-    AppError, LinkService, authorize::require_operator, chore, find_link::LinkName, list_links::whole_second,
+    AppError, LinkService,
+    authorize::{require, require_operator},
+    chore,
+    find_link::LinkName,
+    list_links::whole_second,
 };
 
 /// Number of entries on a page.
@@ -45,6 +52,46 @@ impl LinkService {
         let filter = EntryFilter { until: filter.until.map(whole_second), ..filter.clone() };
         let _turn = self.turns.queries.take(by.id).await?;
         Ok(self.store.audit_entries(&filter, PER_PAGE).await?)
+    }
+
+    /// Returns a page of the entries about a link, the latest first. Only operators learn who took
+    /// it down.
+    pub async fn link_history(
+        &self,
+        name: &LinkName,
+        before: Option<i64>,
+        by: &Grant,
+    ) -> Result<Vec<Entry>, AppError> {
+        require(by, Scope::Read)?;
+        let link = self.find_link(name, by).await?.id;
+        let filter = EntryFilter { before, ..EntryFilter::default() };
+        let mut entries = self.entries_of(link, filter, PER_PAGE, by).await?;
+        let is_takedown = |entry: &Entry| {
+            matches!(Action::parse(&entry.action), Some(Action::BlockLink | Action::UnblockLink))
+        };
+        if require_operator(by).is_err() {
+            entries.iter_mut().filter(|entry| is_takedown(entry)).for_each(|entry| entry.by_name = None);
+        }
+        Ok(entries)
+    }
+
+    /// Returns the latest of the wanted entries about a link. For a key of one domain they end with
+    /// the arrival of the link there: such a key does not learn of other domains.
+    pub(crate) async fn entries_of(
+        &self,
+        link: LinkId,
+        filter: EntryFilter,
+        most: usize,
+        by: &Grant,
+    ) -> Result<Vec<Entry>, AppError> {
+        let object = Some(Object { name: String::new(), links: vec![link] });
+        let _turn = self.turns.queries.take(by.id).await?;
+        let mut entries = self.store.audit_entries(&EntryFilter { object, ..filter }, most).await?;
+        if let Some(domain) = by.limits.domain {
+            let there = entries.iter().take_while(|entry| entry.stays_on(domain)).count();
+            entries.truncate(there);
+        }
+        Ok(entries)
     }
 
     /// Returns the object of a name: links on the default domain that have the name or had it,

@@ -3,7 +3,7 @@
 //! The messages are complete sentences for the caller. `api/src/kind.rs` adds a status, a type of
 //! RFC 9457 and a gRPC code.
 
-use links::scope::Scope;
+use links::{audit::NotUndone, scope::Scope};
 use store::StoreError;
 use supply::Refused;
 use visit_store::VisitStoreError;
@@ -59,6 +59,9 @@ pub enum AppError {
         "The link was taken down. Only an operator can unblock it; until then it cannot be deleted or moved."
     )]
     Blocked,
+    /// The edit cannot be undone.
+    #[error(transparent)]
+    NotUndone(#[from] NotUndone),
     /// No domain has this name.
     #[error("Domain with authority \"{0}\" could not be found")]
     NoDomain(String),

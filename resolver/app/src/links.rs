@@ -20,5 +20,6 @@ pub mod reservation;
 pub mod reserve_codes;
 mod tags;
 mod target_rules;
+mod undo_edit;
 pub mod unvisited_cleanup;
 pub mod values;

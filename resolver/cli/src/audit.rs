@@ -28,9 +28,7 @@ const LIST: List = List {
     empty: "no entries",
     fields: &[
         ("date", true, |entry| time(&entry["date"])),
-        ("key", true, |entry| {
-            if entry["apiKey"].is_null() { "(operator)".to_owned() } else { text(&entry["apiKey"]) }
-        }),
+        ("key", true, key),
         ("action", true, |entry| text(&entry["action"])),
         ("subject", true, |entry| text(&entry["subject"])),
         ("domain", false, |entry| text(&entry["domain"])),
@@ -39,9 +37,27 @@ const LIST: List = List {
     below: |answer| earlier(&answer["audit"], "entries"),
 };
 
+/// The entries about one link, with their numbers for `resolver link undo`.
+pub(super) const HISTORY: List = List {
+    at: "/audit/data",
+    empty: "no entries",
+    fields: &[
+        ("entry", true, |entry| text(&entry["id"])),
+        ("date", true, |entry| time(&entry["date"])),
+        ("key", true, key),
+        ("action", true, |entry| text(&entry["action"])),
+        ("changed", false, changes),
+    ],
+    below: |answer| earlier(&answer["audit"], "entries"),
+};
+
 /// Returns a page of the audit log, the latest entry first.
 pub(super) async fn run(args: AuditArgs) -> Result<String, Error> {
     Server::list(&args.table, Call::read("audit".to_owned(), maybe("before", args.before)), &LIST).await
+}
+
+fn key(entry: &Value) -> String {
+    if entry["apiKey"].is_null() { "(operator)".to_owned() } else { text(&entry["apiKey"]) }
 }
 
 /// Formats the fields that an entry changed, or all its details if it is not an edit.

@@ -1,5 +1,5 @@
-//! `resolver link create|get|list|edit|delete|restore|block|unblock|explain`: manages the links of
-//! a running server.
+//! `resolver link create|get|list|edit|explain|history|undo|delete|restore|block|unblock`: manages
+//! the links of a running server.
 
 pub(crate) mod args;
 mod body;
@@ -18,6 +18,7 @@ use self::{
 use crate::{
     Error,
     args::ShowArgs,
+    audit::HISTORY,
     client::{Call, NAME_BYTES, NOTHING_TO_CHANGE, Query, Server, maybe, segment, wrong},
     json_text,
     table::text,
@@ -41,6 +42,14 @@ pub(super) async fn run(command: LinkCommand) -> Result<String, Error> {
             Server::list(&args.table, call, &table::LIST).await
         }
         LinkCommand::Edit(args) => edit(&args).await,
+        LinkCommand::History { name, before, table } => {
+            let code = vec![("shortCode", name.code.clone())];
+            let query = [code, domain_query(&name), maybe("before", before)].concat();
+            Server::list(&table, Call::read("history".to_owned(), query), &HISTORY).await
+        }
+        LinkCommand::Undo { link, entry } => {
+            post(&link, "undo", entry.map(|entry| json!({ "entry": entry }))).await
+        }
         LinkCommand::Delete { name, if_version, server } => {
             let call = Call::write(Method::DELETE, path_of(&name.code)?, domain_query(&name));
             Server::new(&server)?.call(Call { header: if_match(if_version), ..call }).await?;
@@ -79,7 +88,7 @@ async fn edit(args: &LinkEditArgs) -> Result<String, Error> {
     show(&args.show, call).await
 }
 
-/// Restores, blocks or unblocks a link, depending on `verb`.
+/// Undoes an edit of a link, restores, blocks or unblocks it, depending on `verb`.
 async fn post(args: &LinkGetArgs, verb: &str, body: Option<Value>) -> Result<String, Error> {
     let path = format!("{}/{verb}", path_of(&args.name.code)?);
     let call = Call { body, ..Call::write(Method::POST, path, domain_query(&args.name)) };

@@ -2,10 +2,34 @@
 
 use links::audit::Action;
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{Backwards, DateTime};
+
+/// The query of the history of a link.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(extend("required" = ["shortCode"]))]
+pub struct HistoryQuery {
+    /// The code or slug of the link.
+    #[schemars(with = "String", length(min = 1))]
+    pub short_code: Option<String>,
+    /// The domain of the link; without it, and with `DEFAULT`, the default one.
+    pub domain: Option<String>,
+    /// The number that the last page ended with: what is before it is returned.
+    #[schemars(with = "i64")]
+    pub before: Option<String>,
+}
+
+/// The edit that is undone.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+#[schemars(extend("x-addition" = true))]
+pub struct UndoneEdit {
+    /// The number of its entry in the link's history; null for the last edit.
+    pub entry: Option<i64>,
+}
 
 /// A change that was made.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -16,7 +40,8 @@ pub struct AuditEntry<'a> {
     pub id: i64,
     /// When the change was made.
     pub date: DateTime,
-    /// The name of the API key; null for the operator's command line.
+    /// The name of the API key; null for the operator's command line, and in the history of a link
+    /// for whoever took it down.
     pub api_key: Option<&'a str>,
     /// The kind of change.
     #[schemars(extend("examples" = Action::NAMES))]

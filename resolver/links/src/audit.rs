@@ -1,15 +1,19 @@
 //! Audit log: which API key changed what, and when.
 
 mod state;
+mod undo;
 
 use codes::LinkId;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::{Edit, Link, api_key::ApiKeyId, webhook::EventKind};
-use state::{DOMAIN, SLUG};
+use crate::{DomainId, Edit, Link, api_key::ApiKeyId, webhook::EventKind};
+use state::{CHANGED, DOMAIN, SLUG};
 
-pub use state::{LinkEntry, change, domain_change, domain_name, note_move, separate_name, state};
+pub use state::{
+    LinkEntry, change, domain_change, domain_name, note_move, separate_name, state, without_hashes,
+};
+pub use undo::NotUndone;
 
 codes::named_values! {
     /// Kind of change that an entry records, with its name in the log and in the database.
@@ -83,7 +87,7 @@ pub struct EntryFilter {
 /// An object as people name it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Object {
-    /// The name, for entries that are not about links.
+    /// The name, for entries that are not about links; empty if only links are meant.
     pub name: String,
     /// The links that have the name, or had it.
     pub links: Vec<LinkId>,
@@ -130,6 +134,14 @@ impl Entry {
     pub fn is_of_link(&self) -> bool {
         Action::parse(&self.action).is_some_and(Action::is_of_link)
     }
+
+    /// Returns `true` if the link that the entry is about was on this domain before and after the
+    /// change.
+    pub fn stays_on(&self, domain: DomainId) -> bool {
+        let details = self.details.as_ref();
+        let moves = details.is_some_and(|details| !details[CHANGED][DOMAIN].is_null());
+        !moves && separate_name(&self.subject, details).domain == domain
+    }
 }
 
 /// An entry that is not in the log yet.
@@ -172,7 +184,7 @@ impl NewEntry {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Details, DomainId, Slug};
+    use crate::{Details, Slug};
 
     #[test]
     fn a_deletion_of_visits_is_told_with_the_name_of_the_link() {

@@ -35,8 +35,7 @@ use tokio::{
 use web::{
     Answer, HELD_BACK, TEXT,
     access_log::Access,
-    answer,
-    is_held_back,
+    answer, is_held_back,
     request_durations::{RequestDurations, RouteName, route_of},
     request_id::RequestId,
 };

@@ -1,7 +1,7 @@
 //! Errors of use cases in the words of a language.
 
 use app::{AppError, InvalidField};
-use links::reservation::COUNT_MAX;
+use links::{audit::NotUndone, reservation::COUNT_MAX};
 
 use crate::locale::Locale;
 
@@ -32,12 +32,33 @@ pub(crate) fn message(error: &AppError, t: &Locale) -> String {
         AppError::IdempotencyKeyReused => t.text("error-form-reused"),
         AppError::Superseded => t.text("error-superseded"),
         AppError::Blocked => t.text("error-blocked"),
+        AppError::NotUndone(why) => not_undone(why, t),
         AppError::Exhausted => t.text("error-exhausted"),
         AppError::TooMuchAtOnce(_) => t.text("too-much-text"),
         AppError::Unavailable => t.text("error-unavailable"),
         AppError::Internal => t.text("error-internal"),
         other => other.to_string(),
     }
+}
+
+fn not_undone(why: &NotUndone, t: &Locale) -> String {
+    let names = |fields: &[String]| {
+        let names: Vec<String> = fields.iter().map(|name| logged_field(name, t)).collect();
+        names.join(", ")
+    };
+    match why {
+        NotUndone::NoEntry => t.text("error-undo-no-entry"),
+        NotUndone::NotAnEdit => t.text("error-undo-no-edit"),
+        NotUndone::ChangedAgain(fields) => t.with("error-undo-changed-again", names(fields)),
+        NotUndone::Irrevocable(fields) => t.with("error-undo-irrevocable", names(fields)),
+    }
+}
+
+/// Returns the name of a field: one of the log, of a form, of a domain, or that of the API.
+pub(crate) fn logged_field(name: &str, t: &Locale) -> String {
+    let known =
+        ["audit-field-", "field-", "domains-"].iter().find_map(|kind| t.try_text(&format!("{kind}{name}")));
+    known.unwrap_or_else(|| name.to_owned())
 }
 
 /// Returns what a field expects: the text of the language, or else that of the application.
@@ -90,6 +111,10 @@ mod tests {
             AppError::NoReservation(text()),
             AppError::TooManyReserved { held: 9_999, most: 10_000 },
             AppError::TooManyReservations { held: 1_000, most: 1_000 },
+            AppError::NotUndone(NotUndone::NoEntry),
+            AppError::NotUndone(NotUndone::NotAnEdit),
+            AppError::NotUndone(NotUndone::ChangedAgain(vec!["title".to_owned()])),
+            AppError::NotUndone(NotUndone::Irrevocable(vec!["domain".to_owned()])),
             AppError::Exhausted,
         ];
         for locale in &Locales::embedded().0 {

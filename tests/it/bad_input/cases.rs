@@ -352,5 +352,7 @@ pub(super) fn queries() -> Vec<Case> {
     }
     wrong("visits/orphan", "type=colour", "type");
     wrong("audit", "before=now", "before");
+    wrong("history", "shortCode=x&before=now", "before");
+    wrong("history", "domain=DEFAULT", "shortCode");
     cases
 }

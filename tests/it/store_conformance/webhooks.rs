@@ -7,7 +7,7 @@ use std::{
 };
 
 use links::{
-    DomainId, Edit, Precondition, Tag,
+    DetailsEdit, DomainId, Edit, PasswordHash, Precondition, Tag,
     api_key::ApiKeyId,
     webhook::{
         Delivery, DeliveryState, EventKind, NewWebhook, NewWebhookEvent, OPEN_MAX, StoredSecret,
@@ -117,8 +117,9 @@ pub(super) async fn a_change_of_a_link_records_an_event_while_a_webhook_is_calle
     store.insert_with_slug(&named, &[], None).await.unwrap();
 
     let (id, any) = (full.new.id, Precondition::default());
-    let retitle =
-        Edit { title: Some(Some("T".to_owned())), tags: Some(vec![tags[0].clone()]), ..Edit::default() };
+    let details = DetailsEdit { password: Some(PasswordHash::of("hush").ok()), ..DetailsEdit::default() };
+    let (title, one) = (Some(Some("T".to_owned())), Some(vec![tags[0].clone()]));
+    let retitle = Edit { title, tags: one, details, ..Edit::default() };
     store.edit(id, &retitle, BY).await.unwrap().unwrap();
     store.delete(id, &any, BY).await.unwrap().unwrap();
     store.restore(id, &any, keyspaces, BY).await.unwrap().unwrap();
@@ -143,6 +144,7 @@ pub(super) async fn a_change_of_a_link_records_an_event_while_a_webhook_is_calle
         events[4..].iter().all(|event| event.link == Some(id) && event.domain == Some(DomainId::DEFAULT))
     );
     assert!(events[4].data.contains("\"changed\"") && events[5].data.contains("hooked-1"), "{events:?}");
+    assert!(events[4].data.contains("hasPassword") && !events[4].data.contains("argon2"), "{events:?}");
     assert_eq!(events[3].slug().as_deref(), Some("hooked/slug"));
 
     let forgotten: Vec<FanOut> = events.iter().map(|event| to(event, &[])).collect();

@@ -1,6 +1,9 @@
-//! `GET /rest/v3/audit`: the log of changes, the latest first. An addition to Shlink's API.
+//! `GET /rest/v3/audit`: the log of changes, the latest first, and `GET /rest/v3/history`: those of
+//! a link. Additions to Shlink's API.
+//!
+//! The history has no path below its link: slugs may end in `history`.
 
-use app::audit::PER_PAGE;
+use app::{audit::PER_PAGE, find_link::LinkName};
 use links::audit::{Entry, EntryFilter, separate_name};
 
 use super::{json::atom, prelude::*};
@@ -16,15 +19,38 @@ pub(super) fn routes() -> Vec<Route> {
             ))
             .query::<dto::BeforeQuery>()
             .answers::<dto::AuditPage>("Entries of the log."),
+        Route::new(Method::GET, "/rest/v3/history", keyed!(Scope::Read, history))
+            .document("getShortUrlHistory", Topic::Links, "List the changes of a link")
+            .addition()
+            .text(format!(
+                "The entries of the log about this link, the latest first, {PER_PAGE} on a page. `before` of the answer leads to the next page; null ends the list. A key of one domain gets those since the link is there."
+            ))
+            .query::<dto::HistoryQuery>()
+            .answers::<dto::AuditPage>("Entries of the log.")
+            .fails(&[Kind::NoShortUrl]),
     ]
 }
 
 async fn list(call: &Call, by: &Grant) -> Result<Answer, Problem> {
     let filter = EntryFilter { before: call.before()?, ..EntryFilter::default() };
-    let entries = call.api.links.audit_log(&filter, by).await?;
+    Ok(page(call, &call.api.links.audit_log(&filter, by).await?))
+}
+
+impl Fields for dto::HistoryQuery {}
+
+async fn history(call: &Call, by: &Grant) -> Result<Answer, Problem> {
+    let (dto::HistoryQuery { short_code, domain, .. }, mut wrong) = call.query();
+    let code = short_code.ok_or_else(|| "expected the code or slug of a link".to_owned());
+    let code = wrong.note("shortCode", code).unwrap_or_default();
+    wrong.finish()?;
+    let name = LinkName { code, domain };
+    Ok(page(call, &call.api.links.link_history(&name, call.before()?, by).await?))
+}
+
+fn page(call: &Call, entries: &[Entry]) -> Answer {
     let before = entries.last().filter(|_| entries.len() == PER_PAGE).map(|entry| entry.id);
     let data = entries.iter().map(|entry| shown(&call.api, entry)).collect();
-    Ok(json(&dto::AuditPage { audit: dto::Backwards { data, before } }))
+    json(&dto::AuditPage { audit: dto::Backwards { data, before } })
 }
 
 fn shown<'a>(api: &Api, entry: &'a Entry) -> dto::AuditEntry<'a> {

@@ -1,4 +1,4 @@
-//! Calls for one link: show, edit, move, delete, restore, block and unblock.
+//! Calls for one link: show, edit, undo, move, delete, restore, block and unblock.
 
 use links::Block;
 
@@ -10,6 +10,7 @@ use super::{
 
 const LINK: &str = "/rest/v3/short-urls/{shortCode}";
 const MOVE: &str = "/rest/v3/short-urls/{shortCode}/move";
+const UNDO: &str = "/rest/v3/short-urls/{shortCode}/undo";
 const RESTORE: &str = "/rest/v3/short-urls/{shortCode}/restore";
 const BLOCK: &str = "/rest/v3/short-urls/{shortCode}/block";
 const UNBLOCK: &str = "/rest/v3/short-urls/{shortCode}/unblock";
@@ -28,6 +29,13 @@ pub(super) fn routes() -> Vec<Route> {
             .optional_body::<dto::ShortUrlEdit>()
             .answers_with_etag::<dto::ChangedShortUrl>("The link after the edit.")
             .fails(&[Kind::LaterRelease]),
+        of(Method::POST, UNDO, keyed!(Scope::Edit, undo), "undoShortUrlEdit", "Undo an edit of a link")
+            .addition()
+            .text("Every field that the edit changed gets the value that it had before: an edit of its own, which can be undone as well. It fails, and names the fields, if one of them was changed again since. A password comes back, too. A move is undone by a move, a deletion by `restore`; a takedown stays.")
+            .header(Header::IfMatch)
+            .optional_body::<dto::UndoneEdit>()
+            .answers_with_etag::<dto::ChangedShortUrl>("The link after the call.")
+            .fails(&[Kind::NotUndone, Kind::LaterRelease]),
         of(Method::DELETE, LINK, keyed!(Scope::Delete, delete), "deleteShortUrl", "Delete a link")
             .text("A minted code is never given to another link. A custom slug can be picked again.")
             .header(Header::IfMatch)
@@ -67,6 +75,8 @@ impl Fields for dto::NewTakedown {
 
 impl Fields for dto::MoveShortUrl {}
 
+impl Fields for dto::UndoneEdit {}
+
 async fn get(call: &Call, by: &Grant) -> Result<Answer, Problem> {
     let links = &call.api.links;
     let record = links.get_link(&call.link()?, by).await?;
@@ -79,6 +89,11 @@ async fn edit(call: &Call, by: &Grant) -> Result<Answer, Problem> {
     let (edit, wrong) = read_edit(&call.api, &call.body)?;
     let edited = call.api.links.edit_link(&call.target()?, edit, wrong, by).await;
     answer_changed(&call.api, &edited.map_err(|error| in_order(error, &call.body))?, by).await
+}
+
+async fn undo(call: &Call, by: &Grant) -> Result<Answer, Problem> {
+    let (dto::UndoneEdit { entry }, wrong) = call.fields()?;
+    answer_changed(&call.api, &call.api.links.undo_edit(&call.target()?, entry, wrong, by).await?, by).await
 }
 
 async fn delete(call: &Call, by: &Grant) -> Result<Answer, Problem> {

@@ -130,5 +130,5 @@ fn check_templates_after(link: &Link, edit: &Edit) -> Result<(), AppError> {
     let rules = rules.as_deref().unwrap_or(link.rules());
     let extra_path = extra_path.unwrap_or(link.details().extra_path);
     let checked = check_templates(extra_path, Some(long_url), rules);
-    checked.map_err(|error| AppError::invalid(Field::ExtraPath.name(), error))
+    checked.map_err(|error| AppError::invalid(Field::ExtraPath.name(), error.to_string()))
 }

@@ -15,6 +15,24 @@ pub enum LinkCommand {
     List(Box<LinkListArgs>),
     /// Edit a link. Fields without a flag stay unchanged.
     Edit(Box<LinkEditArgs>),
+    /// Show the changes of a link, the latest first.
+    History {
+        #[command(flatten)]
+        name: LinkName,
+        /// Show only entries before the one with this number.
+        #[arg(long, value_name = "ID")]
+        before: Option<i64>,
+        #[command(flatten)]
+        table: TableArgs,
+    },
+    /// Undo an edit of a link: every field that it changed gets its former value.
+    Undo {
+        #[command(flatten)]
+        link: LinkGetArgs,
+        /// Number of the edit's entry, as resolver link history shows it. Defaults to the last edit.
+        #[arg(long, value_name = "ID")]
+        entry: Option<i64>,
+    },
     /// Delete a link. A minted code is never assigned again; a custom slug can be used again.
     Delete {
         #[command(flatten)]

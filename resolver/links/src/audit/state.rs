@@ -4,17 +4,25 @@
 //! changed, with its value before and after. The log is written in a transaction that does not know
 //! codes, so it keeps `slug` and `domain` as they are stored. [`separate_name`] separates them from
 //! the rest, so that an entry can be shown with the name and the domain that visitors know.
+//!
+//! A password is never in the log. If a write changed it, the entry has both hashes for an undo,
+//! which nobody is shown: [`separate_name`] and [`without_hashes`] leave them out.
 
 use codes::LinkId;
 use serde_json::{Map, Value, json};
 
-use crate::{Authority, Domain, DomainId, Link, Tag};
+use crate::{Authority, Domain, DomainId, Link, PasswordHash, Tag};
 
 /// Field of the link's slug, as it is stored.
 pub(super) const SLUG: &str = "slug";
 /// Field of the link's domain number, as it is stored.
 pub(super) const DOMAIN: &str = "domain";
-const CHANGED: &str = "changed";
+/// Field with the changes.
+pub(super) const CHANGED: &str = "changed";
+/// Field with the hashes of a password. Releases before undo leave it out of what they show, too.
+const HASHES: &str = "details";
+/// Field that a write changes which replaces a password by another one.
+pub(super) const PASSWORD: &str = "password";
 
 /// Returns the state of a link as a log entry keeps it. It never contains the password.
 pub fn state(link: &Link) -> Value {
@@ -30,14 +38,31 @@ pub fn state(link: &Link) -> Value {
 pub fn change(before: &Link, after: &Link, tags: Option<(&[Tag], &[Tag])>) -> Value {
     let mut changed = differences(&named(before.logged()), &named(after.logged()));
     if before.password() != after.password() && before.password().is_some() == after.password().is_some() {
-        changed.insert("password".to_owned(), json!("another"));
+        changed.insert(PASSWORD.to_owned(), json!("another"));
     }
     if let Some((from, to)) = tags.filter(|(from, to)| from != to) {
         changed.insert("tags".to_owned(), json!({ "from": texts(from), "to": texts(to) }));
     }
     let mut state = state(after);
     state[CHANGED] = Value::Object(changed);
+    if before.password() != after.password() {
+        state[HASHES] = json!({ PASSWORD: [before.password(), after.password()] });
+    }
     state
+}
+
+/// Returns the hashes of the password before and after a write that changed it; `None` if the entry
+/// does not have them.
+pub(super) fn hashes(details: &Value) -> Option<[Option<PasswordHash>; 2]> {
+    serde_json::from_value(details.get(HASHES)?.get(PASSWORD)?.clone()).ok()
+}
+
+/// Returns the details of an entry without the hashes, for readers.
+pub fn without_hashes(mut details: Value) -> Value {
+    if let Some(members) = details.as_object_mut() {
+        members.remove(HASHES);
+    }
+    details
 }
 
 /// Adds a move between two domains, by their names at the time, to a state with changes.
@@ -54,11 +79,11 @@ fn differences(before: &Map<String, Value>, after: &Map<String, Value>) -> Map<S
     after.iter().filter_map(differs).collect()
 }
 
-fn texts(tags: &[Tag]) -> Vec<&str> {
+pub(super) fn texts(tags: &[Tag]) -> Vec<&str> {
     tags.iter().map(Tag::as_str).collect()
 }
 
-fn named<const N: usize>(fields: [(&str, Value); N]) -> Map<String, Value> {
+pub(super) fn named<const N: usize>(fields: [(&str, Value); N]) -> Map<String, Value> {
     fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
@@ -114,8 +139,8 @@ pub fn separate_name(subject: &str, details: Option<&Value>) -> LinkEntry {
     let mut state = details.and_then(Value::as_object).cloned().unwrap_or_default();
     let slug = state.remove(SLUG).and_then(|slug| slug.as_str().map(str::to_owned));
     let domain = state.remove(DOMAIN).and_then(|domain| serde_json::from_value(domain).ok());
-    // Entries of early releases have the details as they were stored, with the hash of a password.
-    state.remove("details");
+    // Early releases kept all details there, as they were stored, with the hash of a password.
+    state.remove(HASHES);
     let id = subject.parse().ok().map(LinkId::from_stored);
     LinkEntry { slug, id, domain: domain.unwrap_or(DomainId::DEFAULT), fields: Value::Object(state) }
 }
@@ -123,7 +148,7 @@ pub fn separate_name(subject: &str, details: Option<&Value>) -> LinkEntry {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Details, DomainEdit, DomainSettings, ExtraPath, LongUrl, PasswordHash, Slug};
+    use crate::{Details, DomainEdit, DomainSettings, ExtraPath, LongUrl, Slug};
 
     fn link(details: Details) -> Link {
         Link { title: Some("T".to_owned()), ..Link::sample(details) }
@@ -137,8 +162,10 @@ mod tests {
             Details { slug: slug.clone(), password: hash(), max_visits: Some(3), ..Details::default() };
         let after = Details { slug, password: hash(), disabled: true, version: 1, ..Details::default() };
         let change = change(&link(before), &link(after), Some((&[], &[Tag::from_stored("a")])));
-        assert!(!change.to_string().contains("argon2"), "{change}");
         let entry = separate_name("5", Some(&change));
+        for shown in [entry.fields.clone(), without_hashes(change)] {
+            assert!(!shown.to_string().contains("argon2"), "{shown}");
+        }
         assert_eq!(
             (entry.slug.as_deref(), entry.id, entry.domain),
             (Some("x"), Some(LinkId::from_stored(5)), DomainId::DEFAULT)

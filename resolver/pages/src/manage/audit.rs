@@ -11,7 +11,10 @@ use serde_json::{Map, Value};
 use web::Answer;
 
 use super::period::{Period, period_choices, read_period};
-use crate::{addresses, context::Context, error::PageError, form::Form, frame::Frame, locale::Locale};
+use crate::{
+    addresses, context::Context, error::PageError, form::Form, frame::Frame, locale::Locale,
+    messages::logged_field,
+};
 
 pub(super) const PATH: &str = "/manage/audit";
 /// Entries on a page: fewer than the use case returns, which tells whether there are older ones.
@@ -43,11 +46,11 @@ struct ShownEntry<'a> {
     changes: Vec<Change>,
 }
 
-struct Change {
-    field: String,
+pub(super) struct Change {
+    pub(super) field: String,
     /// The value before; `None` if the entry does not know it.
-    before: Option<String>,
-    after: String,
+    pub(super) before: Option<String>,
+    pub(super) after: String,
 }
 
 pub(super) async fn show(context: &Context<'_>) -> Result<Answer, PageError> {
@@ -117,21 +120,21 @@ impl<'a> ShownEntry<'a> {
 }
 
 /// Returns an action in words. One that the language has no text for stays as it is.
-fn action_text(action: &str, t: &Locale) -> String {
+pub(super) fn action_text(action: &str, t: &Locale) -> String {
     t.try_text(&format!("audit-{action}")).unwrap_or_else(|| action.to_owned())
 }
 
 /// Returns the fields that an entry is about: those that changed, or else what it tells.
-fn changes(entry: &Entry, details: &Map<String, Value>, t: &Locale) -> Vec<Change> {
+pub(super) fn changes(entry: &Entry, details: &Map<String, Value>, t: &Locale) -> Vec<Change> {
     if entry.action == Action::RenameTag.as_str() {
         let after = details.get("name").map_or_else(String::new, |name| text(name, t));
         return vec![Change { field: t.text("field-tag"), before: Some(entry.subject.clone()), after }];
     }
     let change = |(name, value): (&String, &Value)| match (value.get("from"), value.get("to")) {
         (Some(from), Some(to)) => {
-            Change { field: field(name, t), before: Some(text(from, t)), after: text(to, t) }
+            Change { field: logged_field(name, t), before: Some(text(from, t)), after: text(to, t) }
         }
-        _ => Change { field: field(name, t), before: None, after: text(value, t) },
+        _ => Change { field: logged_field(name, t), before: None, after: text(value, t) },
     };
     match details.get("changed").and_then(Value::as_object) {
         // The version changes with every edit.
@@ -141,13 +144,6 @@ fn changes(entry: &Entry, details: &Map<String, Value>, t: &Locale) -> Vec<Chang
             details.iter().filter(|(name, _)| is_told(name)).map(change).collect()
         }
     }
-}
-
-/// Returns the name of a field: one of the log, of a form, of a domain, or that of the API.
-fn field(name: &str, t: &Locale) -> String {
-    let known =
-        ["audit-field-", "field-", "domains-"].iter().find_map(|kind| t.try_text(&format!("{kind}{name}")));
-    known.unwrap_or_else(|| name.to_owned())
 }
 
 fn text(value: &Value, t: &Locale) -> String {

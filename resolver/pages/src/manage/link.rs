@@ -9,8 +9,10 @@ use web::Answer;
 use super::{
     choice::written,
     explanation::{ShownExplanation, explain, is_asked},
+    history::{History, UNDO},
     link_form::{Conflict, Input, LinkForm},
     notices::{Notices, Refusal},
+    paged::STORED,
     shown::ShownLink,
 };
 use crate::{
@@ -38,6 +40,7 @@ struct LinkPage<'a> {
     may_delete: bool,
     notices: Notices,
     conflicts: Vec<Conflict>,
+    history: History,
     explanation: ShownExplanation,
 }
 
@@ -63,6 +66,7 @@ pub(super) async fn change(context: &Context<'_>, name: &str) -> Result<Answer, 
             format!("{LINKS}?{}", Form::default().query_with("gone", &written(&name)))
         }
         Some("restore") => link_page(&context.pages.name_of(&links.restore_link(&name, by).await?.link)),
+        Some("undo") => return undo(context, name).await,
         _ => return edit(context, name).await,
     };
     Ok(redirect(StatusCode::SEE_OTHER, &to))
@@ -76,8 +80,8 @@ async fn edit(context: &Context<'_>, name: LinkName) -> Result<Answer, PageError
     let fields = form.changes(zone, &mut wrong);
     let error = match links.edit_link(&target, fields, wrong, by).await {
         Ok(record) => {
-            let stored = with_parameter(&link_page(&context.pages.name_of(&record.link)), "stored");
-            return Ok(redirect(StatusCode::SEE_OTHER, &stored));
+            let is_changed = version != Some(record.link.version());
+            return Ok(stored(context, &record, is_changed));
         }
         Err(error) => error,
     };
@@ -96,10 +100,33 @@ async fn edit(context: &Context<'_>, name: LinkName) -> Result<Answer, PageError
     Ok(context.page(page.notices.status(), &page))
 }
 
+async fn undo(context: &Context<'_>, name: LinkName) -> Result<Answer, PageError> {
+    let (links, by, mut wrong) = (context.links, context.by, FieldErrors::default());
+    let entry = context.form.read("entry", "no number of an entry", &mut wrong, |text| text.parse().ok());
+    let target = Target { name: name.clone(), versions: None };
+    let refusal = match links.undo_edit(&target, entry, wrong, by).await {
+        Ok(record) => return Ok(stored(context, &record, true)),
+        Err(error) => Refusal::new(error, context.t)?,
+    };
+    let record = links.get_link(&name, by).await?;
+    let page = page_of(context, &record, Some(refusal)).await;
+    Ok(context.page(page.notices.status(), &page))
+}
+
+/// Leads to the page of a link that was stored, which offers to undo a change.
+fn stored(context: &Context<'_>, record: &Record, is_changed: bool) -> Answer {
+    let mut page = with_parameter(&link_page(&context.pages.name_of(&record.link)), STORED);
+    if is_changed {
+        page = with_parameter(&page, &format!("{UNDO}={}", record.link.version()));
+    }
+    redirect(StatusCode::SEE_OTHER, &page)
+}
+
 /// Makes the page of a link, its form filled with what is stored.
 async fn page_of<'a>(context: &Context<'a>, record: &Record, refusal: Option<Refusal>) -> LinkPage<'a> {
     let visits = context.links.visit_totals_of(record).await;
     let link = ShownLink::new(context, record, visits.total);
+    let history = History::of(context, &link.name).await;
     LinkPage {
         frame: context.frame(LINKS),
         form: LinkForm::of(record, &context.pages.api.time_zone),
@@ -111,6 +138,7 @@ async fn page_of<'a>(context: &Context<'a>, record: &Record, refusal: Option<Ref
         may_delete: context.allows(Scope::Delete),
         notices: Notices::new(context.query, refusal),
         conflicts: Vec::new(),
+        history,
         explanation: ShownExplanation::new(context),
         link,
     }

@@ -6,6 +6,7 @@ mod choice;
 mod chosen;
 mod domains;
 mod explanation;
+mod history;
 mod keys;
 mod link;
 mod link_form;

@@ -9,7 +9,7 @@
 use links::{
     Link, Tag,
     api_key::ApiKeyId,
-    audit::{Action, Entry, EntryFilter, Object},
+    audit::{Action, Entry, EntryFilter, Object, without_hashes},
     webhook::EventKind,
 };
 use serde_json::{Value as Json, json};
@@ -59,7 +59,7 @@ pub(super) async fn note_link(
 ) -> Result<()> {
     note(sql, by, action, &link.id.get().to_string(), Some(details.clone())).await?;
     let Some(event) = EventKind::of(action) else { return Ok(()) };
-    let mut data = details;
+    let mut data = without_hashes(details);
     data["tags"] = json!(tags);
     let all: Vec<Tag> = tags.iter().chain(former.iter().filter(|tag| !tags.contains(tag))).cloned().collect();
     record_link(sql, event, link, &all, &data).await
@@ -94,13 +94,17 @@ pub(crate) async fn audit_entries(
         // The subject of an entry about a link is a number, which may be the name of another
         // object.
         let is_of_link = format!("audit.action IN ({})", link_actions());
-        values.push(Value::Text(name.clone()));
-        let is_named = format!("(audit.subject = ${} AND NOT {is_of_link})", values.len());
-        let is_link =
-            format!("(audit.subject IN ({}) AND {is_of_link})", places(values.len() + 1, links.len()));
-        values.extend(links.iter().map(|id| Value::Text(id.get().to_string())));
-        let is_about = if links.is_empty() { is_named } else { format!("({is_named} OR {is_link})") };
-        conditions.push_str(&format!(" AND {is_about}"));
+        let mut about = Vec::new();
+        if !name.is_empty() || links.is_empty() {
+            values.push(Value::Text(name.clone()));
+            about.push(format!("(audit.subject = ${} AND NOT {is_of_link})", values.len()));
+        }
+        if !links.is_empty() {
+            let ids = places(values.len() + 1, links.len());
+            about.push(format!("(audit.subject IN ({ids}) AND {is_of_link})"));
+            values.extend(links.iter().map(|id| Value::Text(id.get().to_string())));
+        }
+        conditions.push_str(&format!(" AND ({})", about.join(" OR ")));
     }
     // SQLite numbers parameters in the order in which they appear, so this one is the last.
     values.push(Value::count(most));
