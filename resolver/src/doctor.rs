@@ -86,6 +86,14 @@ async fn bounded(check: &'static str, work: impl Future<Output = Finding>) -> Fi
     timeout(WITHIN, work).await.unwrap_or_else(late)
 }
 
+/// Ends a question to the database that takes too long, or that it refuses.
+async fn asked(
+    check: &'static str,
+    question: impl Future<Output = Result<Finding, StoreError>>,
+) -> Finding {
+    bounded(check, async { question.await.unwrap_or_else(|error| unanswered(check, &error)) }).await
+}
+
 fn misconfigured(check: &'static str, error: &Error) -> Finding {
     Finding::wrong(check, reasons(error)).advise(
         "`resolver serve` refuses to start with it.",

@@ -5,21 +5,19 @@ use std::io::ErrorKind;
 
 use cli::code_key_file;
 use codes::{Keyspace, plan_adoption};
+use numbers::Mark;
 use store::{Store, StoreError, Witness};
 
-use super::{Finding, Verdict, bounded, issuers, unanswered};
+use super::{Finding, Verdict, asked, issuers};
 use crate::config::Settings;
 
 /// The share of a keyspace below which it is low, as for the issuers.
 const LOW_PERCENT: u128 = 10;
 
 pub(super) async fn look(settings: &Settings, store: &dyn Store) -> Vec<Finding> {
-    let judged = |check, asked: Result<Finding, StoreError>| {
-        asked.unwrap_or_else(|error| unanswered(check, &error))
-    };
     let (key, keyspaces, witness, ledger) = tokio::join!(
-        bounded("code key", async { judged("code key", code_key(settings, store).await) }),
-        bounded("keyspaces", async { judged("keyspaces", keyspaces(settings, store).await) }),
+        asked("code key", code_key(settings, store)),
+        asked("keyspaces", keyspaces(settings, store)),
         witness(settings, store),
         issuers::ledger(settings, store),
     );
@@ -117,21 +115,21 @@ async fn witness(settings: &Settings, store: &dyn Store) -> Option<Finding> {
             ));
         }
     };
-    let compare = async {
-        match store.mark().await {
-            Ok(mark) if mark >= known => Finding::ok("witness", format!("the database is as far as {shown}")),
-            Ok(mark) => {
-                Finding::warning("witness", format!("the database is at mark {mark}, {shown} at {known}"))
-                    .advise(
-                        "The database is an older copy: it lacks the last links.",
-                        "If it is meant to be, start: a new history begins, and no code is minted again.",
-                    )
-                    .see("restore.md#postgres-only")
-            }
-            Err(error) => unanswered("witness", &error),
-        }
-    };
-    Some(bounded("witness", compare).await)
+    Some(asked("witness", compare(store, known, shown.to_string())).await)
+}
+
+async fn compare(store: &dyn Store, known: Mark, file: String) -> Result<Finding, StoreError> {
+    let mark = store.mark().await?;
+    if mark >= known {
+        return Ok(Finding::ok("witness", format!("the database is as far as {file}")));
+    }
+    let found = format!("the database is at mark {mark}, {file} at {known}");
+    Ok(Finding::warning("witness", found)
+        .advise(
+            "The database is an older copy: it lacks the last links.",
+            "If it is meant to be, start: a new history begins, and no code is minted again.",
+        )
+        .see("restore.md#postgres-only"))
 }
 
 #[cfg(test)]

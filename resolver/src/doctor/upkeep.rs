@@ -9,7 +9,7 @@ use links::webhook::host;
 use store::{LinkIndex, Store, StoreError, postgres::ConnectOptions};
 use visit_store::{ClickhouseAddress, ClickhouseVisits, PostgresVisits, VisitStore, VisitStoreError};
 
-use super::{Finding, bounded, unanswered};
+use super::{Finding, asked, bounded};
 use crate::config::Settings;
 
 /// When deliveries that are due are late, as for the alert.
@@ -30,13 +30,8 @@ async fn of_links(settings: &Settings, store: &dyn Store) -> Vec<Finding> {
     if !settings.flags.role.serves_api() {
         return Vec::new();
     }
-    let answered = |check, asked: Result<Finding, StoreError>| {
-        asked.unwrap_or_else(|error| unanswered(check, &error))
-    };
-    let (webhooks, indexes) = tokio::join!(
-        bounded("webhooks", async { answered("webhooks", webhooks(store).await) }),
-        bounded("indexes", async { answered("indexes", indexes(store).await) }),
-    );
+    let (webhooks, indexes) =
+        tokio::join!(asked("webhooks", webhooks(store)), asked("indexes", indexes(store)));
     vec![webhooks, indexes]
 }
 
