@@ -89,7 +89,7 @@ impl Finding {
         let mut lines =
             format!("{:<verdict$}{:<check$}{}\n", self.verdict.name(), self.check, printable(&self.found));
         let runbook = self.runbook.map(|page| format!("{RUNBOOKS}{page}")).unwrap_or_default();
-        for (name, text) in [("why", self.why), ("do", self.todo), ("see", &runbook)] {
+        for (name, text) in [("why", self.why), ("do", self.todo), ("see", runbook.as_str())] {
             if !text.is_empty() {
                 lines.push_str(&format!("{:indent$}{name}: {text}\n", "", indent = verdict + check));
             }
