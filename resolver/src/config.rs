@@ -78,19 +78,25 @@ pub enum Command {
     /// Inspect the configuration without starting the server.
     #[command(subcommand)]
     Config(ConfigCommand),
+    /// Look for what is wrong with a deployment, and say what to do.
+    ///
+    /// Takes the flags of the server, and checks from here what a server with them would need: its
+    /// files, database, issuers, store of visits and public URL. Starts and changes nothing. The
+    /// exit code is 69 if something is wrong, and 0 otherwise, also with warnings.
+    Doctor(Box<InspectArgs>),
 }
 
 /// Subcommands of `resolver config`.
 #[derive(Debug, Subcommand)]
 pub enum ConfigCommand {
     /// Validate flags and environment, and print the resulting settings with their sources.
-    Check(Box<ConfigCheckArgs>),
+    Check(Box<InspectArgs>),
 }
 
-/// Arguments of `resolver config check`.
+/// Arguments of `resolver config check` and `resolver doctor`.
 #[derive(Clone, Debug, Args)]
-pub struct ConfigCheckArgs {
-    /// Print JSON instead of a table.
+pub struct InspectArgs {
+    /// Print JSON instead of text.
     #[arg(long)]
     pub json: bool,
     /// The flags of the server.

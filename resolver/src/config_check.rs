@@ -5,7 +5,7 @@ use clap::CommandFactory as _;
 use daemon::Setting;
 use serde_json::{Value, json};
 
-use crate::config::{Arguments, Cli, ConfigCheckArgs, Settings};
+use crate::config::{Arguments, Cli, InspectArgs, Settings};
 use cli::{
     Error, json_text,
     table::{Field, grid, printable},
@@ -18,7 +18,7 @@ const FIELDS: [Field<Setting>; 3] = [
 ];
 
 /// Checks the configuration, and returns the table or the JSON of its settings.
-pub(crate) fn run(args: &ConfigCheckArgs) -> Result<String, Error> {
+pub(crate) fn run(args: &InspectArgs) -> Result<String, Error> {
     let settings = args.config.settings()?;
     let mut cli = Cli::command();
     // The arguments were parsed successfully before. They are parsed again to learn the source of

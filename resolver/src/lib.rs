@@ -9,6 +9,7 @@ mod bootstrap;
 mod completions;
 pub mod config;
 mod config_check;
+mod doctor;
 mod server;
 
 use std::pin::Pin;
@@ -32,6 +33,7 @@ async fn act(cli: Cli) -> Result<Exit, Error> {
         Some(Command::Other(command)) => ::cli::run(*command).await?,
         Some(Command::Completions { shell }) => completions::script(shell).into(),
         Some(Command::Config(ConfigCommand::Check(args))) => config_check::run(&args)?.into(),
+        Some(Command::Doctor(args)) => doctor::run(&args).await,
     };
     print(&output.text)?;
     Ok(output.exit)

@@ -21,7 +21,8 @@ async fn main() -> ExitCode {
         Ok(cli) => {
             let format = cli.log_format();
             format.init();
-            if matches!(cli.command, None | Some(Command::Serve(_) | Command::Config(_))) {
+            if matches!(cli.command, None | Some(Command::Serve(_) | Command::Config(_) | Command::Doctor(_)))
+            {
                 let present = variables().filter(|(name, _)| !Arguments::is_former(name));
                 let unknown = unknown_variables(&Cli::command(), "RESOLVER_", present);
                 for warning in warnings.iter().chain(&unknown) {

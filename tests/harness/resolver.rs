@@ -183,7 +183,7 @@ impl ResolverBuilder {
     /// Returns an error if the binary cannot be built or the process is not ready in time; the
     /// message contains the end of its log.
     pub async fn start(self) -> anyhow::Result<Resolver> {
-        let daemon = Daemon::start(self.launch().await?, self.admin).await?;
+        let daemon = Daemon::start(self.launch("serve").await?, self.admin).await?;
         let api = Api::new(daemon.http(), format!("http://{}", self.listen), self.api_key);
         Ok(Resolver { api, daemon, listen: self.listen, holder_id: self.holder_id })
     }
@@ -194,16 +194,26 @@ impl ResolverBuilder {
     /// Returns an error if the binary cannot be built or the process still runs after the given
     /// time.
     pub async fn run_to_its_end(self, within: Duration) -> anyhow::Result<Finished> {
-        self.launch().await?.run(within).await
+        self.launch("serve").await?.run(within).await
     }
 
-    async fn launch(&self) -> anyhow::Result<Launch> {
+    /// Runs `resolver doctor --json` with the flags and the environment of this resolver, which need
+    /// not be started.
+    ///
+    /// # Errors
+    /// Returns an error if the binary cannot be built or the process still runs after the given
+    /// time.
+    pub async fn doctor(&self, within: Duration) -> anyhow::Result<Finished> {
+        self.launch("doctor").await?.arg("--json").run(within).await
+    }
+
+    async fn launch(&self, command: &str) -> anyhow::Result<Launch> {
         let binary = match &self.binary {
             Some(path) => path.clone(),
             None => binaries::resolver().await?,
         };
         let launch = Launch::new(&self.scratch, &self.holder_id, binary).error_output(self.error_output);
-        let launch = launch.arg("serve").args(self.flags()).args(&self.args).descriptors(self.descriptors);
+        let launch = launch.arg(command).args(self.flags()).args(&self.args).descriptors(self.descriptors);
         let launch = match self.first_key {
             FirstKey::FromEnvironment if !self.is_redirect_node => {
                 launch.env(INITIAL_KEY_VARIABLE, &self.api_key)

@@ -24,6 +24,7 @@ mod cut_off;
 mod deleted;
 mod dependencies;
 mod destinations;
+mod doctor;
 mod documents;
 mod domain_policy;
 mod domains;

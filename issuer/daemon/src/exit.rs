@@ -19,7 +19,7 @@ pub enum Exit {
     Refused = 65,
     /// The link or other object that a command asked a server for does not exist.
     NotFound = 66,
-    /// A required server did not answer at start.
+    /// A required server did not answer at start, or something of the deployment is wrong.
     Unavailable = 69,
     /// Any other failure.
     Internal = 70,

@@ -276,7 +276,7 @@ fn found_nobody(error: &io::Error) -> bool {
         )
 }
 
-fn agent(url: &Url) -> Agent {
+pub(super) fn agent(url: &Url) -> Agent {
     let is_here = match url.host() {
         Some(Host::Domain(name)) => name == "localhost",
         Some(Host::Ipv4(address)) => address.is_loopback(),

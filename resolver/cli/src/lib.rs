@@ -25,6 +25,7 @@ mod keys;
 mod link;
 mod migrate;
 mod output;
+mod probe;
 pub mod table;
 mod target;
 mod visits;
@@ -38,6 +39,7 @@ pub use client::ClientError;
 pub use database::{open_with, wait_for};
 pub use error::{Error, wrong_value};
 pub use output::Output;
+pub use probe::{Probed, probe};
 
 /// The commands.
 #[derive(Debug, Subcommand)]

@@ -17,7 +17,8 @@ use crate::{Error, wrong_value};
 pub struct Output {
     /// The text for the standard output.
     pub text: String,
-    /// [`Exit::Clean`], or [`Exit::Refused`] if a part of the work was refused.
+    /// [`Exit::Clean`], or [`Exit::Refused`] if a part of the work was refused, or
+    /// [`Exit::Unavailable`] if the output tells what is wrong.
     pub exit: Exit,
 }
 

@@ -82,6 +82,20 @@ pub(crate) fn segments(folder: &Path) -> Result<Vec<u64>, SpoolError> {
     Ok(found)
 }
 
+/// Returns the bytes of all segments in a folder, which is not claimed for that.
+pub fn bytes_in(folder: &Path) -> Result<u64, SpoolError> {
+    let mut bytes = 0;
+    for first in segments(folder)? {
+        match fs::metadata(segment_path(folder, first)) {
+            Ok(file) => bytes += file.len(),
+            // Its reader has removed it since.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(SpoolError::at(folder)(error)),
+        }
+    }
+    Ok(bytes)
+}
+
 /// Writes a file whole or not at all: under another name first, which then replaces it.
 pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), SpoolError> {
     let new = path.with_extension("new");

@@ -38,6 +38,7 @@ use std::{
 pub use backlog::{Backlog, BacklogGauge};
 pub use block::{BLOCK_MAX, Block, OwnedBlock};
 pub use error::{DropReason, SpoolError};
+pub use folder::bytes_in;
 pub use reader::Reader;
 pub use sidecar::Sidecars;
 pub use writer::Writer;

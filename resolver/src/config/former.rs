@@ -93,7 +93,7 @@ impl Arguments {
     fn translate(given: Vec<OsString>, variables: &BTreeMap<String, String>) -> Self {
         let word = |at: usize| given.get(at).and_then(|word| word.to_str()).unwrap_or("--");
         let at = match (word(1), word(2)) {
-            ("serve", _) => 2,
+            ("serve" | "doctor", _) => 2,
             ("config", "check") => 3,
             (first, _) if first.starts_with("--") => 1,
             _ => return Self { list: given, warnings: Vec::new(), conflict: None },

@@ -16,7 +16,7 @@
 use std::{
     collections::BTreeMap,
     fmt::Write as _,
-    fs::{DirBuilder, File, OpenOptions},
+    fs::{self, DirBuilder, File, OpenOptions},
     io::{self, Read as _},
     os::unix::fs::{DirBuilderExt as _, FileExt as _, OpenOptionsExt as _},
     path::Path,
@@ -64,14 +64,21 @@ impl Witness {
         let mut file = options.open(path)?;
         let mut text = String::new();
         file.read_to_string(&mut text)?;
-        let known = if text.is_empty() {
-            Known::default()
-        } else {
-            Known::read(&text).ok_or_else(|| {
-                io::Error::new(io::ErrorKind::InvalidData, "it is no witness file, or damaged")
-            })?
-        };
+        let known =
+            if text.is_empty() { Known::default() } else { Known::read(&text).ok_or_else(damaged)? };
         Ok(Self { file, known: Mutex::new(known) })
+    }
+
+    /// Reads the mark in a file that another process may have open; `None` if there is none yet.
+    pub fn mark_in(path: &Path) -> io::Result<Option<Mark>> {
+        let text = match fs::read_to_string(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            read => read?,
+        };
+        if text.is_empty() {
+            return Ok(None);
+        }
+        Known::read(&text).map(|known| Some(known.mark)).ok_or_else(damaged)
     }
 
     /// Returns what the file says, and nothing without one.
@@ -133,6 +140,10 @@ impl Witness {
     }
 }
 
+fn damaged() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, "it is no witness file, or damaged")
+}
+
 impl Known {
     fn is_below(&self, keyspace: KeyspaceIndex, end: u64) -> bool {
         self.ends.get(&keyspace).is_none_or(|known| *known < end)
@@ -173,13 +184,17 @@ mod tests {
     fn what_is_noted_is_read_again_and_never_becomes_less() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("new/witness");
+        assert_eq!(Witness::mark_in(&path).unwrap(), None, "and none is created");
+        assert!(!path.exists());
         let witness = Witness::open(&path).unwrap();
+        assert_eq!(Witness::mark_in(&path).unwrap(), None);
         assert_eq!(*witness.known(), Known::default());
         witness.note_mark(Mark(7));
         witness.note_end(keyspace(2), 1_000);
         witness.note_end(keyspace(1), 5);
         witness.note_mark(Mark(3));
         witness.note_end(keyspace(2), 10);
+        assert_eq!(Witness::mark_in(&path).unwrap(), Some(Mark(7)));
         drop(witness);
         let ends = BTreeMap::from([(keyspace(1), 5), (keyspace(2), 1_000)]);
         let witness = Witness::open(&path).unwrap();
@@ -201,7 +216,7 @@ mod tests {
             &text.replace("62", "x2"),
         ] {
             std::fs::write(&path, text).unwrap();
-            assert!(Witness::open(&path).is_err(), "{text:?}");
+            assert!(Witness::open(&path).is_err() && Witness::mark_in(&path).is_err(), "{text:?}");
         }
     }
 }

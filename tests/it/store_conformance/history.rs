@@ -23,6 +23,7 @@ pub(super) async fn a_store_below_a_known_mark_begins_a_history(store: &dyn Stor
     let Advanced::To(first) = raise(store, Mark(0)).await else { panic!("nothing is known") };
     let second = first.next();
     assert_eq!(raise(store, first).await, Advanced::To(second));
+    assert_eq!(store.mark().await.unwrap(), second);
     assert_eq!(store.advance(second, Comparison::default()).await.unwrap(), Advanced::To(second));
 
     let before = store.epoch().await.unwrap();

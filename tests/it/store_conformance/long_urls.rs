@@ -31,6 +31,7 @@ pub(super) async fn links_are_found_by_where_they_lead(store: &dyn Store) {
     assert_eq!(ids("https://i.x/ä/7", all).await, expected, "before they are in the index");
     assert!(ids("https://i.x/ä/7", of_nobody).await.is_empty());
 
+    let since = store.unindexed_since(LinkIndex::LongUrls).await.unwrap().unwrap();
     let step = async |holder: &str| store.index_links(LinkIndex::LongUrls, holder, HELD_FOR).await.unwrap();
     let (mut noted, begun) = (0, Instant::now());
     while noted < many.len() {
@@ -49,6 +50,8 @@ pub(super) async fn links_are_found_by_where_they_lead(store: &dyn Store) {
         }
     }
     assert_eq!(ids("https://i.x/ä/7", all).await, expected, "in the index, and no more than once");
+    let left = store.unindexed_since(LinkIndex::LongUrls).await.unwrap();
+    assert!(left.is_none_or(|left| left > since), "{left:?}, {since} before");
 
     let old = import(store, "https://i.x/old").await;
     assert_eq!(ids("https://i.x/old", all).await, [old], "though it was created long ago");

@@ -207,6 +207,11 @@ pub trait Catalog: Database {
         })
         .await
     }
+
+    /// Returns the creation time of the oldest link that is not in an index yet; `None` if all are.
+    async fn unindexed_since(&self, index: LinkIndex) -> Result<Option<Timestamp>> {
+        run(self, List, index, |sql, index| Box::pin(link_index::unindexed_since(sql, *index))).await
+    }
 }
 
 impl<D: Database> Catalog for D {}

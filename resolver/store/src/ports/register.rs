@@ -115,6 +115,11 @@ pub trait Register: Database {
         Ok(advanced)
     }
 
+    /// Returns the database's mark.
+    async fn mark(&self) -> Result<Mark> {
+        run(self, Read, (), |sql, ()| Box::pin(history::mark(sql))).await
+    }
+
     /// Begins a new history on an operator's request, and withholds the next `skip` numbers of each
     /// keyspace.
     async fn begin_history(&self, skip: Option<u64>) -> Result<Mark> {

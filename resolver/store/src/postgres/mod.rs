@@ -11,6 +11,7 @@ mod changes;
 mod citus;
 mod connect;
 mod copy;
+mod inspect;
 mod line;
 mod links;
 mod migrations;
@@ -56,8 +57,9 @@ use super::{
 
 pub use budget::{ConnectOptions, ConnectionBudget, DatabaseObserver, PoolCount, ReplicaRead, Server};
 pub use connect::{Address, Connection, Connections, check_out, hosts_in_plaintext, pool};
+pub use inspect::{ServerState, inspect};
 pub use line::rolled_back;
-pub use roles::{ServingRoles, grant};
+pub use roles::{Part, ServingRoles, grant};
 pub use transaction::PostgresSql;
 
 /// Pause before it is asked again who the nodes are, which are being looked at.

@@ -4,7 +4,7 @@
 use tokio_postgres::Client;
 
 use super::connect::Address;
-use crate::Result;
+use crate::{Result, sql::Sql};
 
 /// The roles that are granted rights after a migration.
 #[derive(Clone, Debug, Default)]
@@ -13,6 +13,15 @@ pub struct ServingRoles {
     pub serve: Option<String>,
     /// The role of processes that serve visitors only.
     pub redirect: Option<String>,
+}
+
+/// The part of a platform's work that a role of the database is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// The API, or all.
+    Serve,
+    /// Visitors only.
+    Redirect,
 }
 
 /// Tables that a process that serves visitors only reads for a redirect.
@@ -47,6 +56,37 @@ pub async fn grant(url: &str, roles: &ServingRoles) -> Result<()> {
     // It ends with the client; an error of the connection no longer matters.
     let _ = connection.await;
     Ok(())
+}
+
+/// Returns the tables on which this connection's role lacks a right that its part needs.
+pub(super) async fn lacking(sql: &mut dyn Sql, part: Part) -> Result<Vec<String>> {
+    let listed = |tables: &str| format!("relname = ANY(string_to_array('{tables}', ', '))");
+    let wanted = match part {
+        Part::Serve => {
+            let tables = "NOT relispartition AND relname <> 'refinery_schema_history'";
+            vec![(tables.to_owned(), "SELECT INSERT UPDATE DELETE")]
+        }
+        Part::Redirect => vec![
+            (listed(REDIRECT_READS), "SELECT"),
+            (listed(REDIRECT_WRITES), "SELECT INSERT UPDATE DELETE"),
+            (listed(REDIRECT_NOTES), "SELECT INSERT UPDATE"),
+        ],
+    };
+    let mut names = Vec::new();
+    for (tables, rights) in wanted {
+        let has = rights.split(' ').map(|right| format!("has_table_privilege(oid, '{right}')"));
+        let has = has.collect::<Vec<_>>().join(" AND ");
+        // Tables of others may be in the same schema.
+        let lacking = format!(
+            "SELECT relname::text FROM pg_class WHERE relkind IN ('r', 'p') AND {tables} AND NOT ({has})
+             AND relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = current_schema())
+             AND relowner = (SELECT relowner FROM pg_class WHERE oid = to_regclass('link')) ORDER BY relname"
+        );
+        for row in sql.query(&lacking, &[]).await? {
+            names.push(row.text(0)?.to_owned());
+        }
+    }
+    Ok(names)
 }
 
 /// Returns a name as an identifier of SQL, and the schema's beside it.

@@ -114,6 +114,11 @@ pub(crate) async fn raise(sql: &mut dyn Sql) -> Result<Mark> {
     mark_of(sql.number(RAISE, &[]).await?.unwrap_or(0))
 }
 
+/// Returns 0 before the deployment is set up.
+pub(crate) async fn mark(sql: &mut dyn Sql) -> Result<Mark> {
+    mark_of(sql.number("SELECT mark FROM deployment", &[]).await?.unwrap_or(0))
+}
+
 fn mark_of(stored: i64) -> Result<Mark> {
     u64::try_from(stored)
         .map(Mark)

@@ -93,6 +93,19 @@ pub(crate) async fn index_links(
     Ok(Indexed::Some(count))
 }
 
+/// Returns the creation time of the oldest link that is not in an index.
+pub(crate) async fn unindexed_since(sql: &mut dyn Sql, index: LinkIndex) -> Result<Option<Timestamp>> {
+    if (index, sql.dialect()) == (LinkIndex::Texts, Dialect::Sqlite) {
+        return Ok(None);
+    }
+    let look = format!("SELECT indexed_until, after_id FROM {}", state(index));
+    let row = sql.first(&look, &[]).await?.ok_or_else(|| corrupt("no state"))?;
+    let next =
+        "SELECT created_at FROM link WHERE (created_at, id) > ($1, $2) ORDER BY created_at, id LIMIT 1";
+    let values = [Value::Time(row.time(0)?), Value::Int(row.int(1)?)];
+    sql.first(next, &values).await?.map(|row| row.time(0)).transpose()
+}
+
 /// Returns the table with the state of an index.
 pub(super) fn state(index: LinkIndex) -> &'static str {
     match index {

@@ -33,6 +33,17 @@ impl SqliteStore {
     }
 }
 
+impl SqliteStore {
+    /// Opens an existing file to look at it, also while a server has it open: nothing is created,
+    /// written or locked. Blocks on the disk.
+    pub fn inspect(path: &Path) -> Result<Self> {
+        let worker = |name: &str| Ok::<_, StoreError>(Worker::start(name, open_to_inspect(path)?));
+        let (writer, reader, lister) =
+            (worker("sqlite-writer")?, worker("sqlite-reader")?, worker("sqlite-lister")?);
+        Ok(Self { writer, reader, lister, witness: None })
+    }
+}
+
 #[cfg(any(test, feature = "inline"))]
 impl SqliteStore {
     /// Creates a store that runs each call in place, on a connection that it shares with a test.
@@ -56,6 +67,20 @@ pub fn open_writer(path: &Path) -> Result<Connection> {
 pub fn open_reader(path: &Path) -> Result<Connection> {
     let connection = connect(path)?;
     connection.pragma_update(None, "query_only", true)?;
+    Ok(connection)
+}
+
+fn open_to_inspect(path: &Path) -> Result<Connection> {
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    // Without a log, nobody has the file open, and SQLite would create one. With a log, SQLite
+    // would write to the log's index.
+    let how = if Path::new(&log).exists() { "readonly_shm=1" } else { "immutable=1" };
+    let flags =
+        OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
+    let connection = Connection::open_with_flags(format!("{}&{how}", read_only_uri(path)?), flags)?;
+    connection.busy_timeout(Duration::from_secs(1))?;
+    add_functions(&connection)?;
     Ok(connection)
 }
 
