@@ -9,7 +9,9 @@ use serde_json::{Value, json};
 use crate::{Edit, Link, api_key::ApiKeyId, webhook::EventKind};
 use state::{DOMAIN, SLUG};
 
-pub use state::{LinkEntry, change, domain_change, domain_name, note_move, separate_name, state};
+pub use state::{
+    LinkEntry, change, domain_change, domain_name, note_move, note_rename, separate_name, state,
+};
 
 codes::named_values! {
     /// Kind of change that an entry records, with its name in the log and in the database.

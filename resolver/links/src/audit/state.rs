@@ -45,6 +45,11 @@ pub fn note_move(state: &mut Value, from: &str, to: &str) {
     state[CHANGED][DOMAIN] = json!({ "from": from, "to": to });
 }
 
+/// Adds another name of a link to a state with changes.
+pub fn note_rename(state: &mut Value, from: &str, to: &str) {
+    state[CHANGED]["shortCode"] = json!({ "from": from, "to": to });
+}
+
 /// Returns each field that differs, with its value before and after.
 fn differences(before: &Map<String, Value>, after: &Map<String, Value>) -> Map<String, Value> {
     let differs = |(name, to): (&String, &Value)| {
