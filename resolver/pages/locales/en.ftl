@@ -389,6 +389,7 @@ audit-field-hasPassword = Has a password
 audit-field-deletedAt = Deleted at
 audit-field-deletedVisits = Deleted visits
 audit-field-isComplete = Complete
+audit-field-shortCode = Name
 audit-field-host = Host
 audit-field-events = Events
 audit-edit-link = Link edited

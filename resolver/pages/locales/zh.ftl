@@ -350,6 +350,7 @@ audit-field-hasPassword = 有密码
 audit-field-deletedAt = 删除时间
 audit-field-deletedVisits = 删除的访问
 audit-field-isComplete = 已完成
+audit-field-shortCode = 名称
 audit-field-host = 主机
 audit-field-events = 事件
 audit-edit-link = 编辑链接
