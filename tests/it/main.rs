@@ -93,6 +93,7 @@ mod readiness;
 mod reclaim;
 mod recorded_clients;
 mod redirects;
+mod renames;
 mod replica;
 mod reservations;
 mod rest;
