@@ -69,13 +69,8 @@ pub(crate) async fn edit(
     }
     let tags = tags_of_link(sql, id).await?;
     let mut change = change(&before, &link, tags_before.as_deref().map(|before| (before, &*tags)));
-    if before.domain() != link.domain() {
-        let [from, to] = [find_domain(sql, before.domain()).await?, find_domain(sql, link.domain()).await?];
-        let name = |domain: &Option<Domain>| domain.as_ref().map_or("", domain_name).to_owned();
-        note_move(&mut change, &name(&from), &name(&to));
-    }
-    if let Some(Relocation { name, former, .. }) = edit.relocation.as_ref().filter(|to| to.name != to.former) {
-        note_rename(&mut change, former.as_str(), name.as_str());
+    if let Some(relocation) = &edit.relocation {
+        note_relocation(sql, &mut change, &before, relocation).await?;
     }
     let former = tags_before.as_deref().unwrap_or_default();
     note_link(sql, by, Action::of_edit(edit), (&link, &tags, former), change).await?;
@@ -99,6 +94,24 @@ async fn unchanged(
     let is_same =
         |wanted: &Vec<Tag>| wanted.len() == tags.len() && wanted.iter().all(|tag| tags.contains(tag));
     Ok(edit.tags.as_ref().is_none_or(is_same).then(|| Record { link: link.clone(), tags }))
+}
+
+/// Adds another domain and another name of a link to its changes.
+async fn note_relocation(
+    sql: &mut dyn Sql,
+    change: &mut serde_json::Value,
+    before: &Link,
+    Relocation { domain, name, former, .. }: &Relocation,
+) -> Result<()> {
+    if before.domain() != *domain {
+        let [from, to] = [find_domain(sql, before.domain()).await?, find_domain(sql, *domain).await?];
+        let name = |domain: &Option<Domain>| domain.as_ref().map_or("", domain_name).to_owned();
+        note_move(change, &name(&from), &name(&to));
+    }
+    if name != former {
+        note_rename(change, former.as_str(), name.as_str());
+    }
+    Ok(())
 }
 
 /// Claims the name that a link gets, or that it keeps on the domain that it moves to, and releases
