@@ -148,7 +148,11 @@ fn value_of(kind: &str, generator: &mut SchemaGenerator) -> Option<Value> {
             json!({ "enum": countries(), "description": "Two capital letters of ISO 3166-1." })
         }
         "geolocation-city-name" => text("The name of a city."),
-        "before-date" | "after-date" => Time::json_schema(generator).to_value(),
+        "before-date" | "after-date" => {
+            let mut time = Time::json_schema(generator).to_value();
+            time["type"] = json!("string");
+            time
+        }
         "share" => json!({
             "type": "string",
             "pattern": "^[1-9][0-9]?$",
