@@ -113,10 +113,10 @@ impl Lookup {
     }
 
     /// Returns the link of a code, on any domain. One that is elsewhere or has another name is read
-    /// again from the primary: since it was cached, or read for another request or from a replica, it
-    /// may have come back to its code. In place of a deleted link that was picked, the next link that
-    /// was picked under its code is returned, if there is one. A deleted link is not cached; its
-    /// successor is.
+    /// again from the primary: since it was cached, or read for another request or from a replica,
+    /// it may have come back to its code. In place of a deleted link that was picked, the next link
+    /// that was picked under its code is returned, if there is one. A deleted link is not cached;
+    /// its successor is.
     async fn find_code_on_default(&self, code: Code) -> Found {
         if let Some(place) = self.place_of_next(code)
             && let Some(next) = self.find_slug(&place).await?

@@ -145,8 +145,8 @@ impl LinkForm {
         }
     }
 
-    /// Returns the name that the link gets. Without one, and with none in place of its slug, it keeps
-    /// its own.
+    /// Returns the name that the link gets. Without one, and with none in place of its slug, it
+    /// keeps its own.
     pub(super) fn slug(&self) -> Option<String> {
         self.changed(Field::CustomSlug).filter(|slug| !slug.is_empty())
     }
