@@ -101,6 +101,12 @@ pub struct DomainEditArgs {
     /// Refuse slashes and punctuation marks that follow a name.
     #[arg(long, conflicts_with = "ignore_trailing")]
     pub no_ignore_trailing: bool,
+    /// Let scripts of pages on other origins follow links.
+    #[arg(long)]
+    pub cross_origin: bool,
+    /// Keep scripts of pages on other origins from following links.
+    #[arg(long, conflicts_with = "cross_origin")]
+    pub no_cross_origin: bool,
     /// What a path behind a link's name does, unless the link says so.
     #[arg(long, value_name = "WHAT", value_parser = ExtraPath::OF_DOMAINS.map(ExtraPath::as_str))]
     pub extra_path: Option<String>,
@@ -215,6 +221,7 @@ fn edit_body(args: &DomainEditArgs) -> Map<String, Value> {
         ("ignoreTrailing", switch(args.ignore_trailing, args.no_ignore_trailing)),
         ("extraPath", args.extra_path.as_ref().map(|what| json!(what))),
         ("expiredUrl", url_or_null(args.expired_url.as_ref(), args.no_expired_url)),
+        ("crossOrigin", switch(args.cross_origin, args.no_cross_origin)),
     ])
 }
 
@@ -244,6 +251,7 @@ fn domain(domain: &Value) -> String {
         ("ignores trailing", text(&domain["ignoreTrailing"])),
         ("extra path", text(&domain["extraPath"])),
         ("expired URL", text(&domain["expiredUrl"])),
+        ("cross origin", text(&domain["crossOrigin"])),
     ];
     targets(rows, &domain["redirects"])
 }
@@ -275,6 +283,8 @@ mod tests {
                 json!({ "ignoreTrailing": true, "extraPath": "append" }),
             ),
             ("edit sho.rt --no-ignore-trailing", json!({ "ignoreTrailing": false })),
+            ("edit sho.rt --cross-origin", json!({ "crossOrigin": true })),
+            ("edit sho.rt --no-cross-origin", json!({ "crossOrigin": false })),
             ("edit sho.rt --expired-url u", json!({ "expiredUrl": "u" })),
             ("edit sho.rt --no-expired-url", json!({ "expiredUrl": null })),
             (

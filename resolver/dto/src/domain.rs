@@ -40,6 +40,9 @@ pub struct Domain<'a> {
     /// link says so; null for what all codes without a link get.
     #[schemars(extend("x-addition" = true))]
     pub expired_url: Option<&'a str>,
+    /// Whether scripts of pages on other origins may follow links.
+    #[schemars(extend("x-addition" = true))]
+    pub cross_origin: bool,
 }
 
 /// Where a domain sends visitors that no link redirects; null for a page of this service.
@@ -126,6 +129,9 @@ pub struct DomainEdit {
     /// Null for what all codes without a link get.
     #[schemars(length(max = LongUrl::MAX_LEN), extend("format" = "iri"))]
     pub expired_url: Patch<String>,
+    /// Whether scripts of pages on other origins may follow links (CORS). Then redirects of the
+    /// domain take a little longer.
+    pub cross_origin: Patch<Flag>,
 }
 
 /// The query that names the domain of a link.

@@ -154,6 +154,10 @@ pub struct DomainSettings {
     /// has its own. Releases without it answer such visitors as if there were none.
     #[serde(rename = "_expiredUrl", skip_serializing_if = "Option::is_none")]
     pub expired_url: Option<LongUrl>,
+    /// Whether scripts of pages on other origins may follow its links. Releases without it answer
+    /// as if they may not.
+    #[serde(rename = "_crossOrigin", skip_serializing_if = "std::ops::Not::not")]
+    pub cross_origin: bool,
     /// Fallback redirects for requests that no link answers.
     #[serde(flatten)]
     pub redirects: Redirects,
@@ -195,6 +199,8 @@ pub struct DomainEdit {
     pub extra_path: Option<Option<ExtraPath>>,
     /// Target of visitors of links that have expired or whose visits are used up.
     pub expired_url: Option<Option<LongUrl>>,
+    /// Whether scripts of pages on other origins may follow its links.
+    pub cross_origin: Option<bool>,
     /// Target for the root path of the domain.
     pub base_url: Option<Option<String>>,
     /// Target for a path that no code could have.
@@ -215,6 +221,7 @@ impl DomainEdit {
         set(&mut settings.ignore_trailing, self.ignore_trailing.as_ref());
         set(&mut settings.extra_path, self.extra_path.as_ref());
         set(&mut settings.expired_url, self.expired_url.as_ref());
+        set(&mut settings.cross_origin, self.cross_origin.as_ref());
         set(&mut redirects.base_url, self.base_url.as_ref());
         set(&mut redirects.regular_404, self.regular_404.as_ref());
         set(&mut redirects.invalid_short_url, self.invalid_short_url.as_ref());

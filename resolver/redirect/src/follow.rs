@@ -19,7 +19,7 @@ use links::{
 };
 use lookup::{CachedTarget, LookupError, LookupKey, domain_cache::Question};
 use visits::Outcome;
-use web::{Answer, empty, hold_back, visitor_page::VisitorPage};
+use web::{Answer, cors, empty, hold_back, visitor_page::VisitorPage};
 
 use crate::{
     Redirector, ThreadContext, Visitor,
@@ -29,7 +29,7 @@ use crate::{
     },
     fast_path::RequestHead,
     preview,
-    request::{is_prefetch, path_before, request_head},
+    request::{host, is_prefetch, path_before, request_head},
     steps::{domain_step, name_step, rule_step, state_step, unknown_step},
     visit::{Refusal, Visit, note, refuse},
 };
@@ -102,7 +102,11 @@ pub async fn follow<B>(thread: &ThreadContext, visitor: Visitor, request: &Reque
         return refuse_prefetch();
     }
     let answered = try_to_follow(thread, visitor, request).await;
-    answered.unwrap_or_else(|refusal| refuse(thread, visitor, request, refusal))
+    let mut answer = answered.unwrap_or_else(|refusal| refuse(thread, visitor, request, refusal));
+    if thread.redirector.domain_cache.is_cross_origin(host(request)) {
+        cors::allow(&mut answer);
+    }
+    answer
 }
 
 async fn try_to_follow<B>(

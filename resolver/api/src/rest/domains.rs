@@ -73,6 +73,7 @@ fn shown(NamedDomain { name, is_default, settings }: &NamedDomain) -> dto::Domai
         ignore_trailing: settings.ignore_trailing,
         extra_path: settings.extra_path.map(ExtraPath::as_str),
         expired_url: settings.expired_url.as_ref().map(LongUrl::as_str),
+        cross_origin: settings.cross_origin,
     }
 }
 
@@ -129,6 +130,7 @@ async fn edit(call: &Call, by: &Grant) -> Result<Answer, Problem> {
         ignore_trailing: fields.ignore_trailing.value().map(|Flag(ignores)| ignores),
         extra_path: wrong.note(EXTRA_PATH, extra_path).flatten(),
         expired_url: wrong.note(EXPIRED_URL, expired_url).flatten(),
+        cross_origin: fields.cross_origin.value().map(|Flag(allows)| allows),
         ..DomainEdit::default()
     };
     wrong.finish()?;
