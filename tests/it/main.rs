@@ -74,6 +74,7 @@ mod nodes;
 mod nospace;
 mod older_copies;
 mod openapi;
+mod other_methods;
 mod other_names;
 mod outage;
 mod page_hosts;
