@@ -43,9 +43,11 @@ impl LinkService {
 
     /// Adds another name to an edit of a link, unless the link has it.
     fn with_name(&self, link: &Link, slug: &Slug, edit: Edit) -> Result<Edit, AppError> {
-        let (domain, slug) = (link.domain(), self.slug_on(link.domain(), slug)?);
-        let relocation = self.relocation_to(link, domain, Some(slug)).ok_or(AppError::Internal)?;
-        if relocation.name.is_same(relocation.former.as_str()) {
+        let (domain, kept) = (link.domain(), self.slug_on(link.domain(), slug)?);
+        let relocation = self.relocation_to(link, domain, Some(kept)).ok_or(AppError::Internal)?;
+        let former = relocation.former.as_str();
+        // Its own may have capitals, and be older than a setting of the domain.
+        if slug.is_same(former) || relocation.name.is_same(former) {
             return Ok(edit);
         }
         let name = relocation.name.as_str();
