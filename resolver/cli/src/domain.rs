@@ -107,6 +107,12 @@ pub struct DomainEditArgs {
     /// Keep scripts of pages on other origins from following links.
     #[arg(long, conflicts_with = "cross_origin")]
     pub no_cross_origin: bool,
+    /// Let search engines list all links, and not only those that say so.
+    #[arg(long)]
+    pub crawlable: bool,
+    /// Let search engines list only links that say so.
+    #[arg(long, conflicts_with = "crawlable")]
+    pub no_crawlable: bool,
     /// What a path behind a link's name does, unless the link says so.
     #[arg(long, value_name = "WHAT", value_parser = ExtraPath::OF_DOMAINS.map(ExtraPath::as_str))]
     pub extra_path: Option<String>,
@@ -222,6 +228,7 @@ fn edit_body(args: &DomainEditArgs) -> Map<String, Value> {
         ("extraPath", args.extra_path.as_ref().map(|what| json!(what))),
         ("expiredUrl", url_or_null(args.expired_url.as_ref(), args.no_expired_url)),
         ("crossOrigin", switch(args.cross_origin, args.no_cross_origin)),
+        ("crawlable", switch(args.crawlable, args.no_crawlable)),
     ])
 }
 
@@ -252,6 +259,7 @@ fn domain(domain: &Value) -> String {
         ("extra path", text(&domain["extraPath"])),
         ("expired URL", text(&domain["expiredUrl"])),
         ("cross origin", text(&domain["crossOrigin"])),
+        ("crawlable", text(&domain["crawlable"])),
     ];
     targets(rows, &domain["redirects"])
 }
@@ -285,6 +293,8 @@ mod tests {
             ("edit sho.rt --no-ignore-trailing", json!({ "ignoreTrailing": false })),
             ("edit sho.rt --cross-origin", json!({ "crossOrigin": true })),
             ("edit sho.rt --no-cross-origin", json!({ "crossOrigin": false })),
+            ("edit sho.rt --crawlable", json!({ "crawlable": true })),
+            ("edit sho.rt --no-crawlable", json!({ "crawlable": false })),
             ("edit sho.rt --expired-url u", json!({ "expiredUrl": "u" })),
             ("edit sho.rt --no-expired-url", json!({ "expiredUrl": null })),
             (

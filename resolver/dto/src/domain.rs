@@ -43,6 +43,9 @@ pub struct Domain<'a> {
     /// Whether scripts of pages on other origins may follow links.
     #[schemars(extend("x-addition" = true))]
     pub cross_origin: bool,
+    /// Whether crawlers may follow all links, and not only those that say so.
+    #[schemars(extend("x-addition" = true))]
+    pub crawlable: bool,
 }
 
 /// Where a domain sends visitors that no link redirects; null for a page of this service.
@@ -132,6 +135,8 @@ pub struct DomainEdit {
     /// Whether scripts of pages on other origins may follow links (CORS). Then redirects of the
     /// domain take a little longer.
     pub cross_origin: Patch<Flag>,
+    /// Whether crawlers may follow all links, and not only those that say so.
+    pub crawlable: Patch<Flag>,
 }
 
 /// The query that names the domain of a link.

@@ -158,6 +158,9 @@ pub struct DomainSettings {
     /// as if they may not.
     #[serde(rename = "_crossOrigin", skip_serializing_if = "std::ops::Not::not")]
     pub cross_origin: bool,
+    /// Whether crawlers may follow all of its links. Releases without it allow those that say so.
+    #[serde(rename = "_crawlable", skip_serializing_if = "std::ops::Not::not")]
+    pub crawlable: bool,
     /// Fallback redirects for requests that no link answers.
     #[serde(flatten)]
     pub redirects: Redirects,
@@ -201,6 +204,8 @@ pub struct DomainEdit {
     pub expired_url: Option<Option<LongUrl>>,
     /// Whether scripts of pages on other origins may follow its links.
     pub cross_origin: Option<bool>,
+    /// Whether crawlers may follow all of its links.
+    pub crawlable: Option<bool>,
     /// Target for the root path of the domain.
     pub base_url: Option<Option<String>>,
     /// Target for a path that no code could have.
@@ -222,6 +227,7 @@ impl DomainEdit {
         set(&mut settings.extra_path, self.extra_path.as_ref());
         set(&mut settings.expired_url, self.expired_url.as_ref());
         set(&mut settings.cross_origin, self.cross_origin.as_ref());
+        set(&mut settings.crawlable, self.crawlable.as_ref());
         set(&mut redirects.base_url, self.base_url.as_ref());
         set(&mut redirects.regular_404, self.regular_404.as_ref());
         set(&mut redirects.invalid_short_url, self.invalid_short_url.as_ref());

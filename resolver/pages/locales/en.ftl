@@ -315,6 +315,7 @@ domains-tracked = Keep data about visitors
 domains-ignoreCase = Capitals find links in small letters, and new endings are kept in small letters
 domains-ignoreTrailing = A slash or a punctuation mark behind the name is ignored
 domains-crossOrigin = Scripts of other sites may follow links
+domains-crawlable = Crawlers may follow all links
 domains-remove = Remove
 domains-remove-one = Remove { $value }
 domains-remove-text = A domain can be removed once it has no links and no API key is limited to it. Deleted links of it can then not be restored.

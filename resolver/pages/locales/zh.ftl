@@ -288,6 +288,7 @@ domains-tracked = 保存访问者数据
 domains-ignoreCase = 大写字母也能找到小写的链接，新的后缀以小写保存
 domains-ignoreTrailing = 忽略名称之后的斜杠或标点
 domains-crossOrigin = 允许其他网站的脚本访问链接
+domains-crawlable = 允许爬虫访问全部链接
 domains-remove = 移除
 domains-remove-one = 移除 { $value }
 domains-remove-text = 只有当域名没有链接、也没有限定于它的 API 密钥时才能移除。移除后，其已删除的链接无法恢复。

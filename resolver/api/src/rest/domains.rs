@@ -74,6 +74,7 @@ fn shown(NamedDomain { name, is_default, settings }: &NamedDomain) -> dto::Domai
         extra_path: settings.extra_path.map(ExtraPath::as_str),
         expired_url: settings.expired_url.as_ref().map(LongUrl::as_str),
         cross_origin: settings.cross_origin,
+        crawlable: settings.crawlable,
     }
 }
 
@@ -131,6 +132,7 @@ async fn edit(call: &Call, by: &Grant) -> Result<Answer, Problem> {
         extra_path: wrong.note(EXTRA_PATH, extra_path).flatten(),
         expired_url: wrong.note(EXPIRED_URL, expired_url).flatten(),
         cross_origin: fields.cross_origin.value().map(|Flag(allows)| allows),
+        crawlable: fields.crawlable.value().map(|Flag(allows)| allows),
         ..DomainEdit::default()
     };
     wrong.finish()?;

@@ -95,6 +95,7 @@ fn domain_fields(domain: &Domain) -> Map<String, Value> {
         ("extraPath", json!(settings.extra_path)),
         ("expiredUrl", json!(settings.expired_url)),
         ("crossOrigin", json!(settings.cross_origin)),
+        ("crawlable", json!(settings.crawlable)),
         ("baseUrlRedirect", json!(redirects.base_url)),
         ("regular404Redirect", json!(redirects.regular_404)),
         ("invalidShortUrlRedirect", json!(redirects.invalid_short_url)),
@@ -177,6 +178,7 @@ mod tests {
             extra_path: Some(Some(ExtraPath::Append)),
             expired_url: Some(Some(LongUrl::from_stored("https://e.test/over"))),
             cross_origin: Some(true),
+            crawlable: Some(true),
             ..DomainEdit::default()
         };
         let settings = edit.apply(before.settings.clone());
@@ -184,13 +186,13 @@ mod tests {
         let expected = json!({
             "domain": "new.example", "enabled": false, "baseUrlRedirect": "https://e.test/", "ignoreCase": true,
             "ignoreTrailing": false, "extraPath": "append", "expiredUrl": "https://e.test/over",
-            "crossOrigin": true,
+            "crossOrigin": true, "crawlable": true,
             "changed": {
                 "domain": { "from": "old.example", "to": "new.example" }, "enabled": { "from": true, "to": false },
                 "baseUrlRedirect": { "from": null, "to": "https://e.test/" },
                 "ignoreCase": { "from": false, "to": true }, "extraPath": { "from": null, "to": "append" },
                 "expiredUrl": { "from": null, "to": "https://e.test/over" },
-                "crossOrigin": { "from": false, "to": true },
+                "crossOrigin": { "from": false, "to": true }, "crawlable": { "from": false, "to": true },
             },
         });
         assert_eq!(domain_change(&before, &after), expected);
