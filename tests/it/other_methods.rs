@@ -102,3 +102,25 @@ async fn scripts_of_other_origins_follow_the_links_of_a_domain_that_lets_them() 
     assert_eq!(allowed(Method::GET, "s.test", "here").await, (302, None), "each domain for itself");
     assert_eq!(visit(api, TWO, "there").await, leads_to(URL));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_visitor_confirms_before_a_visit_of_a_limit_is_used_up() {
+    let alone = Alone::start(&[]).await;
+    let api = alone.api();
+    pick(api, "once", json!({ "maxVisits": 1 })).await;
+    pick(api, "hook", json!({ "maxVisits": 1, "redirectStatus": 307 })).await;
+    pick(api, "often", json!({})).await;
+    done(api, Method::PATCH, "domains/DEFAULT", Some(json!({ "confirmLimited": true }))).await;
+    for _ in 0..3 {
+        let page = send(api, Method::GET, "once", &[], "").await;
+        assert_eq!((page.status, page.header("location")), (200, None));
+        assert!(page.body.contains("method=\"post\"") && !page.body.contains(URL), "{page:?}");
+    }
+    let go_on = async || send(api, Method::POST, "once", &[FORM, HERE], "password=").await;
+    let first = go_on().await;
+    assert_eq!((first.status, first.header("location")), (303, Some(URL)));
+    assert_eq!(go_on().await.status, 404);
+    assert_eq!(api.follow("once").await.unwrap().0, 404);
+    assert_eq!(send(api, Method::POST, "hook", &[JSON], "{}").await.status, 307, "no program opens ahead so");
+    assert_eq!(api.follow("often").await.unwrap(), leads_to(URL));
+}

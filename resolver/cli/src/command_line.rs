@@ -38,6 +38,7 @@ fn setting_and_clearing_the_same_field_is_refused() {
         ("domain edit sho.rt", "--ignore-trailing", "--no-ignore-trailing"),
         ("domain edit sho.rt", "--cross-origin", "--no-cross-origin"),
         ("domain edit sho.rt", "--crawlable", "--no-crawlable"),
+        ("domain edit sho.rt", "--confirm-limited", "--no-confirm-limited"),
         ("domain edit sho.rt", "--expired-url u", "--no-expired-url"),
         ("domain redirects sho.rt", "--base u", "--no-base"),
         ("domain redirects sho.rt", "--regular-404 u", "--no-regular-404"),

@@ -113,6 +113,12 @@ pub struct DomainEditArgs {
     /// Let search engines list only links that say so.
     #[arg(long, conflicts_with = "crawlable")]
     pub no_crawlable: bool,
+    /// Let visitors of links with a visit limit confirm that they want to go on.
+    #[arg(long)]
+    pub confirm_limited: bool,
+    /// Lead visitors of links with a visit limit on at once.
+    #[arg(long, conflicts_with = "confirm_limited")]
+    pub no_confirm_limited: bool,
     /// What a path behind a link's name does, unless the link says so.
     #[arg(long, value_name = "WHAT", value_parser = ExtraPath::OF_DOMAINS.map(ExtraPath::as_str))]
     pub extra_path: Option<String>,
@@ -229,6 +235,7 @@ fn edit_body(args: &DomainEditArgs) -> Map<String, Value> {
         ("expiredUrl", url_or_null(args.expired_url.as_ref(), args.no_expired_url)),
         ("crossOrigin", switch(args.cross_origin, args.no_cross_origin)),
         ("crawlable", switch(args.crawlable, args.no_crawlable)),
+        ("confirmLimited", switch(args.confirm_limited, args.no_confirm_limited)),
     ])
 }
 
@@ -260,6 +267,7 @@ fn domain(domain: &Value) -> String {
         ("expired URL", text(&domain["expiredUrl"])),
         ("cross origin", text(&domain["crossOrigin"])),
         ("crawlable", text(&domain["crawlable"])),
+        ("confirm limited", text(&domain["confirmLimited"])),
     ];
     targets(rows, &domain["redirects"])
 }
@@ -295,6 +303,8 @@ mod tests {
             ("edit sho.rt --no-cross-origin", json!({ "crossOrigin": false })),
             ("edit sho.rt --crawlable", json!({ "crawlable": true })),
             ("edit sho.rt --no-crawlable", json!({ "crawlable": false })),
+            ("edit sho.rt --confirm-limited", json!({ "confirmLimited": true })),
+            ("edit sho.rt --no-confirm-limited", json!({ "confirmLimited": false })),
             ("edit sho.rt --expired-url u", json!({ "expiredUrl": "u" })),
             ("edit sho.rt --no-expired-url", json!({ "expiredUrl": null })),
             (

@@ -46,6 +46,9 @@ pub struct Domain<'a> {
     /// Whether crawlers may follow all links, and not only those that say so.
     #[schemars(extend("x-addition" = true))]
     pub crawlable: bool,
+    /// Whether visitors of links with a visit limit have to confirm that they want to go on.
+    #[schemars(extend("x-addition" = true))]
+    pub confirm_limited: bool,
 }
 
 /// Where a domain sends visitors that no link redirects; null for a page of this service.
@@ -137,6 +140,9 @@ pub struct DomainEdit {
     pub cross_origin: Patch<Flag>,
     /// Whether crawlers may follow all links, and not only those that say so.
     pub crawlable: Patch<Flag>,
+    /// Whether visitors of links with a visit limit have to confirm that they want to go on.
+    /// Programs that open links ahead of a person then use up no visit.
+    pub confirm_limited: Patch<Flag>,
 }
 
 /// The query that names the domain of a link.

@@ -161,6 +161,10 @@ pub struct DomainSettings {
     /// Whether crawlers may follow all of its links. Releases without it allow those that say so.
     #[serde(rename = "_crawlable", skip_serializing_if = "std::ops::Not::not")]
     pub crawlable: bool,
+    /// Whether visitors of links with a visit limit have to say that they want to go on. Releases
+    /// without it lead them on at once.
+    #[serde(rename = "_confirmLimited", skip_serializing_if = "std::ops::Not::not")]
+    pub confirm_limited: bool,
     /// Fallback redirects for requests that no link answers.
     #[serde(flatten)]
     pub redirects: Redirects,
@@ -206,6 +210,8 @@ pub struct DomainEdit {
     pub cross_origin: Option<bool>,
     /// Whether crawlers may follow all of its links.
     pub crawlable: Option<bool>,
+    /// Whether visitors of links with a visit limit have to say that they want to go on.
+    pub confirm_limited: Option<bool>,
     /// Target for the root path of the domain.
     pub base_url: Option<Option<String>>,
     /// Target for a path that no code could have.
@@ -228,6 +234,7 @@ impl DomainEdit {
         set(&mut settings.expired_url, self.expired_url.as_ref());
         set(&mut settings.cross_origin, self.cross_origin.as_ref());
         set(&mut settings.crawlable, self.crawlable.as_ref());
+        set(&mut settings.confirm_limited, self.confirm_limited.as_ref());
         set(&mut redirects.base_url, self.base_url.as_ref());
         set(&mut redirects.regular_404, self.regular_404.as_ref());
         set(&mut redirects.invalid_short_url, self.invalid_short_url.as_ref());

@@ -153,21 +153,27 @@ pub(crate) async fn decide(
     let now = asked.now(redirector);
     check_live(redirector, &found, now, asked.path, told)?;
     let (has_password, is_look) = (found.link.password().is_some(), asked.is_look());
-    if has_password || is_look {
-        // A password form for a link whose visits are used up would be pointless, and a preview
-        // must not use up a visit.
+    let confirms =
+        found.link.is_limited() && found.visited.settings.confirm_limited && !asked.is_deliberate;
+    if has_password || is_look || confirms {
+        // A form for a link whose visits are used up would be pointless, and a preview must not use
+        // up a visit.
         check_visits_left(redirector, &found, asked.path, told).await?;
     }
-    Ok(match (has_password, is_look && found.link.is_limited()) {
-        (true, _) => {
+    Ok(match (has_password, is_look && found.link.is_limited(), confirms) {
+        (true, ..) => {
             told.step(|| (Finding::PasswordAsked, String::new()));
             Decision::AskPassword(found, now)
         }
-        (false, true) => {
+        (false, true, _) => {
             told.step(|| (Finding::VisitsCrawler, String::new()));
             Decision::Show(VisitorPage::Limited.answer(StatusCode::OK))
         }
-        (false, false) => Decision::Lead(found, now),
+        (false, false, true) => {
+            told.step(|| (Finding::VisitsConfirm, String::new()));
+            Decision::Show(VisitorPage::Confirm.answer(StatusCode::OK))
+        }
+        (false, false, false) => Decision::Lead(found, now),
     })
 }
 

@@ -75,6 +75,7 @@ fn shown(NamedDomain { name, is_default, settings }: &NamedDomain) -> dto::Domai
         expired_url: settings.expired_url.as_ref().map(LongUrl::as_str),
         cross_origin: settings.cross_origin,
         crawlable: settings.crawlable,
+        confirm_limited: settings.confirm_limited,
     }
 }
 
@@ -133,6 +134,7 @@ async fn edit(call: &Call, by: &Grant) -> Result<Answer, Problem> {
         expired_url: wrong.note(EXPIRED_URL, expired_url).flatten(),
         cross_origin: fields.cross_origin.value().map(|Flag(allows)| allows),
         crawlable: fields.crawlable.value().map(|Flag(allows)| allows),
+        confirm_limited: fields.confirm_limited.value().map(|Flag(asks)| asks),
         ..DomainEdit::default()
     };
     wrong.finish()?;

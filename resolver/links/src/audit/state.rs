@@ -96,6 +96,7 @@ fn domain_fields(domain: &Domain) -> Map<String, Value> {
         ("expiredUrl", json!(settings.expired_url)),
         ("crossOrigin", json!(settings.cross_origin)),
         ("crawlable", json!(settings.crawlable)),
+        ("confirmLimited", json!(settings.confirm_limited)),
         ("baseUrlRedirect", json!(redirects.base_url)),
         ("regular404Redirect", json!(redirects.regular_404)),
         ("invalidShortUrlRedirect", json!(redirects.invalid_short_url)),
@@ -186,7 +187,7 @@ mod tests {
         let expected = json!({
             "domain": "new.example", "enabled": false, "baseUrlRedirect": "https://e.test/", "ignoreCase": true,
             "ignoreTrailing": false, "extraPath": "append", "expiredUrl": "https://e.test/over",
-            "crossOrigin": true, "crawlable": true,
+            "crossOrigin": true, "crawlable": true, "confirmLimited": false,
             "changed": {
                 "domain": { "from": "old.example", "to": "new.example" }, "enabled": { "from": true, "to": false },
                 "baseUrlRedirect": { "from": null, "to": "https://e.test/" },

@@ -127,6 +127,7 @@ fn read_edit(
         expired_url: wrong.note("expiredUrl", expired_url.transpose()).flatten(),
         cross_origin: switched("crossOrigin"),
         crawlable: switched("crawlable"),
+        confirm_limited: switched("confirmLimited"),
         base_url,
         regular_404,
         invalid_short_url,
@@ -186,7 +187,7 @@ mod tests {
               &invalidShortUrlRedirect=kept&was-invalidShortUrlRedirect=kept&ignoreCase=on&was-ignoreCase=\
               &was-ignoreTrailing=on&extraPath=append&was-extraPath=refuse\
               &expiredUrl=+https://e.org/over+&was-expiredUrl=&crossOrigin=on&was-crossOrigin=\
-              &was-crawlable=on",
+              &was-crawlable=on&confirmLimited=on&was-confirmLimited=",
         );
         let expected = DomainEdit {
             authority: Authority::parse("new.example").ok(),
@@ -199,6 +200,7 @@ mod tests {
             expired_url: Some(Some(LongUrl::from_stored("https://e.org/over"))),
             cross_origin: Some(true),
             crawlable: Some(false),
+            confirm_limited: Some(true),
             base_url: Some(Some("https://e.org/".to_owned())),
             regular_404: Some(None),
             invalid_short_url: None,
