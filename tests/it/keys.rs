@@ -380,7 +380,8 @@ async fn the_log_tells_who_wrote_what_and_no_secret() {
         (
             &json!("one.example"),
             &json!({ "domain": "one.example", "enabled": false, "ignoreCase": false, "ignoreTrailing": false,
-                "catchAll": false, "changed": { "enabled": { "from": true, "to": false } } })
+                "catchAll": false, "crossOrigin": false, "crawlable": false, "confirmLimited": false,
+                "changed": { "enabled": { "from": true, "to": false } } })
         )
     );
     assert_eq!(

@@ -166,6 +166,34 @@ async fn a_link_redirects_only_while_it_is_valid_and_is_shown_all_the_same() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_time_may_be_seconds_since_1970_and_no_milliseconds() {
+    let resolver = start().await;
+    for (time, is_taken) in [
+        (json!(3_786_912_000_u64), true),
+        (json!("3786912000"), true),
+        (json!(3_786_912_000_000_u64), false),
+        (json!("3786912000000"), false),
+        (json!(-3_786_912_000_i64), false),
+    ] {
+        let wish = json!({ "longUrl": URL, "validUntil": time });
+        let answer = resolver.api.try_create_with(&wish).await.unwrap();
+        if is_taken {
+            let link = answer.success().unwrap().json().unwrap();
+            assert_eq!(link["meta"]["validUntil"], "2090-01-01T00:00:00+00:00", "{time}");
+        } else {
+            let problem = expect_problem(&answer, 400, "invalid-data");
+            assert_eq!(problem["invalidElements"], json!(["validUntil"]), "{time}");
+        }
+    }
+    let listed = async |query: &str| {
+        let list = get(&resolver, &format!("short-urls?{query}")).await.success().unwrap().json().unwrap();
+        list["shortUrls"]["pagination"]["totalItems"].clone()
+    };
+    assert_eq!(listed("startDate=1767225600").await, 2);
+    assert_eq!(listed("endDate=1767225600").await, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_digest_gives_the_first_free_of_its_candidates_and_others_when_all_are_taken() {
     let scratch = Scratch::new().unwrap();
     let file = scratch.path().join("secret");

@@ -53,6 +53,13 @@ async fn crawlers_may_follow_the_links_that_say_so(api: &Api) {
     assert_eq!(robots(api, "one.example").await, [&there[..], &own, &all].concat());
     make(api, json!({ "customSlug": "later" })).await;
     assert_eq!(robots(api, "s.test").await.len(), 3, "believed for a while");
+    for (host, domain) in [("s.test", "domains/DEFAULT"), ("one.example", "domains/one.example")] {
+        let before = robots(api, host).await;
+        done(api, Method::PATCH, domain, Some(json!({ "crawlable": true }))).await;
+        assert_eq!(robots(api, host).await, ["Disallow: /rest/", "Disallow: /manage"], "{host}");
+        done(api, Method::PATCH, domain, Some(json!({ "crawlable": false }))).await;
+        assert_eq!(robots(api, host).await, before, "{host}");
+    }
     done(api, Method::PATCH, "domains/one.example", Some(json!({ "enabled": false }))).await;
     assert_eq!(robots(api, "one.example").await, all, "its links lead nowhere");
 }

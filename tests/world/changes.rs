@@ -110,7 +110,8 @@ impl Shared {
 
     async fn relocate(&self, ends: &Ends, link: &Acknowledged, domain: DomainId) -> Option<Record> {
         let name = Slug::parse(&link.name.text).ok()?;
-        let relocation = Relocation { domain, name, keyspaces: ends.mint.keyspaces() };
+        let (former, number) = (name.clone(), Some(link.id));
+        let relocation = Relocation { domain, name, former, number, keyspaces: ends.mint.keyspaces() };
         let edit = Edit { relocation: Some(relocation), ..Edit::default() };
         let edited = ends.store.edit(link.id, &edit, BY).await.ok()?;
         ends.lookup.changed(link.id);

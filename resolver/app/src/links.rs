@@ -16,6 +16,7 @@ pub mod link_indexer;
 pub mod list_links;
 mod move_link;
 pub mod redirect_rules;
+mod rename_link;
 pub mod reservation;
 pub mod reserve_codes;
 mod tags;

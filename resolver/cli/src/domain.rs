@@ -106,6 +106,24 @@ pub struct DomainEditArgs {
     /// Answer paths without a link as unknown.
     #[arg(long, conflicts_with = "catch_all")]
     pub no_catch_all: bool,
+    /// Let scripts of pages on other origins follow links.
+    #[arg(long)]
+    pub cross_origin: bool,
+    /// Keep scripts of pages on other origins from following links.
+    #[arg(long, conflicts_with = "cross_origin")]
+    pub no_cross_origin: bool,
+    /// Let search engines list all links, and not only those that say so.
+    #[arg(long)]
+    pub crawlable: bool,
+    /// Let search engines list only links that say so.
+    #[arg(long, conflicts_with = "crawlable")]
+    pub no_crawlable: bool,
+    /// Let visitors of links with a visit limit confirm that they want to go on.
+    #[arg(long)]
+    pub confirm_limited: bool,
+    /// Lead visitors of links with a visit limit on at once.
+    #[arg(long, conflicts_with = "confirm_limited")]
+    pub no_confirm_limited: bool,
     /// What a path behind a link's name does, unless the link says so.
     #[arg(long, value_name = "WHAT", value_parser = extra_path_of_domain())]
     pub extra_path: Option<String>,
@@ -227,6 +245,9 @@ fn edit_body(args: &DomainEditArgs) -> Map<String, Value> {
         ("catchAll", switch(args.catch_all, args.no_catch_all)),
         ("extraPath", args.extra_path.as_ref().map(|what| json!(what))),
         ("expiredUrl", url_or_null(args.expired_url.as_ref(), args.no_expired_url)),
+        ("crossOrigin", switch(args.cross_origin, args.no_cross_origin)),
+        ("crawlable", switch(args.crawlable, args.no_crawlable)),
+        ("confirmLimited", switch(args.confirm_limited, args.no_confirm_limited)),
     ])
 }
 
@@ -257,6 +278,9 @@ fn domain(domain: &Value) -> String {
         ("catches all", text(&domain["catchAll"])),
         ("extra path", text(&domain["extraPath"])),
         ("expired URL", text(&domain["expiredUrl"])),
+        ("cross origin", text(&domain["crossOrigin"])),
+        ("crawlable", text(&domain["crawlable"])),
+        ("confirm limited", text(&domain["confirmLimited"])),
     ];
     targets(rows, &domain["redirects"])
 }
@@ -288,6 +312,12 @@ mod tests {
                 json!({ "ignoreTrailing": true, "extraPath": "append" }),
             ),
             ("edit sho.rt --no-ignore-trailing", json!({ "ignoreTrailing": false })),
+            ("edit sho.rt --cross-origin", json!({ "crossOrigin": true })),
+            ("edit sho.rt --no-cross-origin", json!({ "crossOrigin": false })),
+            ("edit sho.rt --crawlable", json!({ "crawlable": true })),
+            ("edit sho.rt --no-crawlable", json!({ "crawlable": false })),
+            ("edit sho.rt --confirm-limited", json!({ "confirmLimited": true })),
+            ("edit sho.rt --no-confirm-limited", json!({ "confirmLimited": false })),
             ("edit sho.rt --expired-url u", json!({ "expiredUrl": "u" })),
             ("edit sho.rt --no-expired-url", json!({ "expiredUrl": null })),
             ("edit sho.rt --catch-all", json!({ "catchAll": true })),

@@ -43,6 +43,15 @@ pub struct Domain<'a> {
     /// link says so; null for what all codes without a link get.
     #[schemars(extend("x-addition" = true))]
     pub expired_url: Option<&'a str>,
+    /// Whether scripts of pages on other origins may follow links.
+    #[schemars(extend("x-addition" = true))]
+    pub cross_origin: bool,
+    /// Whether crawlers may follow all links, and not only those that say so.
+    #[schemars(extend("x-addition" = true))]
+    pub crawlable: bool,
+    /// Whether visitors of links with a visit limit have to confirm that they want to go on.
+    #[schemars(extend("x-addition" = true))]
+    pub confirm_limited: bool,
 }
 
 /// Where a domain sends visitors that no link redirects; null for a page of this service.
@@ -132,6 +141,14 @@ pub struct DomainEdit {
     /// Null for what all codes without a link get.
     #[schemars(length(max = LongUrl::MAX_LEN), extend("format" = "iri"))]
     pub expired_url: Patch<String>,
+    /// Whether scripts of pages on other origins may follow links (CORS). Then redirects of the
+    /// domain take a little longer.
+    pub cross_origin: Patch<Flag>,
+    /// Whether crawlers may follow all links, and not only those that say so.
+    pub crawlable: Patch<Flag>,
+    /// Whether visitors of links with a visit limit have to confirm that they want to go on.
+    /// Programs that open links ahead of a person then use up no visit.
+    pub confirm_limited: Patch<Flag>,
 }
 
 /// The query that names the domain of a link.

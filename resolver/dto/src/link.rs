@@ -45,9 +45,9 @@ pub struct LinkFields {
     #[serde(skip_serializing_if = "Patch::is_absent")]
     #[schemars(range(max = i64::MAX))]
     pub max_visits: Patch<Number>,
-    /// The link does not redirect before this time. RFC 3339, or a date, which means its beginning.
-    /// Without an offset it is in the server's time zone, UTC unless the operator configured
-    /// another one.
+    /// The link does not redirect before this time. RFC 3339, a date, which means its beginning, or
+    /// seconds since 1970. Without an offset it is in the server's time zone, UTC unless the
+    /// operator configured another one.
     #[serde(skip_serializing_if = "Patch::is_absent")]
     pub valid_since: Patch<Time>,
     /// The link does not redirect from this time on. Written like `validSince`.

@@ -47,8 +47,9 @@ pub struct Flag(pub bool);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ignored;
 
-/// A time in a request. It is text, because a time without an offset is in the server's zone.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// A time in a request, or seconds since 1970. It is text, because a time without an offset is in
+/// the server's zone.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Time(pub String);
 
 /// A time in an answer, in RFC 3339.
@@ -98,6 +99,18 @@ impl<'de> Deserialize<'de> for Flag {
     }
 }
 
+impl<'de> Deserialize<'de> for Time {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        match Value::deserialize(from)? {
+            Value::String(text) => Ok(Self(text)),
+            value => {
+                let seconds = number(&value).map(|seconds| Self(seconds.to_string()));
+                seconds.ok_or_else(|| de::Error::custom("neither a text nor a whole number"))
+            }
+        }
+    }
+}
+
 impl<'de> Deserialize<'de> for Ignored {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         // Not `IgnoredAny`, which passes over text that is no JSON: too deep, or no UTF-8.
@@ -122,8 +135,15 @@ inline_schema!(DateTime, json_schema!({ "type": "string", "format": "date-time" 
 inline_schema!(
     Time,
     json_schema!({
-        "type": "string",
-        "anyOf": [{ "format": "date-time" }, { "format": "date" }, { "format": "local-date-time" }],
+        "type": ["string", "integer"],
+        "minimum": 100_000_000_u64,
+        "maximum": 99_999_999_999_u64,
+        "anyOf": [
+            { "format": "date-time" },
+            { "format": "date" },
+            { "format": "local-date-time" },
+            { "pattern": "^[1-9][0-9]{8,10}$" },
+        ],
         "examples": ["2030-12-31T18:00:00+01:00", "2030-12-31", "2030-12-31 18:00:00"],
     })
 );
@@ -133,6 +153,20 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_time_is_a_text_or_whole_seconds() {
+        for (value, time) in [
+            (json!("2030-12-31"), Some("2030-12-31")),
+            (json!(1_767_225_600), Some("1767225600")),
+            (json!(1_767_225_600.0), Some("1767225600")),
+            (json!(-1_767_225_600), None),
+            (json!(1.5), None),
+            (json!(true), None),
+        ] {
+            assert_eq!(Time::deserialize(&value).ok(), time.map(|time| Time(time.to_owned())), "{value}");
+        }
+    }
 
     #[test]
     fn numbers_and_flags_are_read_from_texts_too() {

@@ -11,7 +11,8 @@ use crate::{DomainId, Edit, Link, api_key::ApiKeyId, webhook::EventKind};
 use state::{CHANGED, DOMAIN, SLUG};
 
 pub use state::{
-    LinkEntry, change, domain_change, domain_name, note_move, separate_name, state, without_hashes,
+    LinkEntry, change, domain_change, domain_name, note_move, note_rename, separate_name, state,
+    without_hashes,
 };
 pub use undo::NotUndone;
 

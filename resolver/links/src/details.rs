@@ -13,8 +13,8 @@ use super::{
 
 /// Members that tell which link it is and in which state, or that every change writes. Without one
 /// of them a link cannot be changed.
-const ESSENTIAL: [&str; 9] =
-    ["", "slug", "domain", "mark", "deletedAt", "deletedTags", "editedAt", "editedBy", "version"];
+const ESSENTIAL: [&str; 10] =
+    ["", "slug", "renamed", "domain", "mark", "deletedAt", "deletedTags", "editedAt", "editedBy", "version"];
 
 /// Members that only a later release can read.
 type Others = serde_json::Map<String, Value>;
@@ -29,6 +29,10 @@ pub struct Details {
     /// Slug: a hand-picked code in place of a minted one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slug: Option<Slug>,
+    /// Whether the slug is another name than the code of the link's number. That code stays with
+    /// the number, and leads nowhere.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub renamed: bool,
     /// Domain of the link; `None` for the default domain.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub domain: Option<DomainId>,
@@ -282,8 +286,8 @@ impl Details {
     }
 
     /// Returns `true` if the link redirects every visitor alike, at any time, with the default
-    /// status, on the default domain. Then the redirect needs no clock, no visit count and no
-    /// property of the visitor.
+    /// status, on the default domain, under the code of its number if it has one. Then the redirect
+    /// needs no clock, no visit count and no property of the visitor.
     pub fn is_simple(&self) -> bool {
         let is_timed = self.valid_since.is_some() || self.valid_until.is_some();
         let is_gone = self.deleted_at.is_some() || self.disabled || self.blocked.is_some();
@@ -291,7 +295,8 @@ impl Details {
             is_timed || self.max_visits.is_some() || self.password.is_some() || !self.rules.is_empty();
         let is_known = !self.is_of_later_release();
         let is_whole = self.extra_path != Some(ExtraPath::Fill);
-        !is_gone && !depends && is_known && is_whole && self.status.is_none() && self.domain.is_none()
+        let is_elsewhere = self.domain.is_some() || self.renamed;
+        !is_gone && !depends && is_known && is_whole && self.status.is_none() && !is_elsewhere
     }
 }
 

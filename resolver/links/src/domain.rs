@@ -158,6 +158,17 @@ pub struct DomainSettings {
     /// has its own. Releases without it answer such visitors as if there were none.
     #[serde(rename = "_expiredUrl", skip_serializing_if = "Option::is_none")]
     pub expired_url: Option<LongUrl>,
+    /// Whether scripts of pages on other origins may follow its links. Releases without it answer
+    /// as if they may not.
+    #[serde(rename = "_crossOrigin", skip_serializing_if = "std::ops::Not::not")]
+    pub cross_origin: bool,
+    /// Whether crawlers may follow all of its links. Releases without it allow those that say so.
+    #[serde(rename = "_crawlable", skip_serializing_if = "std::ops::Not::not")]
+    pub crawlable: bool,
+    /// Whether visitors of links with a visit limit have to say that they want to go on. Releases
+    /// without it lead them on at once.
+    #[serde(rename = "_confirmLimited", skip_serializing_if = "std::ops::Not::not")]
+    pub confirm_limited: bool,
     /// Fallback redirects for requests that no link answers.
     #[serde(flatten)]
     pub redirects: Redirects,
@@ -201,6 +212,12 @@ pub struct DomainEdit {
     pub extra_path: Option<Option<ExtraPath>>,
     /// Target of visitors of links that have expired or whose visits are used up.
     pub expired_url: Option<Option<LongUrl>>,
+    /// Whether scripts of pages on other origins may follow its links.
+    pub cross_origin: Option<bool>,
+    /// Whether crawlers may follow all of its links.
+    pub crawlable: Option<bool>,
+    /// Whether visitors of links with a visit limit have to say that they want to go on.
+    pub confirm_limited: Option<bool>,
     /// Target for the root path of the domain.
     pub base_url: Option<Option<String>>,
     /// Target for a path that no code could have.
@@ -222,6 +239,9 @@ impl DomainEdit {
         set(&mut settings.catch_all, self.catch_all.as_ref());
         set(&mut settings.extra_path, self.extra_path.as_ref());
         set(&mut settings.expired_url, self.expired_url.as_ref());
+        set(&mut settings.cross_origin, self.cross_origin.as_ref());
+        set(&mut settings.crawlable, self.crawlable.as_ref());
+        set(&mut settings.confirm_limited, self.confirm_limited.as_ref());
         set(&mut redirects.base_url, self.base_url.as_ref());
         set(&mut redirects.regular_404, self.regular_404.as_ref());
         set(&mut redirects.invalid_short_url, self.invalid_short_url.as_ref());

@@ -85,6 +85,8 @@ codes::named_values! {
         VisitsSpent => "visits-spent",
         /// The request is a crawler's, which uses up no visit and does not get the target.
         VisitsCrawler => "visits-crawler",
+        /// The visitor has to confirm that a visit of the limit is to be used up.
+        VisitsConfirm => "visits-confirm",
         /// All conditions of the rule hold.
         RuleMatches => "rule-matches",
         /// A condition of the rule does not hold.

@@ -10,8 +10,9 @@
 //!    When a link that was picked is deleted, its code is left to the next link that is picked
 //!    there. That link has an id of its own and an entry, because visits, tags and the audit log
 //!    belong to an id: what happened to one link is never another's.
-//! 4. A link that moves to another domain keeps its name. Where it was, its custom slug is free; a
-//!    code stays with its number on every domain that it was on, because it may be in print there.
+//! 4. A link that moves to another domain keeps its name, and one that is renamed its domain. Where
+//!    it was, its custom slug is free; a code stays with its number on every domain that it was on,
+//!    because it may be in print there. Under a former name nothing is found.
 
 use codes::Code;
 use jiff::Timestamp;
@@ -28,8 +29,8 @@ pub enum Refusal {
     Superseded,
     /// An operator has blocked the link. It keeps its name until the block is lifted.
     Blocked,
-    /// The link was to move or be restored, and another link has its name there; or it was to move
-    /// to a domain that was removed.
+    /// The link was to move, be renamed or be restored, and another link has its name there; or it
+    /// was to move to a domain that was removed.
     Taken,
 }
 
@@ -45,7 +46,7 @@ impl Precondition {
 
 impl Edit {
     /// Checks that the edit applies to a link. A deleted link can be blocked, so that it cannot be
-    /// restored, and no other edit applies to it. Only a move of a blocked link is
+    /// restored, and no other edit applies to it. Only another domain or name of a blocked link is
     /// [refused](Refusal::Blocked) as such.
     pub fn check(&self, link: &Link) -> Result<(), Refusal> {
         if link.is_deleted() && self.block.is_none() {
@@ -91,14 +92,14 @@ impl Link {
     }
 
     /// Returns the slug that has an entry of its own. The slug of a link whose id packs a number
-    /// has none, because the code belongs to that number.
+    /// has none, because the code belongs to that number, unless the link was renamed.
     pub fn claimed_slug(&self) -> Option<&Slug> {
-        self.slug().filter(|_| self.id.unpack().is_none())
+        self.slug().filter(|_| self.id.unpack().is_none() || self.is_renamed())
     }
 
     /// Returns whether the link's name follows from its id on its domain, so that it has no entry.
     pub fn is_named_by_id(&self) -> bool {
-        self.domain().is_default() && self.id.unpack().is_some()
+        self.domain().is_default() && self.id.unpack().is_some() && !self.is_renamed()
     }
 
     /// Returns `true` if the link's code is left to the next link that is picked under it: the link
@@ -144,6 +145,12 @@ mod tests {
         link(LinkId::from_stored(5), Some(text))
     }
 
+    fn relocation(domain: DomainId, name: &str, number: Option<LinkId>) -> Edit {
+        let (name, former) = (slug(name), slug("former"));
+        let relocation = Relocation { domain, name, former, number, keyspaces: 1 };
+        Edit { relocation: Some(relocation), ..Edit::default() }
+    }
+
     fn blocked(link: Link) -> Link {
         let block = Edit { block: Some(Some("phishing".to_owned())), ..Edit::default() };
         block.apply(link, NOW, BY)
@@ -156,7 +163,7 @@ mod tests {
     #[test]
     fn a_change_applies_to_the_link_and_the_versions_that_it_is_for() {
         let link = link(minted(), None);
-        let of = |created_at, versions| Precondition { created_at, versions, domain: None };
+        let of = |created_at, versions| Precondition { created_at, versions, ..Precondition::default() };
         let later = Some(NOW + jiff::SignedDuration::from_secs(1));
         for (precondition, checked) in [
             (of(None, None), Ok(())),
@@ -190,8 +197,7 @@ mod tests {
 
     #[test]
     fn a_moved_link_is_on_its_new_domain_in_a_new_version_and_a_blocked_one_stays() {
-        let to = |domain| Relocation { domain, name: slug("my-slug"), keyspaces: 1 };
-        let edit = |domain| Edit { relocation: Some(to(domain)), ..Edit::default() };
+        let edit = |domain| relocation(domain, "my-slug", None);
         let away = edit(DomainId::from_stored(3)).apply(named("my-slug"), NOW, BY);
         assert_eq!((away.domain(), away.version()), (DomainId::from_stored(3), 1));
         let back = edit(DomainId::DEFAULT).apply(away, NOW, BY);
@@ -202,6 +208,29 @@ mod tests {
         assert_eq!(for_former.check(&away), Err(Refusal::Absent), "it was for its former address");
         assert_eq!(edit(DomainId::DEFAULT).check(&blocked(named("my-slug"))), Err(Refusal::Blocked));
         assert_eq!(edit(DomainId::DEFAULT).check(&deleted(named("my-slug"))), Err(Refusal::Absent));
+    }
+
+    #[test]
+    fn a_renamed_link_has_its_new_name_alone_and_may_get_the_code_of_its_number_back() {
+        let here = DomainId::DEFAULT;
+        let to = |name, number| relocation(here, name, number);
+        let is_done = |edit: &Edit, link: &Link| edit.relocation.as_ref().unwrap().is_done(link);
+        for before in [link(minted(), None), link(minted(), Some("Abc"))] {
+            let (away, back) = (to("summer", None), to("Abc", Some(minted())));
+            assert!(!is_done(&away, &before) && is_done(&back, &before), "{before:?}");
+            let renamed = away.apply(before.clone(), NOW, BY);
+            assert!(is_done(&away, &renamed) && !is_done(&back, &renamed), "{renamed:?}");
+            assert_eq!(renamed.claimed_slug(), Some(&slug("summer")));
+            assert!(!renamed.is_named_by_id() && !renamed.details().is_simple());
+            assert!(!deleted(renamed.clone()).leaves_code(&slug("summer")), "its entry says who has it");
+            let for_former = Edit { precondition: Precondition::of(&before), ..Edit::default() };
+            assert_eq!(for_former.check(&renamed), Err(Refusal::Absent), "it was for its former name");
+            let again = back.apply(renamed, NOW, BY);
+            assert_eq!((again.slug(), again.is_named_by_id(), again.is_renamed()), (None, true, false));
+        }
+        let renamed = to("Abd", Some(LinkId::from_stored(9))).apply(named("my-slug"), NOW, BY);
+        assert_eq!((renamed.claimed_slug(), renamed.is_renamed()), (Some(&slug("Abd")), false));
+        assert_eq!(to("summer", None).check(&blocked(named("my-slug"))), Err(Refusal::Blocked));
     }
 
     #[test]
@@ -220,8 +249,7 @@ mod tests {
     fn a_slug_has_an_entry_of_its_own_unless_its_link_has_a_number() {
         assert_eq!(named("my/slug").claimed_slug(), Some(&slug("my/slug")));
         assert_eq!(link(minted(), Some("Abc")).claimed_slug(), None);
-        let to = Relocation { domain: DomainId::from_stored(3), name: slug("Abc"), keyspaces: 1 };
-        let moved = Edit { relocation: Some(to), ..Edit::default() };
+        let moved = relocation(DomainId::from_stored(3), "Abc", Some(minted()));
         let elsewhere = moved.apply(link(minted(), Some("Abc")), NOW, BY);
         assert_eq!(elsewhere.slug(), None, "its name follows from its number");
         assert_eq!(link(minted(), None).claimed_slug(), None);

@@ -130,6 +130,11 @@ impl Link {
         self.details().slug.as_ref()
     }
 
+    /// Returns `true` if the link has a number and another name than its code.
+    pub fn is_renamed(&self) -> bool {
+        self.details().renamed
+    }
+
     /// Returns `true` if this row holds exactly `draft`: an insert in doubt was committed.
     pub fn is(&self, draft: &Draft) -> bool {
         Self::stored(self.id, draft.clone(), self.created_at) == *self

@@ -1,5 +1,6 @@
 //! Links with their tags, and partial updates of them.
 
+use codes::LinkId;
 use jiff::Timestamp;
 
 use super::{Block, Details, DetailsEdit, DomainId, Draft, Link, LongUrl, Slug, Tag};
@@ -38,25 +39,39 @@ pub struct Edit {
     pub block: Option<Option<String>>,
     /// Tags, replaced as a whole.
     pub tags: Option<Vec<Tag>>,
-    /// Another domain, where the link keeps its name.
+    /// Another domain or name of the link.
     pub relocation: Option<Relocation>,
     /// Precondition: the link and the versions that the edit applies to.
     pub precondition: Precondition,
 }
 
-/// A move of a link to another domain.
+/// A move of a link to another domain, or to another name on its domain.
 ///
-/// A minted code stays with its number, on whichever domain its link is. Visits that were counted
-/// before stay with the former domain.
+/// A minted code stays with its number, on whichever domain its link is and whatever its name.
+/// Visits that were counted before stay with the former domain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Relocation {
     /// The domain to move to.
     pub domain: DomainId,
-    /// The link's name: its slug, or the code of its number.
+    /// The link's name there: a slug, or the code of its number.
     pub name: Slug,
-    /// The number of keyspaces against which the caller has checked that the name is no other
-    /// link's code.
+    /// The link's name until then, for the audit log.
+    pub former: Slug,
+    /// The id of the number whose code the name is, if it is a mintable one.
+    pub number: Option<LinkId>,
+    /// The number of keyspaces against which the caller has looked for that number.
     pub keyspaces: usize,
+}
+
+impl Relocation {
+    /// Returns whether the link has this name on this domain.
+    pub fn is_done(&self, link: &Link) -> bool {
+        let has_name = match self.number {
+            Some(number) if number == link.id => !link.is_renamed(),
+            _ => link.slug() == Some(&self.name),
+        };
+        has_name && link.domain() == self.domain
+    }
 }
 
 /// Precondition of a change: which link it applies to, and which versions.
@@ -70,6 +85,9 @@ pub struct Precondition {
     /// Domain of the link; `None` applies to any. A link that has moved is not the one that its
     /// former address named, and a key of that domain may not change it any more.
     pub domain: Option<DomainId>,
+    /// Slug of the link, or that it has none; `None` applies to any. A link that was renamed is not
+    /// the one that its former name named.
+    pub slug: Option<Option<Slug>>,
     /// Accepted versions; `None` accepts any.
     pub versions: Option<Vec<u64>>,
 }
@@ -77,7 +95,12 @@ pub struct Precondition {
 impl Precondition {
     /// Applies to this link, in any version.
     pub fn of(link: &Link) -> Self {
-        Self { created_at: Some(link.created_at), domain: Some(link.domain()), versions: None }
+        Self {
+            created_at: Some(link.created_at),
+            domain: Some(link.domain()),
+            slug: Some(link.slug().cloned()),
+            versions: None,
+        }
     }
 
     /// Returns `true` if the change applies to this link, whatever its version.
@@ -86,6 +109,7 @@ impl Precondition {
         let micros = |at: Timestamp| at.as_microsecond();
         self.created_at.is_none_or(|at| micros(at) == micros(link.created_at))
             && self.domain.is_none_or(|domain| domain == link.domain())
+            && self.slug.as_ref().is_none_or(|slug| slug.as_ref() == link.slug())
     }
 }
 
@@ -121,13 +145,12 @@ impl Edit {
                 origin.blocked_by = None;
             }
         }
-        if let Some(Relocation { domain, .. }) = self.relocation {
-            details.domain = Some(domain).filter(|domain| !domain.is_default());
-            if link.id.unpack().is_some() {
-                // The slug is the code of the link's number, so the name is the same without it,
-                // and releases that know no moves see a minted link.
-                details.slug = None;
-            }
+        if let Some(Relocation { domain, name, number, .. }) = &self.relocation {
+            details.domain = Some(*domain).filter(|domain| !domain.is_default());
+            // The code of the link's number is its name without a slug, and releases that know no
+            // moves see a minted link.
+            details.slug = Some(name.clone()).filter(|_| *number != Some(link.id));
+            details.renamed = details.slug.is_some() && link.id.unpack().is_some();
         }
         (details.edited_at, details.edited_by) = (Some(now), Some(by));
         if let Some(origin) = &mut details.origin {

@@ -13,9 +13,10 @@
 //! 6. A leap second counts as the second before it.
 //! 7. Years are 0001 to 9999. The last moments of 9999, with which systems write "never", count as
 //!    the latest time that can be stored.
+//! 8. A number of 9 to 11 digits is seconds since 1970: from 1973 on, and no date without dashes.
+//!    One of 12 or 13 digits is refused as milliseconds.
 //!
-//! Rejected: seconds since 1970, and dates without dashes, because both are numbers that may mean
-//! something else.
+//! Rejected: dates without dashes, and smaller numbers, because they may mean something else.
 
 use std::borrow::Cow;
 
@@ -42,6 +43,9 @@ pub enum TimeError {
         "not a time: write it like 2026-11-22T10:00:00+01:00, 2026-11-22T10:00:00[Europe/Berlin] or 2026-11-22"
     )]
     Form,
+    /// The text is a number of milliseconds.
+    #[error("a number is read as seconds since 1970, and this one looks like milliseconds")]
+    Milliseconds,
     /// The zone in brackets is unknown.
     #[error("the time zone in brackets is unknown: write a name such as Europe/Berlin")]
     Zone,
@@ -61,6 +65,9 @@ pub enum TimeError {
 /// Reads a time. Without an offset and a zone of its own it is in `zone`.
 pub fn read_time(text: &str, zone: &TimeZone) -> Result<Timestamp, TimeError> {
     let text = text.trim();
+    if let Some(time) = epoch(text) {
+        return time;
+    }
     let (head, tags) = text.find('[').map_or((text, ""), |at| text.split_at(at));
     let head = with_offset_attached(head.trim_end());
     if !has_date(&head) {
@@ -76,6 +83,19 @@ pub fn read_time(text: &str, zone: &TimeZone) -> Result<Timestamp, TimeError> {
     match pieces.offset() {
         None => latest(civil, own.as_ref().unwrap_or(zone).to_timestamp(civil)),
         Some(offset) => at_offset(civil, offset, own.as_ref()),
+    }
+}
+
+/// Reads a number of seconds since 1970. Returns `None` for a text that is none.
+fn epoch(text: &str) -> Option<Result<Timestamp, TimeError>> {
+    let is_number = !text.starts_with('0') && text.bytes().all(|byte| byte.is_ascii_digit());
+    match text.len() {
+        9..=11 if is_number => {
+            let time = text.parse().ok().and_then(|seconds| Timestamp::from_second(seconds).ok());
+            Some(time.ok_or(TimeError::Range))
+        }
+        12 | 13 if is_number => Some(Err(TimeError::Milliseconds)),
+        _ => None,
     }
 }
 
@@ -193,6 +213,10 @@ mod tests {
             ("0001-01-01T00:00:00Z", "0001-01-01T00:00:00Z"),
             ("9999-12-31T23:59:59Z", "9999-12-30T22:00:00.999999999Z"),
             ("9999-12-31", "9999-12-30T22:00:00.999999999Z"),
+            // Seconds since 1970.
+            (" 1525132800 ", "2018-05-01T00:00:00Z"),
+            ("100000000", "1973-03-03T09:46:40Z"),
+            ("99999999999", "5138-11-16T09:46:39Z"),
         ];
         let same = same.split('|').map(|text| (text, "2026-11-22T10:00:00Z"));
         for (text, expected) in same.chain(others) {
@@ -211,12 +235,14 @@ mod tests {
             ("2030-05-13T00:07:19[Europe/Atlantis]", TimeError::Zone),
             ("2030-05-13T00:07:19Z[!Europe/Atlantis]", TimeError::Zone),
             ("0000-01-01", TimeError::Range),
+            ("1525132800000", TimeError::Milliseconds),
+            ("100000000000", TimeError::Milliseconds),
         ] {
             assert_eq!(read_time(text, &berlin()), Err(error), "{text}");
         }
         let wrong = "2030-05-13T00:07:19Z[!u-ca=hebrew]|2030-05-13T00:07:19[Europe/Paris][!knort=blargel]|\
                      2016-12-31T23:59:61Z|| |tomorrow|now|2026|2026-13-01|2026-02-30|10:00|20261122|\
-                     1525132800|1525132800000|2026-11-22x10:00|2026-11-22 25:00|2026-11-22T|2026-1-1|\
+                     99999999|-1525132800|1525132800.5|0152513280|20261122100000|2026-11-22x10:00|2026-11-22 25:00|2026-11-22T|2026-1-1|\
                      22.11.2026|11/22/2026|0000-00-00 00:00:00|99999-01-01|+012026-01-01|-002026-01-01|\
                      ２０２６-01-01|2026-11-22T10:00:00+25:00|2026-11-22T10:00:00[Europe/Berlin|\
                      2026-11-22T10:00:00[]|[Europe/Berlin]|2026-11-22T10:00:00Z junk|\
@@ -234,6 +260,7 @@ mod tests {
             (" 2031-07-01 10:00 ", "2031-07-01T10:00:00+00:00", "2031-07-01T10:00:00+02:00"),
             ("2031-07-01T10:00:00.5", "2031-07-01T10:00:00.5+00:00", "2031-07-01T10:00:00.5+02:00"),
             ("2031-07-01T10:00:00[Asia/Tokyo]", "2031-07-01T01:00:00+00:00", "2031-07-01T03:00:00+02:00"),
+            ("1767225600", "2026-01-01T00:00:00+00:00", "2026-01-01T01:00:00+01:00"),
         ] {
             assert_eq!(stored_time(text, &TimeZone::UTC).as_deref(), Ok(utc), "{text}");
             assert_eq!(stored_time(text, &berlin()).as_deref(), Ok(local), "{text}");

@@ -82,13 +82,8 @@ async fn answer_to(thread: &ListenerThread, visitor: Visitor, request: Request<I
     if !service.serves_visitors {
         return misdirected("the API only: send visitors to a process with --role redirect");
     }
-    if *request.method() == Method::POST && unlock::is_form(&request) {
-        return unlock::unlock(redirects, visitor, request).await;
-    }
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
-        let mut refused = answer(StatusCode::METHOD_NOT_ALLOWED, TEXT, "expected GET or HEAD\n");
-        refused.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
-        return refused;
+        return other_method(thread, visitor, request).await;
     }
     match path {
         "/" if fallback_page::catches_root(&service.redirector, host(&request)) => {
@@ -107,6 +102,22 @@ async fn answer_to(thread: &ListenerThread, visitor: Visitor, request: Request<I
         path if path_before(path, pixel::SUFFIX).is_some() => pixel::show(redirects, visitor, &request).await,
         _ => redirect::follow(redirects, visitor, &request).await,
     }
+}
+
+/// Answers a request of another method than GET and HEAD: a link takes it, or the form for a
+/// password, or nobody.
+async fn other_method(thread: &ListenerThread, visitor: Visitor, request: Request<Incoming>) -> Answer {
+    if is_link(request.uri().path())
+        && let Some(answer) = redirect::forward(&thread.redirects, visitor, &request).await
+    {
+        return answer;
+    }
+    if *request.method() == Method::POST && unlock::is_form(&request) {
+        return unlock::unlock(&thread.redirects, visitor, request).await;
+    }
+    let mut refused = answer(StatusCode::METHOD_NOT_ALLOWED, TEXT, "expected GET or HEAD\n");
+    refused.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
+    refused
 }
 
 async fn page(thread: &ListenerThread, visitor: Visitor, request: Request<Incoming>) -> Answer {

@@ -258,13 +258,19 @@ impl DomainCache {
         self.is_plain.load(Ordering::Acquire)
     }
 
-    /// Returns whether a visitor of this host gets the default domain's links only, and the default
-    /// domain is enabled.
+    /// Returns whether a visitor of this host gets the default domain's links only, and their
+    /// redirects alone: the default domain is enabled, and lets no scripts of other origins in.
     pub fn is_default(&self, host: Option<&str>) -> bool {
         let entries = self.entries.read().expect("no code panics while it holds this lock");
         let is_other = |host: &str| self.of_host(&entries, host).is_some();
         let settings = &entries.default.settings;
-        !settings.disabled && !settings.is_of_later_release() && !host.is_some_and(is_other)
+        let is_usual = !settings.disabled && !settings.cross_origin && !settings.is_of_later_release();
+        is_usual && !host.is_some_and(is_other)
+    }
+
+    /// Returns whether scripts of other origins may follow links on this host.
+    pub fn is_cross_origin(&self, host: Option<&str>) -> bool {
+        !self.is_plain() && self.place(host).0.settings.cross_origin
     }
 
     /// Returns the domain of a visitor's host, and whether that is the default domain for certain:

@@ -262,12 +262,12 @@ impl Lookup {
     pub fn knows_on(&self, domain: DomainId, wanted: &LookupKey) -> bool {
         let knows_slug = |slug: Slug| self.slugs.ids.contains_key(&(domain, slug));
         match wanted {
-            // A link that is on another domain is read again.
+            // A link that is on another domain, or has another name, is read again.
             LookupKey::Code(code) if domain.is_default() => {
                 let cached = self.cache.get(&Name::Code(*code));
                 cached.map_or_else(
                     || self.place_of_next(*code).is_some(),
-                    |cached| cached.link.domain().is_default(),
+                    |cached| cached.link.is_named_by_id(),
                 )
             }
             _ => wanted.slug().is_some_and(knows_slug),

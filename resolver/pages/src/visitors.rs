@@ -30,6 +30,8 @@ struct MessagePage<'a> {
     text: String,
     /// Whether a form asks for the link's password, and whether a wrong one was entered.
     password: Option<bool>,
+    /// Whether a form lets the visitor confirm.
+    confirms: bool,
 }
 
 #[derive(Template)]
@@ -66,10 +68,14 @@ impl Renderer {
                 leading_away(page(self, status, &PreviewPage { frame, link: *link }))
             }
             VisitorPage::Password { is_wrong } => {
-                let form = MessagePage { frame, title, text, password: Some(is_wrong) };
+                let form = MessagePage { frame, title, text, password: Some(is_wrong), confirms: false };
                 leading_away(page(self, status, &form))
             }
-            _ => page(self, status, &MessagePage { frame, title, text, password: None }),
+            VisitorPage::Confirm => {
+                let form = MessagePage { frame, title, text, password: None, confirms: true };
+                leading_away(page(self, status, &form))
+            }
+            _ => page(self, status, &MessagePage { frame, title, text, password: None, confirms: false }),
         }
     }
 }
@@ -86,6 +92,7 @@ fn words(shown: &VisitorPage, t: &Locale) -> (String, String) {
         VisitorPage::Password { is_wrong: true } => (t.text("password-title"), t.text("password-wrong")),
         VisitorPage::TooManyTries => (t.text("slow-down-title"), t.text("too-many-tries-text")),
         VisitorPage::Limited => (t.text("limited-title"), t.text("limited-text")),
+        VisitorPage::Confirm => (t.text("confirm-title"), t.text("confirm-text")),
         VisitorPage::Unavailable => (t.text("unavailable-title"), t.text("unavailable-text")),
         VisitorPage::TooMuch => (t.text("slow-down-title"), t.text("too-much-text")),
         VisitorPage::SlowDown => (t.text("slow-down-title"), t.text("slow-down-text")),
@@ -162,6 +169,7 @@ mod tests {
             page.headers()["content-security-policy"].to_str().unwrap().to_owned()
         };
         assert!(!policy(VisitorPage::Password { is_wrong: false }, 200).contains("form-action"));
+        assert!(!policy(VisitorPage::Confirm, 200).contains("form-action"));
         assert!(policy(VisitorPage::Gone, 410).contains("form-action 'self'"));
     }
 }

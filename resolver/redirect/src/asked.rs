@@ -32,6 +32,8 @@ pub(crate) struct Asked<'a> {
     /// The country that a proxy names.
     pub(crate) country: Option<&'a str>,
     pub(crate) is_head: bool,
+    /// Whether the method is neither GET nor HEAD, with which programs open links ahead.
+    pub(crate) is_deliberate: bool,
     /// The moment of an example; `None` for now.
     pub(crate) at: Option<Timestamp>,
     /// Where the steps of the decision about an example are noted. Those of a request are not even
@@ -49,6 +51,7 @@ impl<'a> Asked<'a> {
             languages: bytes(headers, &ACCEPT_LANGUAGE).unwrap_or_default(),
             country: redirector.clients.country(visitor.peer, headers),
             is_head: *request.method() == Method::HEAD,
+            is_deliberate: !matches!(*request.method(), Method::GET | Method::HEAD),
             ..Self::name(visitor.client, uri.path(), host(request))
         }
     }
@@ -65,6 +68,7 @@ impl<'a> Asked<'a> {
             languages: b"",
             country: None,
             is_head: false,
+            is_deliberate: false,
             at: None,
             trace: None,
         }

@@ -72,6 +72,7 @@ impl Redirector {
             languages: example.accept_language.as_bytes(),
             country: example.country.as_deref(),
             is_head: false,
+            is_deliberate: false,
             at: example.at,
             trace: Some(&trace),
         };

@@ -19,7 +19,7 @@ use links::{
 };
 use lookup::{CachedTarget, LookupError, LookupKey, domain_cache::Question};
 use visits::Outcome;
-use web::{Answer, empty, hold_back, visitor_page::VisitorPage};
+use web::{Answer, cors, empty, hold_back, visitor_page::VisitorPage};
 
 use crate::{
     Redirector, ThreadContext, Visitor,
@@ -29,7 +29,7 @@ use crate::{
     },
     fast_path::RequestHead,
     preview,
-    request::{is_prefetch, path_before, request_head},
+    request::{host, is_prefetch, path_before, request_head},
     steps::{domain_step, name_step, rule_step, state_step, unknown_step},
     visit::{Refusal, Visit, note, refuse},
 };
@@ -102,7 +102,11 @@ pub async fn follow<B>(thread: &ThreadContext, visitor: Visitor, request: &Reque
         return refuse_prefetch();
     }
     let answered = try_to_follow(thread, visitor, request).await;
-    answered.unwrap_or_else(|refusal| refuse(thread, visitor, request, refusal))
+    let mut answer = answered.unwrap_or_else(|refusal| refuse(thread, visitor, request, refusal));
+    if thread.redirector.domain_cache.is_cross_origin(host(request)) {
+        cors::allow(&mut answer);
+    }
+    answer
 }
 
 async fn try_to_follow<B>(
@@ -145,21 +149,26 @@ pub(crate) async fn decide(redirector: &Redirector, asked: &Asked<'_>) -> Result
     let now = asked.now(redirector);
     check_live(redirector, &found, now, asked)?;
     let (has_password, is_look) = (found.link.password().is_some(), asked.is_look());
-    if has_password || is_look {
-        // A password form for a link whose visits are used up would be pointless, and a preview
-        // must not use up a visit.
+    let confirms = found.link.is_limited() && found.visited.settings.confirm_limited && !asked.is_deliberate;
+    if has_password || is_look || confirms {
+        // A form for a link whose visits are used up would be pointless, and a preview must not use
+        // up a visit.
         check_visits_left(redirector, &found, asked).await?;
     }
-    Ok(match (has_password, is_look && found.link.is_limited()) {
-        (true, _) => {
+    Ok(match (has_password, is_look && found.link.is_limited(), confirms) {
+        (true, ..) => {
             asked.step(|| (Finding::PasswordAsked, String::new()));
             Decision::AskPassword(found, now)
         }
-        (false, true) => {
+        (false, true, _) => {
             asked.step(|| (Finding::VisitsCrawler, String::new()));
             Decision::Show(VisitorPage::Limited.answer(StatusCode::OK))
         }
-        (false, false) => Decision::Lead(found, now),
+        (false, false, true) => {
+            asked.step(|| (Finding::VisitsConfirm, String::new()));
+            Decision::Show(VisitorPage::Confirm.answer(StatusCode::OK))
+        }
+        (false, false, false) => Decision::Lead(found, now),
     })
 }
 

@@ -21,6 +21,7 @@ mod explain;
 pub mod fallback_page;
 pub mod fast_path;
 mod follow;
+mod other_methods;
 pub mod pixel;
 mod preview;
 pub mod qr_code;
@@ -52,6 +53,7 @@ use web::client_limits::Clients;
 
 pub use follow::{answer_cached, cache_control, follow, follow_cached};
 pub use links::Protocol;
+pub use other_methods::forward;
 pub use request::{host, path_before};
 
 /// The state that redirects on all threads share.

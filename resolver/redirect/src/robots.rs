@@ -1,5 +1,5 @@
 //! `GET|HEAD /robots.txt` (RFC 9309): allows crawlers the links marked `crawlable`, and disallows
-//! everything else.
+//! everything else. On a domain that is marked itself, all links are allowed.
 //!
 //! 1. A domain lists its own links and those of the default domain, which redirect its visitors as
 //!    well.
@@ -43,6 +43,8 @@ const ENTRY_BYTES: usize = 256;
 const TEXT_MAX: usize = 500 * 1024;
 const HEAD: &str = "# https://www.rfc-editor.org/rfc/rfc9309\n\nUser-agent: *\n";
 const TAIL: &str = "Disallow: /\n";
+/// What is no link, on a domain whose links are all allowed.
+const NO_LINKS: &str = "Disallow: /rest/\nDisallow: /manage\n";
 /// The maximum length of the rules between the two, in bytes.
 const RULES_MAX: usize = TEXT_MAX - HEAD.len() - TAIL.len();
 
@@ -140,6 +142,9 @@ pub async fn show(redirector: &Arc<Redirector>, host: Option<&str>) -> Answer {
     let shown = |text: Bytes| answer(StatusCode::OK, TEXT, below(base, text));
     if visited.settings.disabled {
         return shown(format!("{HEAD}{TAIL}").into());
+    }
+    if visited.settings.crawlable {
+        return shown(format!("{HEAD}{NO_LINKS}").into());
     }
     let domain = visited.id;
     if let Some(text) = redirector.robots.cached(domain).and_then(|text| text.bytes) {

@@ -170,6 +170,7 @@ impl Row {
     pub fn of_details(details: Details) -> Self {
         let Details {
             slug: _,
+            renamed: _,
             domain: _,
             mark: _,
             valid_since,

@@ -14,6 +14,7 @@ pub mod answer;
 pub mod body;
 mod client_address;
 pub mod client_limits;
+pub mod cors;
 pub mod request_durations;
 pub mod request_id;
 pub mod run_to_end;

@@ -35,6 +35,8 @@ pub enum VisitorPage {
     TooManyTries,
     /// The link leads on only a limited number of times, and this request is no visit.
     Limited,
+    /// The link leads on only a limited number of times, and the visitor has to confirm.
+    Confirm,
     /// The link cannot be looked up right now.
     Unavailable,
     /// Too many requests came from here.
@@ -75,6 +77,7 @@ impl VisitorPage {
             Self::Password { .. } => "password",
             Self::TooManyTries => "too-many-tries",
             Self::Limited => "limited",
+            Self::Confirm => "confirm",
             Self::Unavailable => "unavailable",
             Self::TooMuch => "too-much",
             Self::SlowDown => "slow-down",

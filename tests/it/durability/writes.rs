@@ -181,7 +181,8 @@ impl Write {
             }
             Kind::Move => {
                 let name = Slug::parse(&format!("moved{number}")).unwrap();
-                let relocation = Relocation { domain: self.domain, name, keyspaces: 0 };
+                let (domain, former, number) = (self.domain, name.clone(), Some(self.id(0)));
+                let relocation = Relocation { domain, name, former, number, keyspaces: 0 };
                 let edit = Edit { relocation: Some(relocation), ..Edit::default() };
                 store.edit(self.id(0), &edit, BY).await.map(drop)
             }

@@ -11,6 +11,7 @@ mod links;
 mod lists;
 mod long_urls;
 mod meant;
+mod renames;
 mod sessions;
 mod slugs;
 mod sweep;
@@ -85,6 +86,7 @@ async fn suite(store: Arc<dyn Store>) {
     domains::deleted_minted_links_keep_no_domain(&*store).await;
     domains::a_domain_is_removed_only_when_nothing_depends_on_it(&*store).await;
     meant::a_change_leaves_the_next_link_of_the_same_code_alone(&*store).await;
+    renames::a_link_gets_another_name_and_its_code_stays_with_its_number(&*store).await;
     wishes::a_call_that_is_sent_again_is_told_from_another_with_the_same_key(&*store).await;
     keyspaces::adoptions_at_the_same_time_agree_on_the_index(&store).await;
     keyspaces::a_keyspace_with_hand_picked_codes_is_refused(&*store).await;

@@ -74,6 +74,9 @@ fn shown(NamedDomain { name, is_default, settings }: &NamedDomain) -> dto::Domai
         catch_all: settings.catch_all,
         extra_path: settings.extra_path.map(ExtraPath::as_str),
         expired_url: settings.expired_url.as_ref().map(LongUrl::as_str),
+        cross_origin: settings.cross_origin,
+        crawlable: settings.crawlable,
+        confirm_limited: settings.confirm_limited,
     }
 }
 
@@ -131,6 +134,9 @@ async fn edit(call: &Call, by: &Grant) -> Result<Answer, Problem> {
         catch_all: fields.catch_all.value().map(|Flag(catches)| catches),
         extra_path: wrong.note(EXTRA_PATH, extra_path).flatten(),
         expired_url: wrong.note(EXPIRED_URL, expired_url).flatten(),
+        cross_origin: fields.cross_origin.value().map(|Flag(allows)| allows),
+        crawlable: fields.crawlable.value().map(|Flag(allows)| allows),
+        confirm_limited: fields.confirm_limited.value().map(|Flag(asks)| asks),
         ..DomainEdit::default()
     };
     wrong.finish()?;

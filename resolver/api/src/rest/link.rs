@@ -24,11 +24,11 @@ pub(super) fn routes() -> Vec<Route> {
             .text("Also one that does not redirect at the moment.")
             .answers_with_etag::<dto::ShortUrl>("The link."),
         of(Method::PATCH, LINK, keyed!(Scope::Edit, edit), "editShortUrl", "Edit a link")
-            .text("Absent fields stay as they are. Null clears a time, a limit, a title, a description, a status or a password, and leaves any other field as it is. The code of a link never changes; `move` changes its domain. An edit that changes nothing leaves the version as it is. A key without the scope `read` gets the link's code and short URL.")
+            .text("Absent fields stay as they are. Null clears a time, a limit, a title, a description, a status or a password, and leaves any other field as it is. `customSlug` (an extension) gives the link another name: the former one is not found any more, and a code is not given to another link. It fails if another link has that name. `move` changes the domain. An edit that changes nothing leaves the version as it is. A key without the scope `read` gets the link's code and short URL.")
             .header(Header::IfMatch)
             .optional_body::<dto::ShortUrlEdit>()
             .answers_with_etag::<dto::ChangedShortUrl>("The link after the edit.")
-            .fails(&[Kind::LaterRelease]),
+            .fails(&[Kind::SlugTaken, Kind::Blocked, Kind::LaterRelease]),
         of(Method::POST, UNDO, keyed!(Scope::Edit, undo), "undoShortUrlEdit", "Undo an edit of a link")
             .addition()
             .text("Every field that the edit changed gets the value that it had before: an edit of its own, which can be undone as well. It fails, and names the fields, if one of them was changed again since. A password comes back, too. A move is undone by a move, a deletion by `restore`; a takedown stays.")
@@ -86,8 +86,12 @@ async fn get(call: &Call, by: &Grant) -> Result<Answer, Problem> {
 }
 
 async fn edit(call: &Call, by: &Grant) -> Result<Answer, Problem> {
-    let (edit, wrong) = read_edit(&call.api, &call.body)?;
-    let edited = call.api.links.edit_link(&call.target()?, edit, wrong, by).await;
+    let (edit, slug, wrong) = read_edit(&call.api, &call.body)?;
+    let (links, target) = (&call.api.links, call.target()?);
+    let edited = match &slug {
+        Some(slug) => links.rename_link(&target, slug, edit, wrong, by).await,
+        None => links.edit_link(&target, edit, wrong, by).await,
+    };
     answer_changed(&call.api, &edited.map_err(|error| in_order(error, &call.body))?, by).await
 }
 

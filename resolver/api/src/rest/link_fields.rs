@@ -41,18 +41,23 @@ pub(super) fn read_create(api: &Api, body: &[u8]) -> Result<(CreateLink, FieldEr
     Ok((command, wrong))
 }
 
-/// Reads the body of an edit. Some fields of a create are ignored, others refused.
-pub(super) fn read_edit(api: &Api, body: &[u8]) -> Result<(LinkFields, FieldErrors), Problem> {
+/// Reads the body of an edit: its fields, and the slug that the link gets. Some fields of a create
+/// are ignored, others refused. An empty slug is none: Shlink's clients have one form for both.
+pub(super) fn read_edit(
+    api: &Api,
+    body: &[u8],
+) -> Result<(LinkFields, Option<String>, FieldErrors), Problem> {
     let mut fields = object(body)?;
     fields.retain(|name, _| !dto::LinkFields::IGNORED_IN_EDITS.contains(&name.as_str()));
     let mut refused = dto::LinkFields::REFUSED_IN_EDITS.to_vec();
     refused.retain(|name| fields.shift_remove(*name).is_some());
-    let (fields, mut wrong) = read_object(fields);
+    let (mut fields, mut wrong) = read_object::<dto::LinkFields>(fields);
     for name in refused {
         wrong.add(name, UNKNOWN);
     }
+    let slug = std::mem::take(&mut fields.custom_slug).value().filter(|slug| !slug.is_empty());
     let edit = link_fields(api, fields, &mut wrong);
-    Ok((edit, wrong))
+    Ok((edit, slug, wrong))
 }
 
 /// Converts the fields of a create. A reserved code is none of them: a fill has taken it before.

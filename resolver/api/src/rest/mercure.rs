@@ -36,7 +36,7 @@ use url::form_urlencoded;
 use visits::VisitId;
 
 use super::{
-    cors, finish,
+    finish,
     json::atom,
     live::{LAST_EVENT_ID, last_event_id, message::Dialect, stream, visit_id},
     prelude::*,
@@ -45,7 +45,7 @@ use crate::{
     Api, Task,
     authenticate::{AuthError, find_grant},
 };
-use web::{TEXT, answer, hold_back};
+use web::{TEXT, answer, cors, hold_back};
 
 /// The path of the hub.
 pub const HUB: &str = "/.well-known/mercure";

@@ -11,7 +11,6 @@ mod audit;
 mod body;
 mod bulk;
 mod call;
-mod cors;
 mod create;
 mod dispatch;
 mod docs;
@@ -63,7 +62,7 @@ pub use openapi::problem_schemas;
 pub use problem::{Problem, status_of};
 use route::{Handler, LINKS, Route};
 pub use router::Router;
-use web::{Answer, run_to_end::RunToEnd};
+use web::{Answer, cors, run_to_end::RunToEnd};
 
 /// A create with a longer body is not parsed on a listener's thread: redirects would wait for it.
 const IN_PLACE_BYTES: usize = 4 * 1024;

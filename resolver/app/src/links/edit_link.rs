@@ -27,23 +27,34 @@ impl LinkService {
     pub fn edit_link<'a>(
         &'a self,
         target: &'a Target,
-        mut fields: LinkFields,
-        mut wrong: FieldErrors,
+        fields: LinkFields,
+        wrong: FieldErrors,
         by: &'a Grant,
     ) -> Answer<'a, Record> {
         Box::pin(async move {
             require(by, Scope::Edit)?;
-            let password = fields.password.take();
-            let mut edit = self.check_fields(fields, &mut wrong);
-            wrong.finish()?;
-            if let Some(password) = password {
-                edit.details.password = Some(match password {
-                    Some(password) => Some(self.hash_password(password, by).await?),
-                    None => None,
-                });
-            }
+            let edit = self.prepare_edit(fields, wrong, by).await?;
             self.change_found(target, |link| self.check_against(link, &edit), by).await
         })
+    }
+
+    /// Checks the fields of an edit, and hashes the password.
+    pub(crate) async fn prepare_edit(
+        &self,
+        mut fields: LinkFields,
+        mut wrong: FieldErrors,
+        by: &Grant,
+    ) -> Result<Edit, AppError> {
+        let password = fields.password.take();
+        let mut edit = self.check_fields(fields, &mut wrong);
+        wrong.finish()?;
+        if let Some(password) = password {
+            edit.details.password = Some(match password {
+                Some(password) => Some(self.hash_password(password, by).await?),
+                None => None,
+            });
+        }
+        Ok(edit)
     }
 
     /// Changes the target link by the edit that is made for the link found. It is looked up up to
@@ -65,8 +76,9 @@ impl LinkService {
                 Err(Refusal::Superseded) => return Err(AppError::Superseded),
                 Err(Refusal::Blocked) => return Err(AppError::Blocked),
                 Err(Refusal::Taken) => {
-                    let domain = edit.relocation.map_or(link.domain(), |relocation| relocation.domain);
-                    return Err(self.slug_taken(&target.name.code, domain));
+                    let to = edit.relocation.as_ref().map(|to| (to.name.as_str(), to.domain));
+                    let (name, domain) = to.unwrap_or((target.name.code.as_str(), link.domain()));
+                    return Err(self.slug_taken(name, domain));
                 }
             }
         }

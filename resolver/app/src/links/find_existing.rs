@@ -81,9 +81,10 @@ impl LinkService {
                 && link.domain() == draft.domain()
         };
         let Some(link) = found.map_err(|_| AppError::Unavailable)?.filter(&answers) else { return Ok(None) };
-        // The cached copy may not reflect a recent edit, move or deletion yet.
+        // The cached copy may not reflect a recent edit, move, new name or deletion yet.
         let fresh = self.lookup.read_fresh(link.id).await.map_err(|_| AppError::Unavailable)?;
-        let Some(link) = fresh.filter(answers) else { return Ok(None) };
+        let still = |fresh: &Arc<Link>| answers(fresh) && fresh.slug() == link.slug();
+        let Some(link) = fresh.filter(still) else { return Ok(None) };
         let _turn = self.turns.writes.take(by.id).await?;
         let has = self.store.tags_of(link.id).await?;
         Ok(has_tags(tags, &has).then(|| Record { link: Link::clone(&link), tags: has }))

@@ -128,7 +128,7 @@ impl LinkService {
         Ok(found.is_some_and(|link| link.domain() == domain && is_foreign(&link)))
     }
 
-    async fn domain_of(&self, name: &LinkName) -> Result<DomainId, AppError> {
+    pub(crate) async fn domain_of(&self, name: &LinkName) -> Result<DomainId, AppError> {
         match &name.domain {
             None => Ok(DomainId::DEFAULT),
             Some(domain) => self.domain_cache.find(domain).await?.ok_or_else(|| self.no_link(name)),

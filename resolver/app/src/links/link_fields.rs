@@ -105,7 +105,7 @@ impl Field {
             }
             Self::Tags => format!("expected an array of at most {TAGS_MAX} strings"),
             Self::ValidSince | Self::ValidUntil => {
-                "expected a time such as 2026-11-22T10:00:00+00:00, or a date; \
+                "expected a time such as 2026-11-22T10:00:00+00:00, a date, or seconds since 1970; \
                  without an offset or a zone such as [Europe/Berlin] they are in the server's time zone"
                     .to_owned()
             }

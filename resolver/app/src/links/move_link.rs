@@ -8,7 +8,7 @@
 //! 3. The link's new address is acknowledged when no resolver denies it any more. Its former one
 //!    may lead to it until the other resolvers are notified, as after an edit.
 
-use links::{Authority, DomainId, Edit, Link, Record, Relocation, Slug, api_key::Grant, scope::Scope};
+use links::{Authority, DomainId, Edit, Link, Record, Relocation, api_key::Grant, scope::Scope};
 
 use crate::{
     Answer, AppError, Field, FieldErrors, LinkService, authorize::require, edit_link::Target,
@@ -88,13 +88,8 @@ impl LinkService {
     /// Returns the move of a link under its name; `None` if the name is another link's code there,
     /// or may become one.
     fn relocation(&self, link: &Link, domain: DomainId) -> Option<Relocation> {
-        let name = self.lookup.name_of(link)?;
-        // Counted before the code is looked up: a keyspace that this process hears of in between is
-        // one more than the database is asked to have, and the move is refused.
-        let keyspaces = self.lookup.mint.keyspaces();
-        if domain.is_default() && self.lookup.id_of(&name).is_some_and(|id| id != link.id) {
-            return None;
-        }
-        Some(Relocation { domain, name: Slug::parse(&name).ok()?, keyspaces })
+        let relocation = self.relocation_to(link, domain, None)?;
+        let is_others = relocation.number.is_some_and(|number| number != link.id);
+        Some(relocation).filter(|_| !(domain.is_default() && is_others))
     }
 }

@@ -191,6 +191,9 @@ pub struct LinkEditArgs {
     /// New URL that the link redirects to.
     #[arg(long, value_name = "URL")]
     pub long_url: Option<String>,
+    /// New name of the link. Its former one leads nowhere from then on.
+    #[arg(long)]
+    pub slug: Option<String>,
     #[command(flatten)]
     pub setters: LinkSetters,
     #[command(flatten)]

@@ -63,6 +63,7 @@ pub(super) fn create_body(args: &LinkCreateArgs, password: Option<String>) -> Va
 pub(super) fn edit_body(args: &LinkEditArgs, password: Option<String>) -> Value {
     let mut edit = args.setters.fields(password);
     edit.long_url = args.long_url.clone().into();
+    edit.custom_slug = args.slug.clone().into();
     args.clears.apply_to(&mut edit);
     sent(&edit)
 }
@@ -161,8 +162,8 @@ mod tests {
     fn an_edit_sends_null_for_what_is_taken_away_and_nothing_for_what_stays() {
         assert_eq!(body(&["edit", "abc"], None), json!({}));
         let mut expected = all_set();
-        expected["longUrl"] = json!("u");
-        let set = [&["edit", "abc", "--long-url", "u"], &all_setters()[..]].concat();
+        (expected["longUrl"], expected["customSlug"]) = (json!("u"), json!("s"));
+        let set = [&["edit", "abc", "--long-url", "u", "--slug", "s"], &all_setters()[..]].concat();
         assert_eq!(body(&set, Some("p")), expected);
         for (flag, expected) in [
             ("--no-tags", json!({ "tags": [] })),

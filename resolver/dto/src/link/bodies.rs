@@ -25,10 +25,10 @@ impl LinkFields {
         "visitsSummary",
         "hasRedirectRules",
     ];
-    /// Fields that an edit ignores. The code of a link never changes, and `move` changes its
-    /// domain; Shlink's clients have one form for creates and edits.
-    pub const IGNORED_IN_EDITS: [&str; 6] =
-        ["customSlug", "pathPrefix", "shortCodeLength", "findIfExists", "domain", "shortCode"];
+    /// Fields that an edit ignores. `move` changes the domain of a link; Shlink's clients have one
+    /// form for creates and edits.
+    pub const IGNORED_IN_EDITS: [&str; 5] =
+        ["pathPrefix", "shortCodeLength", "findIfExists", "domain", "shortCode"];
     /// Fields that an edit refuses.
     pub const REFUSED_IN_EDITS: [&str; 2] = ["strategy", "keyspace"];
 }
@@ -143,8 +143,8 @@ mod tests {
         assert!(new.contains_key("customSlug") && !new.contains_key("shortCode"));
         let edit = fields_of::<ShortUrlEdit>();
         assert_eq!(edit["longUrl"]["type"], json!(["string", "null"]));
-        assert_eq!(edit["customSlug"]["deprecated"], true);
-        assert!(!edit.contains_key("keyspace") && edit["tags"]["deprecated"].is_null());
+        assert_eq!(edit["pathPrefix"]["deprecated"], true);
+        assert!(!edit.contains_key("keyspace") && edit["customSlug"]["deprecated"].is_null());
         assert_eq!(edit["shortUrl"]["deprecated"], true);
         let item = fields_of::<BatchItem>();
         assert!(["customSlug", "tags", "domain"].iter().all(|name| item.contains_key(*name)));

@@ -70,6 +70,11 @@ pub fn note_move(state: &mut Value, from: &str, to: &str) {
     state[CHANGED][DOMAIN] = json!({ "from": from, "to": to });
 }
 
+/// Adds another name of a link to a state with changes.
+pub fn note_rename(state: &mut Value, from: &str, to: &str) {
+    state[CHANGED]["shortCode"] = json!({ "from": from, "to": to });
+}
+
 /// Returns each field that differs, with its value before and after.
 fn differences(before: &Map<String, Value>, after: &Map<String, Value>) -> Map<String, Value> {
     let differs = |(name, to): (&String, &Value)| {
@@ -115,6 +120,9 @@ fn domain_fields(domain: &Domain) -> Map<String, Value> {
         ("catchAll", json!(settings.catch_all)),
         ("extraPath", json!(settings.extra_path)),
         ("expiredUrl", json!(settings.expired_url)),
+        ("crossOrigin", json!(settings.cross_origin)),
+        ("crawlable", json!(settings.crawlable)),
+        ("confirmLimited", json!(settings.confirm_limited)),
         ("baseUrlRedirect", json!(redirects.base_url)),
         ("regular404Redirect", json!(redirects.regular_404)),
         ("invalidShortUrlRedirect", json!(redirects.invalid_short_url)),
@@ -198,6 +206,8 @@ mod tests {
             ignore_case: Some(true),
             extra_path: Some(Some(ExtraPath::Append)),
             expired_url: Some(Some(LongUrl::from_stored("https://e.test/over"))),
+            cross_origin: Some(true),
+            crawlable: Some(true),
             ..DomainEdit::default()
         };
         let settings = edit.apply(before.settings.clone());
@@ -205,11 +215,13 @@ mod tests {
         let expected = json!({
             "domain": "new.example", "enabled": false, "baseUrlRedirect": "https://e.test/", "ignoreCase": true,
             "ignoreTrailing": false, "catchAll": false, "extraPath": "append",
-            "expiredUrl": "https://e.test/over", "changed": {
+            "expiredUrl": "https://e.test/over", "crossOrigin": true, "crawlable": true,
+            "confirmLimited": false, "changed": {
                 "domain": { "from": "old.example", "to": "new.example" }, "enabled": { "from": true, "to": false },
                 "baseUrlRedirect": { "from": null, "to": "https://e.test/" },
                 "ignoreCase": { "from": false, "to": true }, "extraPath": { "from": null, "to": "append" },
                 "expiredUrl": { "from": null, "to": "https://e.test/over" },
+                "crossOrigin": { "from": false, "to": true }, "crawlable": { "from": false, "to": true },
             },
         });
         assert_eq!(domain_change(&before, &after), expected);

@@ -123,10 +123,11 @@ impl Lookup {
         Ok(found.filter(|link| link.domain().is_default()))
     }
 
-    /// Returns the link of a code, on any domain. One that is elsewhere is read again from the
-    /// primary: since it was cached, or read for another request or from a replica, it may have
-    /// moved here. In place of a deleted link that was picked, the next link that was picked under
-    /// its code is returned, if there is one. A deleted link is not cached; its successor is.
+    /// Returns the link of a code, on any domain. One that is elsewhere or has another name is read
+    /// again from the primary: since it was cached, or read for another request or from a replica,
+    /// it may have come back to its code. In place of a deleted link that was picked, the next link
+    /// that was picked under its code is returned, if there is one. A deleted link is not cached;
+    /// its successor is.
     async fn find_code_on_default(&self, code: Code) -> Found {
         if let Some(place) = self.place_of_next(code)
             && let Some(next) = self.find_slug(&place).await?
@@ -134,11 +135,12 @@ impl Lookup {
             return Ok(Some(next));
         }
         let found = match self.find(code).await? {
-            Some(link) if !link.domain().is_default() && self.has_rule(SafetyRule::Moved) => {
+            Some(link) if !link.is_named_by_id() && self.has_rule(SafetyRule::Moved) => {
                 self.ask(link.id, None, STALE_DEADLINE).await?
             }
             found => found,
         };
+        let found = found.filter(|link| !link.is_renamed());
         let left = found.as_ref().filter(|link| link.is_deleted() && link.is_named_by_id());
         let Some(slug) = left.and_then(|link| link.slug()) else { return Ok(found) };
         self.slugs.has_asked_code.store(true, Ordering::Relaxed);

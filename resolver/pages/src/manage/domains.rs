@@ -126,6 +126,9 @@ fn read_edit(
         catch_all: switched("catchAll"),
         extra_path: wrong.note("extraPath", extra_path.transpose()).flatten(),
         expired_url: wrong.note("expiredUrl", expired_url.transpose()).flatten(),
+        cross_origin: switched("crossOrigin"),
+        crawlable: switched("crawlable"),
+        confirm_limited: switched("confirmLimited"),
         base_url,
         regular_404,
         invalid_short_url,
@@ -184,7 +187,8 @@ mod tests {
               &baseUrlRedirect=+https://e.org/+&was-baseUrlRedirect=&regular404Redirect=&was-regular404Redirect=x\
               &invalidShortUrlRedirect=kept&was-invalidShortUrlRedirect=kept&ignoreCase=on&was-ignoreCase=\
               &was-ignoreTrailing=on&catchAll=on&was-catchAll=&extraPath=append&was-extraPath=refuse\
-              &expiredUrl=+https://e.org/over+&was-expiredUrl=",
+              &expiredUrl=+https://e.org/over+&was-expiredUrl=&crossOrigin=on&was-crossOrigin=\
+              &was-crawlable=on&confirmLimited=on&was-confirmLimited=",
         );
         let expected = DomainEdit {
             authority: Authority::parse("new.example").ok(),
@@ -196,6 +200,9 @@ mod tests {
             catch_all: Some(true),
             extra_path: Some(Some(ExtraPath::Append)),
             expired_url: Some(Some(LongUrl::from_stored("https://e.org/over"))),
+            cross_origin: Some(true),
+            crawlable: Some(false),
+            confirm_limited: Some(true),
             base_url: Some(Some("https://e.org/".to_owned())),
             regular_404: Some(None),
             invalid_short_url: None,

@@ -78,7 +78,11 @@ async fn edit(context: &Context<'_>, name: LinkName) -> Result<Answer, PageError
     let target = Target { name: name.clone(), versions: version.map(|version| vec![version]) };
     let (form, mut wrong) = (LinkForm::read(context.form), FieldErrors::default());
     let fields = form.changes(zone, &mut wrong);
-    let error = match links.edit_link(&target, fields, wrong, by).await {
+    let edited = match &form.slug() {
+        Some(slug) => links.rename_link(&target, slug, fields, wrong, by).await,
+        None => links.edit_link(&target, fields, wrong, by).await,
+    };
+    let error = match edited {
         Ok(record) => {
             let is_changed = version != Some(record.link.version());
             return Ok(stored(context, &record, is_changed));

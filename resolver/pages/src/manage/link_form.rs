@@ -30,8 +30,12 @@ pub(super) enum Input {
 /// Writes the value of a link's field as the form has it. Times are in the zone of the service.
 type Write = fn(&Record, &Details, &TimeZone) -> String;
 
-const FIELDS: [(Field, Input, Write); 12] = [
+const FIELDS: [(Field, Input, Write); 13] = [
     (Field::LongUrl, Input::Text, |record, _, _| record.link.long_url.as_str().to_owned()),
+    // Empty for a minted code.
+    (Field::CustomSlug, Input::Text, |_, details, _| {
+        details.slug.as_ref().map(ToString::to_string).unwrap_or_default()
+    }),
     (Field::Title, Input::Text, |record, _, _| record.link.title.clone().unwrap_or_default()),
     (Field::Description, Input::Area, |_, details, _| details.description.clone().unwrap_or_default()),
     (Field::Tags, Input::Text, |record, _, _| {
@@ -107,10 +111,7 @@ impl LinkForm {
 
     /// Returns the fields that were changed. An empty text removes the value.
     pub(super) fn changes(&self, zone: &TimeZone, wrong: &mut FieldErrors) -> LinkFields {
-        let changed = |name: Field| {
-            let field = self.fields.iter().find(|field| field.field == name)?;
-            (field.typed != field.was).then(|| field.typed.trim().to_owned())
-        };
+        let changed = |name| self.changed(name);
         let text = |name| changed(name).map(|text| Some(text).filter(|text| !text.is_empty()));
         let flag = |name| changed(name).map(|value| Some(!value.is_empty()));
         let mut time = |name| {
@@ -142,6 +143,17 @@ impl LinkForm {
             },
             ..LinkFields::default()
         }
+    }
+
+    /// Returns the name that the link gets. Without one, and with none in place of its slug, it
+    /// keeps its own.
+    pub(super) fn slug(&self) -> Option<String> {
+        self.changed(Field::CustomSlug).filter(|slug| !slug.is_empty())
+    }
+
+    fn changed(&self, name: Field) -> Option<String> {
+        let field = self.fields.iter().find(|field| field.field == name)?;
+        (field.typed != field.was).then(|| field.typed.trim().to_owned())
     }
 
     /// Fills the form anew with the present values of the link, and keeps what was typed. Returns
@@ -222,6 +234,8 @@ mod tests {
         assert_eq!(form.changes(&TimeZone::UTC, &mut wrong).extra_path, Some(None));
         let form = sent(&[("expiredUrl", "https://e.org/")], &[("expiredUrl", " ")]);
         assert_eq!(form.changes(&TimeZone::UTC, &mut wrong).expired_url, Some(None));
+        let slug = |was, typed| sent(&[("customSlug", was)], &[("customSlug", typed)]).slug();
+        assert_eq!([slug("", " s "), slug("s", ""), slug("s", "s")], [Some("s".to_owned()), None, None]);
         let form = sent(&[("maxVisits", "3")], &[("maxVisits", "many"), ("validSince", "x")]);
         form.changes(&TimeZone::UTC, &mut wrong);
         assert!(wrong.finish().is_err());

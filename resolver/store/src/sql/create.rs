@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use codes::LinkId;
 use jiff::Timestamp;
-use links::{DomainId, Draft, Idempotency, Link, NewLink, PickedCode, Slug, Tag};
+use links::{Details, DomainId, Draft, Idempotency, Link, NewLink, PickedCode, Slug, Tag};
 
 use super::{
     Dialect, Notice, ROWS_AT_ONCE, Sql, Value,
@@ -297,6 +297,36 @@ pub(super) async fn insert_deleted(
     let id = next_id(sql).await?;
     let stored = insert_link(sql, id, draft, created_at).await?;
     stored.ok_or_else(|| corrupt("the next id is taken")).map(|_| Some(id))
+}
+
+/// Leaves the code of a number to a link with another id that gets it as its name. A number that no
+/// link has had gets one that is deleted, so that it is never minted and lookups go on to the entry
+/// in `slug`. Returns false if the number has a link, or is reserved.
+pub(super) async fn leave_code(
+    sql: &mut dyn Sql,
+    (number, slug): (LinkId, &Slug),
+    to: &Link,
+    now: Timestamp,
+) -> Result<bool> {
+    if is_reserved(sql, number).await? {
+        return Ok(false);
+    }
+    if let Some((former, _)) = lock(sql, number).await? {
+        return Ok(former.leaves_code(slug));
+    }
+    let details = Details { slug: Some(slug.clone()), deleted_at: Some(now), ..Details::default() };
+    let draft = Draft {
+        long_url: to.long_url.clone(),
+        title: None,
+        crawlable: false,
+        forward_query: true,
+        created_by: to.created_by,
+        details: Some(Box::new(details)),
+    };
+    if insert_link(sql, number, &draft, None).await?.is_none() {
+        return Ok(false);
+    }
+    pick(sql, number).await.map(|()| true)
 }
 
 /// Records the id of a custom slug that is mintable. Only resolvers of the release before read

@@ -6,13 +6,13 @@ use jiff::Timestamp;
 use links::{
     Domain, Edit, Link, Precondition, Record, Refusal, Relocation, Tag,
     api_key::ApiKeyId,
-    audit::{Action, change, domain_name, note_move, state},
+    audit::{Action, change, domain_name, note_move, note_rename, state},
 };
 
 use super::{
     Notice, Sql, Value,
     audit::note_link,
-    create::{continue_versions, same_keyspaces},
+    create::{continue_versions, leave_code, same_keyspaces},
     details_text,
     domains::find_domain,
     link_index::renew_texts,
@@ -44,7 +44,7 @@ pub(crate) async fn edit(
     }
     let (before, mut link) = (link.clone(), edit.apply(link, now, by));
     if let Some(relocation) = &edit.relocation {
-        if !relocate(sql, &before, &link, relocation).await? {
+        if !relocate(sql, (&before, now), &link, relocation).await? {
             return Ok(Err(Refusal::Taken));
         }
         continue_versions(sql, &mut link, &relocation.name).await?;
@@ -69,10 +69,8 @@ pub(crate) async fn edit(
     }
     let tags = tags_of_link(sql, id).await?;
     let mut change = change(&before, &link, tags_before.as_deref().map(|before| (before, &*tags)));
-    if before.domain() != link.domain() {
-        let [from, to] = [find_domain(sql, before.domain()).await?, find_domain(sql, link.domain()).await?];
-        let name = |domain: &Option<Domain>| domain.as_ref().map_or("", domain_name).to_owned();
-        note_move(&mut change, &name(&from), &name(&to));
+    if let Some(relocation) = &edit.relocation {
+        note_relocation(sql, &mut change, &before, relocation).await?;
     }
     let former = tags_before.as_deref().unwrap_or_default();
     note_link(sql, by, Action::of_edit(edit), (&link, &tags, former), change).await?;
@@ -98,16 +96,39 @@ async fn unchanged(
     Ok(edit.tags.as_ref().is_none_or(is_same).then(|| Record { link: link.clone(), tags }))
 }
 
-/// Claims the name of a link on the domain that it moves to, and releases a custom slug where it
-/// was; a code stays with its number. Returns false, with nothing written, if another link has the
-/// name there or the domain was removed.
-async fn relocate(sql: &mut dyn Sql, before: &Link, after: &Link, relocation: &Relocation) -> Result<bool> {
-    if before.domain() == relocation.domain {
+/// Adds another domain and another name of a link to its changes.
+async fn note_relocation(
+    sql: &mut dyn Sql,
+    change: &mut serde_json::Value,
+    before: &Link,
+    Relocation { domain, name, former, .. }: &Relocation,
+) -> Result<()> {
+    if before.domain() != *domain {
+        let [from, to] = [find_domain(sql, before.domain()).await?, find_domain(sql, *domain).await?];
+        let name = |domain: &Option<Domain>| domain.as_ref().map_or("", domain_name).to_owned();
+        note_move(change, &name(&from), &name(&to));
+    }
+    if name != former {
+        note_rename(change, former.as_str(), name.as_str());
+    }
+    Ok(())
+}
+
+/// Claims the name that a link gets, or that it keeps on the domain that it moves to, and releases
+/// its former custom slug where it was; a code stays with its number. Returns false if another link
+/// has the name there or the domain was removed. The link is not written then.
+async fn relocate(
+    sql: &mut dyn Sql,
+    (before, now): (&Link, Timestamp),
+    after: &Link,
+    relocation: &Relocation,
+) -> Result<bool> {
+    if relocation.is_done(before) {
         return Ok(true);
     }
     let Relocation { domain, name, .. } = relocation;
     if !after.is_named_by_id()
-        && !take_name(sql, after.id, relocation).await?
+        && !take_name(sql, after, now, relocation).await?
         && find_slug(sql, *domain, name.as_str()).await? != Some(after.id)
     {
         return Ok(false);
@@ -118,17 +139,23 @@ async fn relocate(sql: &mut dyn Sql, before: &Link, after: &Link, relocation: &R
     Ok(true)
 }
 
-/// Claims the name of a link that moves. Returns false if it is claimed already, by this link
-/// perhaps.
+/// Claims the name of a link that moves or is renamed. Returns false if it is claimed already, by
+/// this link perhaps, or is the code of a number that another link has.
 async fn take_name(
     sql: &mut dyn Sql,
-    id: LinkId,
-    Relocation { domain, name, keyspaces }: &Relocation,
+    link: &Link,
+    now: Timestamp,
+    Relocation { domain, name, number, keyspaces, .. }: &Relocation,
 ) -> Result<bool> {
     if name.code_on(*domain).is_some() {
         same_keyspaces(sql, *keyspaces).await?;
+        if let Some(number) = number
+            && !leave_code(sql, (*number, name), link, now).await?
+        {
+            return Ok(false);
+        }
     }
-    take_slug(sql, *domain, name.as_str(), id).await
+    take_slug(sql, *domain, name.as_str(), link.id).await
 }
 
 /// Claims the name of a link that is about to move, ahead of the move itself. A node may store the
@@ -138,15 +165,17 @@ pub(crate) async fn prepare_move(sql: &mut dyn Sql, id: LinkId, edit: &Edit, by:
     let Some(relocation) = &edit.relocation else { return Ok(false) };
     let Some((before, now)) = lock(sql, id).await? else { return Ok(false) };
     let after = edit.apply(before.clone(), now, by);
-    let moves = edit.check(&before).is_ok() && before.domain() != relocation.domain;
-    Ok(moves && !after.is_named_by_id() && take_name(sql, id, relocation).await?)
+    let moves = edit.check(&before).is_ok() && !relocation.is_done(&before);
+    Ok(moves && !after.is_named_by_id() && take_name(sql, &after, now, relocation).await?)
 }
 
 /// Releases the name that was claimed for a move, unless the link has moved.
 pub(crate) async fn undo_preparation(sql: &mut dyn Sql, id: LinkId, edit: &Edit) -> Result<()> {
-    let Some(Relocation { domain, name, .. }) = &edit.relocation else { return Ok(()) };
+    let Some(relocation) = &edit.relocation else { return Ok(()) };
     match lock(sql, id).await? {
-        Some((link, _)) if link.domain() != *domain => free_slug(sql, *domain, name.as_str(), id).await,
+        Some((link, _)) if !relocation.is_done(&link) => {
+            free_slug(sql, relocation.domain, relocation.name.as_str(), id).await
+        }
         _ => Ok(()),
     }
 }

@@ -1,5 +1,5 @@
-//! Cross-origin requests. Web clients run on other origins and send `X-Api-Key`, so every call has
-//! a preflight.
+//! Cross-origin requests. Web clients of the API run on other origins and send `X-Api-Key`, so
+//! every call has a preflight. Scripts follow the links of a domain that allows it.
 
 use hyper::{
     HeaderMap, StatusCode,
@@ -9,16 +9,16 @@ use hyper::{
     },
 };
 
-use web::{Answer, empty};
+use crate::answer::{Answer, empty};
 
 /// Lets scripts of any origin read the answer. Keys are in a header, never in a cookie.
-pub(super) fn allow(answer: &mut Answer) {
+pub fn allow(answer: &mut Answer) {
     answer.headers_mut().insert(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
 }
 
 /// Answers a preflight (OPTIONS). It names the methods of all calls: one that a path does not have
-/// is answered like an unknown path.
-pub(super) fn preflight(asked: &HeaderMap) -> Answer {
+/// is answered like an unknown path, or as not allowed.
+pub fn preflight(asked: &HeaderMap) -> Answer {
     let mut answer = empty(StatusCode::NO_CONTENT);
     let methods = HeaderValue::from_static("GET,POST,PUT,PATCH,DELETE");
     let headers = answer.headers_mut();
