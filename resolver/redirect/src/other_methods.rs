@@ -38,7 +38,7 @@ pub async fn forward<B>(thread: &ThreadContext, visitor: Visitor, request: &Requ
         match find(redirector, &Asked::name(visitor.client, request.uri().path(), host(request))).await {
             Ok(found) => found,
             // What says something of the link, or that there is none, is the business of GET.
-            Err(refusal) => return refusal.visit.is_none().then(|| *refusal.answer),
+            Err(refusal) => return refusal.visit.is_none().then_some(*refusal.answer),
         };
     let status = status_of(redirector, &found.link);
     let keeps = matches!(status, StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT);

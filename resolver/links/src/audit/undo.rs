@@ -209,7 +209,7 @@ mod tests {
         let mut retitled = before.clone();
         retitled.link.title = Some("T".to_owned());
         let edit = entry(&before, &retitled);
-        let mut described = retitled.clone();
+        let mut described = retitled;
         described.link.details = Some(Box::new(Details { max_visits: Some(9), ..Details::default() }));
         let undo = edit.undo(&described).unwrap();
         assert_eq!(undo, Edit { title: Some(None), ..Edit::default() });
