@@ -112,7 +112,7 @@ async fn a_visitor_confirms_before_a_visit_of_a_limit_is_used_up() {
     pick(api, "often", json!({})).await;
     done(api, Method::PATCH, "domains/DEFAULT", Some(json!({ "confirmLimited": true }))).await;
     for _ in 0..3 {
-        let page = send(api, Method::GET, "once", &[], "").await;
+        let page = send(api, Method::GET, "once", &[("accept", "text/html")], "").await;
         assert_eq!((page.status, page.header("location")), (200, None));
         assert!(page.body.contains("method=\"post\"") && !page.body.contains(URL), "{page:?}");
     }
