@@ -408,6 +408,7 @@ audit-none = none
 audit-yes = yes
 audit-no = no
 audit-field-enabled = Enabled
+audit-field-trackVisitors = Keep data about visitors
 audit-field-allowed = Allowed
 audit-field-blocked = Reason of the takedown
 audit-field-redirectStatus = Status of redirects

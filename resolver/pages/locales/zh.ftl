@@ -369,6 +369,7 @@ audit-none = 无
 audit-yes = 是
 audit-no = 否
 audit-field-enabled = 启用
+audit-field-trackVisitors = 保存访问者数据
 audit-field-allowed = 允许
 audit-field-blocked = 下架原因
 audit-field-redirectStatus = 跳转状态码
