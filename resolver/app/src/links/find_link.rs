@@ -117,12 +117,7 @@ impl LinkService {
     /// Returns whether a path leads to another tenant's link without being its name, or to one that
     /// an operator took down. A new link with the path would take the visitors of the one, and
     /// bring the other back.
-    pub(crate) async fn is_claimed(
-        &self,
-        path: &str,
-        domain: DomainId,
-        by: &Grant,
-    ) -> Result<bool, AppError> {
+    async fn is_claimed(&self, path: &str, domain: DomainId, by: &Grant) -> Result<bool, AppError> {
         let found = self.domain_cache.find_other(domain, path).await.map_err(|_| AppError::Unavailable)?;
         let is_foreign = |link: &Link| link.is_blocked() || !by.sees(link);
         Ok(found.is_some_and(|link| link.domain() == domain && is_foreign(&link)))
