@@ -611,7 +611,6 @@ rules-list = Rules in the order in which they are tried
 rules-text = The first rule whose conditions all hold decides where a visitor is led. If there is none, it is the long URL of the link:
 rules-empty = There are no rules: every visitor is led to the long URL.
 rules-rule = Rule { $value }
-rules-rule-condition = Rule { $first }, condition { $second }
 rules-every-visitor = Every visitor
 rules-denied = The target rules of this service deny this address. Visitors who match are told that the link was taken down. Change or delete the rule before you change others.
 rules-up = Up

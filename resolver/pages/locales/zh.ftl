@@ -557,7 +557,6 @@ rules-list = 规则（按匹配顺序）
 rules-text = 第一条所有条件都满足的规则决定访问者的去向。如果都不匹配，则跳转到链接的长网址：
 rules-empty = 没有规则：所有访问者都跳转到长网址。
 rules-rule = 规则 { $value }
-rules-rule-condition = 规则 { $first } 的条件 { $second }
 rules-every-visitor = 所有访问者
 rules-denied = 本服务的目标规则禁止此地址。匹配的访问者会看到链接已下架。更改其他规则前请先更改或删除此规则。
 rules-up = 上移
