@@ -1,9 +1,9 @@
 //! `resolver doctor`: looks for what is wrong with a deployment, from the place of one process.
 //!
-//! 1. Nothing is started, created, locked or written. A SQLite file and the files beside it are only
-//!    read, whether or not a server has them open.
-//! 2. Each check has a time limit, and those that do not need each other run side by side. Checks of
-//!    what is stored run once the database has answered with a current schema.
+//! 1. Nothing is started, created, locked or written. A SQLite file and the files beside it are
+//!    only read, whether or not a server has them open.
+//! 2. Each check has a time limit, and those that do not need each other run side by side. Checks
+//!    of what is stored run once the database has answered with a current schema.
 //! 3. What cannot be found out from here is unknown, and is not wrong.
 
 mod address;

@@ -99,8 +99,7 @@ async fn serve(
         return Ok(());
     };
     let Bootstrapped { code_key, adopted, new_key, polled } = bootstrapped?;
-    let traces = traces(&settings)?;
-    let clock = Clock::start();
+    let (traces, clock) = (traces(&settings)?, Clock::start());
     if settings.flags.role.serves_api() {
         databases.migrate_visits(&settings.flags.database.database).await?;
     }

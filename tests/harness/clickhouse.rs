@@ -228,11 +228,6 @@ impl ClickhouseCluster {
         &mut self.replicas
     }
 
-    /// Returns ZooKeeper.
-    pub fn keeper_mut(&mut self) -> &mut ZooKeeper {
-        &mut self.keeper
-    }
-
     /// Waits until a statement answers this text on a replica.
     ///
     /// # Errors

@@ -197,8 +197,8 @@ impl ResolverBuilder {
         self.launch("serve").await?.run(within).await
     }
 
-    /// Runs `resolver doctor --json` with the flags and the environment of this resolver, which need
-    /// not be started.
+    /// Runs `resolver doctor --json` with the flags and the environment of this resolver, which
+    /// need not be started.
     ///
     /// # Errors
     /// Returns an error if the binary cannot be built or the process still runs after the given

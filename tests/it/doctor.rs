@@ -1,4 +1,4 @@
-//! `resolver doctor`: nothing is wrong where nothing is, each fault is found, and nothing is changed.
+//! `resolver doctor`: a sound deployment has no fault, each fault is found, nothing is changed.
 
 use std::{
     collections::BTreeMap,

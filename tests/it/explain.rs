@@ -176,19 +176,13 @@ fn steps(explanation: &Value) -> Vec<String> {
     explanation["steps"].as_array().unwrap().iter().map(step).collect()
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn every_step_is_told_with_its_reason_and_nothing_is_counted() {
-    let alone = Alone::start(&["--limit", "unknown-codes-per-minute=1"]).await;
-    let (api, host) = (alone.api(), alone.api().url().strip_prefix("http://").unwrap());
-    make_links_of_steps(api).await;
-    let counters = ["resolver_redirects_total", "resolver_visits_total", "resolver_not_found_total"];
-    let mut before = Vec::new();
-    for counter in counters {
-        before.push(alone.resolver.metric(counter).await);
-    }
-    for (fields, expected, answer) in [
+/// An example of a visit, the steps of its explanation, and the answer.
+type Explained = (&'static [(&'static str, &'static str)], Vec<&'static str>, Value);
+
+fn examples() -> [Explained; 6] {
+    [
         (
-            &[("url", "ruled?a=1"), ("acceptLanguage", "de"), ("at", "2030-01-01")][..],
+            &[("url", "ruled?a=1"), ("acceptLanguage", "de"), ("at", "2030-01-01")],
             vec![
                 "name exact /ruled",
                 "state live",
@@ -201,12 +195,12 @@ async fn every_step_is_told_with_its_reason_and_nothing_is_counted() {
             json!({ "status": 302, "location": "https://german.example/?a=1", "page": null }),
         ),
         (
-            &[("url", "ruled"), ("at", "2032-01-01")][..],
+            &[("url", "ruled"), ("at", "2032-01-01")],
             vec!["name exact /ruled", "state expired 2031-01-01T00:00:00Z", "fallback none"],
             json!({ "status": 404, "location": null, "page": "not-found" }),
         ),
         (
-            &[("url", "over?a=1")][..],
+            &[("url", "over?a=1")],
             vec![
                 "name exact /over",
                 "state expired 2020-01-01T00:00:00Z",
@@ -215,7 +209,7 @@ async fn every_step_is_told_with_its_reason_and_nothing_is_counted() {
             json!({ "status": 302, "location": "https://over.example/", "page": null }),
         ),
         (
-            &[("url", "secret")][..],
+            &[("url", "secret")],
             vec![
                 "name exact /secret",
                 "state live",
@@ -225,16 +219,29 @@ async fn every_step_is_told_with_its_reason_and_nothing_is_counted() {
             json!({ "status": 200, "location": null, "page": "password" }),
         ),
         (
-            &[("url", "/no/such/name")][..],
+            &[("url", "/no/such/name")],
             vec!["name unknown /no/such/name /no/such /no", "fallback none"],
             json!({ "status": 404, "location": null, "page": "not-found" }),
         ),
         (
-            &[("url", "/ruled/x")][..],
+            &[("url", "/ruled/x")],
             vec!["name refused /ruled", "name unknown /ruled/x /ruled", "fallback none"],
             json!({ "status": 404, "location": null, "page": "not-found" }),
         ),
-    ] {
+    ]
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_step_is_told_with_its_reason_and_nothing_is_counted() {
+    let alone = Alone::start(&["--limit", "unknown-codes-per-minute=1"]).await;
+    let (api, host) = (alone.api(), alone.api().url().strip_prefix("http://").unwrap());
+    make_links_of_steps(api).await;
+    let counters = ["resolver_redirects_total", "resolver_visits_total", "resolver_not_found_total"];
+    let mut before = Vec::new();
+    for counter in counters {
+        before.push(alone.resolver.metric(counter).await);
+    }
+    for (fields, expected, answer) in examples() {
         for _ in 0..3 {
             let explanation = explained(api, fields).await;
             let told = steps(&explanation);

@@ -109,11 +109,9 @@ async fn hosts_that_continue_one_url(api: &Api) {
     }
 }
 
-async fn hosts_whose_paths_have_forms(api: &Api) {
-    let (git, docs) = ("https://github.com/kubernetes", "https://kubernetes.io/docs");
+async fn hosts_of_builds_whose_paths_have_forms(api: &Api) {
     let (cdn, ci) = ("https://cdn.dl.k8s.io", "https://storage.googleapis.com/k8s-release-dev/ci");
-    let releases = "https://github.com/kubernetes/sig-release/tree/master/releases";
-    for (names, answers) in [
+    for (name, answers) in [
         (
             "ci-test",
             vec![
@@ -145,6 +143,25 @@ async fn hosts_whose_paths_have_forms(api: &Api) {
                 ),
             ],
         ),
+        (
+            "sbom",
+            vec![
+                ("/v1.30.0/release", "https://dl.k8s.io/release/v1.30.0/kubernetes-release.spdx".to_owned()),
+                (
+                    "/v1.30.0/source.sha256",
+                    "https://dl.k8s.io/release/v1.30.0/kubernetes-source.spdx.sha256".to_owned(),
+                ),
+            ],
+        ),
+    ] {
+        expect_at(api, name, 302, &answers).await;
+    }
+}
+
+async fn hosts_of_texts_whose_paths_have_forms(api: &Api) {
+    let (git, docs) = ("https://github.com/kubernetes", "https://kubernetes.io/docs");
+    let releases = "https://github.com/kubernetes/sig-release/tree/master/releases";
+    for (names, answers) in [
         (
             "docs",
             vec![
@@ -185,16 +202,6 @@ async fn hosts_whose_paths_have_forms(api: &Api) {
                 ("/v1.30/README.md", format!("{K8S}/tree/v1.30/README.md")),
                 ("/master", format!("{K8S}/tree/master")),
                 ("/4711/a/b", format!("{K8S}/tree/4711/a/b")),
-            ],
-        ),
-        (
-            "sbom",
-            vec![
-                ("/v1.30.0/release", "https://dl.k8s.io/release/v1.30.0/kubernetes-release.spdx".to_owned()),
-                (
-                    "/v1.30.0/source.sha256",
-                    "https://dl.k8s.io/release/v1.30.0/kubernetes-source.spdx.sha256".to_owned(),
-                ),
             ],
         ),
     ] {
@@ -251,7 +258,8 @@ async fn every_redirect_of_a_configuration_is_made_by_an_import() {
     let resolver = operator.serve_with("second", &["--trusted-proxies", "127.0.0.0/8"]).await;
     let api = &resolver.api;
     hosts_that_continue_one_url(api).await;
-    hosts_whose_paths_have_forms(api).await;
+    hosts_of_builds_whose_paths_have_forms(api).await;
+    hosts_of_texts_whose_paths_have_forms(api).await;
     words_of_go(api).await;
     visitors_without_tls_are_sent_to_the_same_url_with_it(api).await;
 }

@@ -379,8 +379,9 @@ async fn the_log_tells_who_wrote_what_and_no_secret() {
         (&new[5]["subject"], &new[5]["details"]),
         (
             &json!("one.example"),
-            &json!({ "domain": "one.example", "enabled": false, "ignoreCase": false, "ignoreTrailing": false,
-                "catchAll": false, "crossOrigin": false, "crawlable": false, "confirmLimited": false,
+            &json!({ "domain": "one.example", "enabled": false, "trackVisitors": true,
+                "ignoreCase": false, "ignoreTrailing": false, "catchAll": false, "crossOrigin": false,
+                "crawlable": false, "confirmLimited": false,
                 "changed": { "enabled": { "from": true, "to": false } } })
         )
     );

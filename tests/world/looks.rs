@@ -19,7 +19,7 @@ impl Shared {
         self.look_from(ends, link, None).await
     }
 
-    /// Looks up an acknowledged link by a path that continues behind its name, and checks the answer.
+    /// Looks up an acknowledged link by a path that continues its name, and checks the answer.
     pub(super) async fn look_behind(&self, ends: &Ends, link: &Acknowledged) -> bool {
         self.look_at(ends, link, "/behind", None).await
     }
@@ -68,8 +68,8 @@ impl Shared {
         }
     }
 
-    /// Looks up a name as a visitor of its host whose path may continue `behind` it, and returns where
-    /// it leads. The outer `None` means that the process cannot say.
+    /// Looks up a name as a visitor of its host whose path may continue `behind` it, and returns
+    /// where it leads. The outer `None` means that the process cannot say.
     async fn find(&self, ends: &Ends, name: &Name, behind: &str) -> Option<Option<String>> {
         let (host, path) = (self.host_of(name.domain)?, format!("/{}{behind}", name.text));
         let question = ends.domain_cache.question(Some(&host), &path);

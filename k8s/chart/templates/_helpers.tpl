@@ -53,6 +53,23 @@ annotations:
 {{- with $image.digest }}@{{ . }}{{ end }}
 {{- end }}
 
+{{/*
+Prefixes of the paths that pods with the role `redirect` do not answer, also below the path of `publicUrl`: of the
+API, its pages, and the APIs of `compat`. None of them can be the code of a link.
+*/}}
+{{- define "shortmint.apiPaths" -}}
+{{- $paths := list "/rest" "/.well-known" "/manage" "/cluster" "/_pages" }}
+{{- /* A prefix of Kubernetes is whole segments, and `/v4` can be a code. */}}
+{{- $bitly := list "/v4/shorten" "/v4/expand" "/v4/bitlinks" "/v4/groups" "/v4/user" }}
+{{- $facades := dict "yourls" (list "/yourls-api.php") "kutt" (list "/api/v2") "bitly" $bitly }}
+{{- range .Values.compat }}{{ $paths = concat $paths (get $facades .) }}{{ end }}
+{{- range $below := list "" (urlParse .Values.publicUrl).path | uniq }}
+{{- range $paths }}
+- {{ $below }}{{ . }}
+{{- end }}
+{{- end }}
+{{- end }}
+
 {{- define "shortmint.scheme" -}}
 {{ ternary "https" "http" .Values.tls.enabled }}
 {{- end }}

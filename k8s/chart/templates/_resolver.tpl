@@ -116,6 +116,11 @@ spec:
                 configMapKeyRef:
                   name: {{ $config }}
                   key: trusted-proxies
+            {{- with $values.compat }}
+            # Also for the role `redirect`, which would otherwise take their paths for links.
+            - name: RESOLVER_COMPAT
+              value: {{ join "," . }}
+            {{- end }}
             - name: RESOLVER_DATABASE
               valueFrom:
                 secretKeyRef:

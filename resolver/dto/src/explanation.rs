@@ -10,7 +10,7 @@ use super::{Time, values::inline_schema};
 #[serde(rename_all = "camelCase", default)]
 #[schemars(extend("required" = ["url"]))]
 pub struct ExplanationQuery {
-    /// The short URL, with or without its scheme, or its path on the default domain; with the query.
+    /// The short URL (its scheme is optional) or its path on the default domain, with the query.
     #[schemars(with = "String", length(min = 1), extend("examples" = ["https://sho.rt/abc123?x=1"]))]
     pub url: Option<String>,
     /// The visitor's `User-Agent`; none if absent.

@@ -1,4 +1,4 @@
-//! What of a request decides about its answer, and the trace of the decision.
+//! What of a request decides about its answer, and the steps of the decision.
 
 use std::{
     net::IpAddr,
@@ -38,7 +38,7 @@ pub(crate) struct Asked<'a> {
     pub(crate) at: Option<Timestamp>,
     /// Where the steps of the decision about an example are noted. Those of a request are not even
     /// made.
-    pub(crate) trace: Option<&'a Trace>,
+    pub(crate) log: Option<&'a StepLog>,
 }
 
 impl<'a> Asked<'a> {
@@ -70,7 +70,7 @@ impl<'a> Asked<'a> {
             is_head: false,
             is_deliberate: false,
             at: None,
-            trace: None,
+            log: None,
         }
     }
 
@@ -88,23 +88,23 @@ impl<'a> Asked<'a> {
     /// Notes a step of the decision: its outcome, and what it is about.
     #[inline]
     pub(crate) fn step(&self, step: impl FnOnce() -> (Finding, String)) {
-        if let Some(trace) = self.trace {
+        if let Some(log) = self.log {
             let (finding, detail) = step();
-            trace.noted().steps.push(Step { finding, detail });
+            log.noted().steps.push(Step { finding, detail });
         }
     }
 
     /// Notes the link that was found.
     pub(crate) fn found(&self, link: &Arc<Link>) {
-        if let Some(trace) = self.trace {
-            trace.noted().link = Some(Arc::clone(link));
+        if let Some(log) = self.log {
+            log.noted().link = Some(Arc::clone(link));
         }
     }
 }
 
-/// The trace of a decision.
+/// Takes the steps of a decision while it is made.
 #[derive(Debug, Default)]
-pub(crate) struct Trace(Mutex<Noted>);
+pub(crate) struct StepLog(Mutex<Noted>);
 
 /// The steps of a decision, and the link that was found.
 #[derive(Debug, Default)]
@@ -113,7 +113,7 @@ pub(crate) struct Noted {
     pub(crate) link: Option<Arc<Link>>,
 }
 
-impl Trace {
+impl StepLog {
     fn noted(&self) -> MutexGuard<'_, Noted> {
         self.0.lock().expect("no code panics while it holds this lock")
     }

@@ -21,7 +21,7 @@ use web::{
 
 use crate::{
     Redirector,
-    asked::{Asked, Noted, Trace},
+    asked::{Asked, Noted, StepLog},
     fallback_page::{Unmatched, ask_password, catches_root, fallback_redirect},
     follow::{Decision, check_visits_left, decide, redirect, status_of, target},
     qr_code::QrCodeLimits,
@@ -61,7 +61,7 @@ impl Redirector {
     /// Explains the answer to an example of a GET request. Its path is not one that the service
     /// itself answers ([`links::is_of_service`]). Call it on [`Redirector::for_examples`].
     pub async fn explain(&self, example: &Example) -> Explanation {
-        let trace = Trace::default();
+        let log = StepLog::default();
         let asked = Asked {
             scheme: example.scheme,
             client: example.ip,
@@ -74,13 +74,13 @@ impl Redirector {
             is_head: false,
             is_deliberate: false,
             at: example.at,
-            trace: Some(&trace),
+            log: Some(&log),
         };
         let answer = match asked.path {
             "/" if !catches_root(self, asked.host) => home(self, &asked),
             _ => answer(self, &asked).await.unwrap_or_else(|refusal| *refusal.answer),
         };
-        let Noted { steps, link } = trace.into_noted();
+        let Noted { steps, link } = log.into_noted();
         let location = answer.headers().get(LOCATION).map(HeaderValue::as_bytes);
         Explanation {
             steps,

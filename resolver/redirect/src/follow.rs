@@ -346,7 +346,7 @@ async fn find_named<'n, 'a>(
             None => {}
         }
     }
-    // A deleted link may be told of.
+    // The answer for a deleted link may say that it was deleted (`--tell-gone`).
     Ok(named.filter(|link| link.is_deleted()).map(|link| (link, None)))
 }
 

@@ -9,8 +9,8 @@
 //! 3. A 404 is answered only when the store, or arithmetic, says that there is no link (I8). A
 //!    failed lookup is answered 503.
 //! 4. What becomes of a request is recorded as a visit (`visit`), before its answer leaves.
-//! 5. An explanation ([`Redirector::explain`]) runs the same decision with a trace of its steps.
-//!    Redirects trace nothing.
+//! 5. An explanation ([`Redirector::explain`]) makes the same decision and notes its steps. Those
+//!    of redirects are not even made.
 //! 6. No redirect waits for the issuer or for etcd (I9). Only a visit of a link with a visit limit
 //!    waits for a write to the database.
 //!

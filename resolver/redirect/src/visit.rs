@@ -22,8 +22,8 @@ use web::Answer;
 
 use crate::{ThreadContext, Visitor, fast_path::RequestHead, request::request_head};
 
-/// The name of YOURLS' API. A request for it comes here if the API is off, or with a path that is not
-/// quite its own.
+/// The name of YOURLS' API. A request for it comes here if the API is off, or with a path that is
+/// not quite its own.
 const KEYS_IN_QUERY: &[u8] = b"yourls-api.php";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -96,7 +96,7 @@ pub(super) fn holder(settings: &Settings, status: &IssuerStatus, is_running: boo
         .see("numbers.md#shortmintrefillsfailing")
 }
 
-/// Looks at the file of the embedded issuer, which is neither locked nor written; `None` with others.
+/// Checks the file of the embedded issuer, which is neither locked nor written; `None` with others.
 pub(super) async fn ledger(settings: &Settings, store: &dyn Store) -> Option<Finding> {
     let flags = &settings.flags;
     if !flags.issuer.is_empty() || !flags.role.serves_api() {

@@ -1,4 +1,4 @@
-//! A key of a domain learns nothing of a link that has left it, and codes tell nothing of others' links.
+//! A key of a domain learns nothing of a link that left it, and codes say nothing of others' links.
 
 use harness::wait;
 use reqwest::{Method, StatusCode};

@@ -33,8 +33,8 @@ impl LinkService {
         found.filter(|link| !link.is_deleted() && by.sees(link)).ok_or_else(|| self.no_link(name))
     }
 
-    /// Returns the name of the link with an id, if the key sees it and it is not deleted. Ids follow
-    /// each other, so by them a key without the scope `read` could find all names.
+    /// Returns the name of the link with an id, if the key sees it and it is not deleted. Ids
+    /// follow each other, so by them a key without the scope `read` could find all names.
     pub async fn name_of_id(&self, id: LinkId, by: &Grant) -> Result<LinkName, AppError> {
         require(by, Scope::Read)?;
         let found = self.lookup.read_fresh(id).await.map_err(|_| AppError::Unavailable)?;
@@ -96,8 +96,8 @@ impl LinkService {
         })
     }
 
-    /// Rejects a prefix of codes if visitors of all paths that begin with it get another link already.
-    /// Whoever chooses the long URL can choose a short code from its digest.
+    /// Rejects a prefix of codes if visitors of all paths that begin with it get another link
+    /// already. Whoever chooses the long URL can choose a short code from its digest.
     pub(crate) fn check_unclaimed_below<'a>(
         &'a self,
         prefix: &'a str,
@@ -115,14 +115,9 @@ impl LinkService {
     }
 
     /// Returns whether a path leads to another tenant's link without being its name, or to one that
-    /// an operator took down. A new link with the path would take the visitors of the one, and bring
-    /// the other back.
-    pub(crate) async fn is_claimed(
-        &self,
-        path: &str,
-        domain: DomainId,
-        by: &Grant,
-    ) -> Result<bool, AppError> {
+    /// an operator took down. A new link with the path would take the visitors of the one, and
+    /// bring the other back.
+    async fn is_claimed(&self, path: &str, domain: DomainId, by: &Grant) -> Result<bool, AppError> {
         let found = self.domain_cache.find_other(domain, path).await.map_err(|_| AppError::Unavailable)?;
         let is_foreign = |link: &Link| link.is_blocked() || !by.sees(link);
         Ok(found.is_some_and(|link| link.domain() == domain && is_foreign(&link)))

@@ -46,8 +46,8 @@ impl LinkService {
         })
     }
 
-    /// Adds another name to an edit of a link, unless the link has it: a slug as it was sent, and as
-    /// the link's domain keeps it.
+    /// Adds another name to an edit of a link, unless the link has it: a slug as it was sent, and
+    /// as the link's domain keeps it.
     fn with_name(&self, link: &Link, (slug, kept): (&Slug, &Slug), edit: Edit) -> Result<Edit, AppError> {
         let domain = link.domain();
         let relocation = self.relocation_to(link, domain, Some(kept.clone())).ok_or(AppError::Internal)?;

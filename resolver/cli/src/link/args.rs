@@ -29,7 +29,7 @@ pub enum LinkCommand {
     Undo {
         #[command(flatten)]
         link: LinkGetArgs,
-        /// Number of the edit's entry, as resolver link history shows it. Defaults to the last edit.
+        /// Number of the edit's entry in resolver link history. Defaults to the last edit.
         #[arg(long, value_name = "ID")]
         entry: Option<i64>,
     },

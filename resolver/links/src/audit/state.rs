@@ -114,6 +114,7 @@ fn domain_fields(domain: &Domain) -> Map<String, Value> {
     named([
         ("domain", json!(domain_name(domain))),
         ("enabled", json!(!settings.disabled)),
+        ("trackVisitors", json!(!settings.untracked)),
         ("protocol", json!(settings.protocol)),
         ("ignoreCase", json!(settings.ignore_case)),
         ("ignoreTrailing", json!(settings.ignore_trailing)),
@@ -202,6 +203,7 @@ mod tests {
         let before = Domain { id: DomainId::from_stored(3), authority: name("old.example"), settings };
         let edit = DomainEdit {
             disabled: Some(true),
+            untracked: Some(true),
             base_url: Some(Some("https://e.test/".into())),
             ignore_case: Some(true),
             extra_path: Some(Some(ExtraPath::Append)),
@@ -213,11 +215,12 @@ mod tests {
         let settings = edit.apply(before.settings.clone());
         let after = Domain { authority: name("new.example"), settings, ..before };
         let expected = json!({
-            "domain": "new.example", "enabled": false, "baseUrlRedirect": "https://e.test/", "ignoreCase": true,
-            "ignoreTrailing": false, "catchAll": false, "extraPath": "append",
-            "expiredUrl": "https://e.test/over", "crossOrigin": true, "crawlable": true,
-            "confirmLimited": false, "changed": {
+            "domain": "new.example", "enabled": false, "trackVisitors": false,
+            "baseUrlRedirect": "https://e.test/", "ignoreCase": true, "ignoreTrailing": false,
+            "catchAll": false, "extraPath": "append", "expiredUrl": "https://e.test/over",
+            "crossOrigin": true, "crawlable": true, "confirmLimited": false, "changed": {
                 "domain": { "from": "old.example", "to": "new.example" }, "enabled": { "from": true, "to": false },
+                "trackVisitors": { "from": true, "to": false },
                 "baseUrlRedirect": { "from": null, "to": "https://e.test/" },
                 "ignoreCase": { "from": false, "to": true }, "extraPath": { "from": null, "to": "append" },
                 "expiredUrl": { "from": null, "to": "https://e.test/over" },

@@ -226,6 +226,8 @@ mod tests {
         let irrevocable = |name: &str| Err(NotUndone::Irrevocable(vec![name.to_owned()]));
         let domain = json!({ "domain": { "from": "a.test", "to": "b.test" } });
         assert_eq!(refused(domain), irrevocable("domain"));
+        let name = json!({ "shortCode": { "from": "a", "to": "b" } });
+        assert_eq!(refused(name), irrevocable("shortCode"));
         let no_hash = json!({ "hasPassword": { "from": false, "to": true } });
         assert_eq!(refused(no_hash), irrevocable("password"), "of an earlier release");
         assert_eq!(refused(json!({ "later": { "from": 1, "to": 2 } })), irrevocable("later"));

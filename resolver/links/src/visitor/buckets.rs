@@ -10,8 +10,8 @@ const BUCKETS: u64 = 100;
 
 /// Assigns each visitor of a link to one of a hundred buckets of the same size.
 ///
-/// 1. A visitor is told by address and user agent. Of an IPv6 address only the /64 network counts,
-///    since the rest of it changes within a day.
+/// 1. A visitor is recognized by address and user agent. Of an IPv6 address only the /64 network
+///    counts, since the rest of it changes within a day.
 /// 2. A visitor stays in the same bucket, on every resolver, and whatever the rules are. Nothing is
 ///    stored, neither here nor by the browser.
 /// 3. The key is secret and the link is hashed too, so a bucket says nothing about who a visitor

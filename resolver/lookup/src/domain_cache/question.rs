@@ -78,8 +78,8 @@ impl DomainCache {
     }
 
     /// Returns whether an absence that the store has reported may be passed on to the visitor: that
-    /// of the name, and of the other names that were tried. If it may not, no link that one of these
-    /// has may be shown either, because a name before it may have a link.
+    /// of the name, and of the other names that were tried. If it may not, no link that one of
+    /// these has may be shown either, because a name before it may have a link.
     ///
     /// The copy may lack the domain of the host, or the keyspace of a text that looks like a code.
     /// So it must have been fresh before the interpretation; having become fresh since does not

@@ -102,7 +102,7 @@ impl ListPage<'_> {
         self.links.is_empty() && !self.is_filtered()
     }
 
-    /// Returns the domain that the form for a new link begins with: that of the list, if it has one.
+    /// Returns the domain that the form for a new link begins with: that of the list, if any.
     fn domain_of_new(&self) -> &str {
         let form = if self.new_link.refusal.is_some() { &self.new_link.typed } else { &self.query };
         form.value("domain")
@@ -174,8 +174,8 @@ fn visit_days(period: Period, now: Timestamp, zone: &TimeZone) -> Option<VisitDa
     Some(VisitDays { first: first?.min(today), last: last.unwrap_or(today) })
 }
 
-/// Answers with the list of the query; `done` is what became of the last change of chosen links, and
-/// `refusal` why a new link was not made.
+/// Answers with the list of the query; `done` is what became of the last change of chosen links,
+/// and `refusal` why a new link was not made.
 pub(super) async fn answer(
     context: &Context<'_>,
     status: StatusCode,

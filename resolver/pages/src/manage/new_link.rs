@@ -1,5 +1,5 @@
-//! The form above the list that makes a link and leads back to the list. The page of the form alone
-//! (`home.rs`) has all fields.
+//! The form above the list that makes a link and leads back to the list. The home page (`home.rs`)
+//! has a form with more fields, and the page of a link has the others.
 
 use hyper::StatusCode;
 use links::scope::Scope;

@@ -53,8 +53,8 @@ const STATE: &str = "SELECT current_setting('server_version_num')::bigint, pg_is
             AND application_name LIKE 'shortmint-%'),
         clock_timestamp(), current_user::text";
 
-/// Asks the server of a URL that takes writes for its state, or any other one if none does, and which
-/// rights its role lacks for a part.
+/// Asks the server of a URL that takes writes for its state, or any other one if none does, and
+/// which rights its role lacks for a part.
 pub async fn inspect(url: &str, part: Part) -> Result<ServerState> {
     let mut address = Address::parse(url)?;
     address.config.target_session_attrs(TargetSessionAttrs::ReadWrite);

@@ -17,7 +17,7 @@ use crate::{NamedIds, Result};
 
 /// SQL query for the link of a slug. On the default domain a slug that can be minted is stored only
 /// if the link of its number was picked and left it; on other domains, all codes are.
-pub(crate) const FIND_SLUG: &str = "SELECT link_id FROM slug WHERE domain_id = $1 AND slug = $2";
+const FIND_SLUG: &str = "SELECT link_id FROM slug WHERE domain_id = $1 AND slug = $2";
 
 pub(crate) async fn find_slug(sql: &mut dyn Sql, domain: DomainId, slug: &str) -> Result<Option<LinkId>> {
     for spelling in slug_spellings(slug) {

@@ -22,9 +22,10 @@ const SYNC: Duration = Duration::from_secs(50);
 /// Maximum size in bytes of a statement, which may list the links of a tag.
 const STATEMENT_MAX: usize = 64 << 20;
 
-/// Settings of every statement to recent releases, whatever the server's defaults and the user's profile say. With its
-/// answer, inserted rows are stored (26.9 collects them first), and deletions have begun (26.9 ends
-/// them, which takes longer than a call may). Release 18 knows neither setting, and does both.
+/// Settings of every statement to recent releases, whatever the server's defaults and the user's
+/// profile say. With its answer, inserted rows are stored (26.9 collects them first), and deletions
+/// have begun (26.9 ends them, which takes longer than a call may). Release 18 knows neither
+/// setting, and does both.
 const SETTINGS: [(&str, &str); 2] = [("async_insert", "0"), ("mutations_sync", "0")];
 
 struct Server {
