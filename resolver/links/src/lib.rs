@@ -76,7 +76,8 @@ pub use record::{Edit, Precondition, Record, Relocation};
 pub use reserved::is_given_to;
 pub use rule::{
     AddressPattern, Browser, CONDITION_TYPES, CONDITIONS_MAX, Condition, ConditionError, Country, Date,
-    Device, PathPattern, RULES_MAX, Rule, SHARES_EXPECTED, Share, Text, excess_share, unmapped_network,
+    Device, ONE_PATH_EXPECTED, PathPattern, RULES_MAX, Rule, SHARES_EXPECTED, Share, Text, excess_share,
+    unmapped_network,
 };
 pub use scheme::Schemes;
 pub use search::{search_key, sort_key};
