@@ -69,7 +69,7 @@ pub use link::{Draft, Link, NewLink};
 pub use location::{ESCAPED_IN_PATHS, location, location_with_query};
 pub use long_url::{LongUrl, LongUrlError};
 pub use numbers::Invalid;
-pub use other_names::{OtherName, OtherWay, other_names};
+pub use other_names::{OtherName, OtherWay, is_catch_all, other_names};
 pub use own_address::OwnAddress;
 pub use password::PasswordHash;
 pub use record::{Edit, Precondition, Record, Relocation};
