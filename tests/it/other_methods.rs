@@ -101,6 +101,11 @@ async fn scripts_of_other_origins_follow_the_links_of_a_domain_that_lets_them() 
     done(api, Method::PATCH, "domains/two.example", Some(json!({ "crossOrigin": true }))).await;
     assert_eq!(allowed(Method::GET, "s.test", "here").await, (302, None), "each domain for itself");
     assert_eq!(visit(api, TWO, "there").await, leads_to(URL));
+
+    // A preflight is no visit, whether or not it is answered.
+    pick(api, "once", json!({ "redirectStatus": 307, "maxVisits": 1 })).await;
+    assert_eq!(allowed(Method::OPTIONS, "s.test", "once").await, (405, None));
+    assert_eq!(allowed(Method::PUT, "s.test", "once").await, (307, None), "its visit is left");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -224,8 +224,14 @@ async fn a_name_that_leads_to_a_link_already_is_taken_for_others_and_below_one_t
     expect_taken(&create(&second, "sale!", None).await);
     assert_eq!(create(&first, "sale!", None).await.status, 200);
 
-    // A link that catches all paths is for those that are left.
-    first.create_with(&json!({ "longUrl": URL, "customSlug": "*", "extraPath": "append" })).await.unwrap();
+    // A link that catches all paths is for those that are left. It would take the visitors of what
+    // other tenants delete.
+    let all = json!({ "longUrl": URL, "customSlug": "*", "extraPath": "append" });
+    expect_problem(&first.try_create_with(&all).await.unwrap(), 403, "about:blank");
+    let rename = Some(json!({ "customSlug": "*" }));
+    let renamed = call(&first, Method::PATCH, "short-urls/sale", rename).await;
+    expect_problem(&renamed, 403, "about:blank");
+    api.create_with(&all).await.unwrap();
     done(api, Method::PATCH, "domains/DEFAULT", Some(json!({ "catchAll": true }))).await;
     for slug in ["new", "new/page"] {
         assert_eq!(create(&second, slug, None).await.status, 200, "{slug}");

@@ -69,14 +69,15 @@ pub use link::{Draft, Link, NewLink};
 pub use location::{ESCAPED_IN_PATHS, location, location_with_query};
 pub use long_url::{LongUrl, LongUrlError};
 pub use numbers::Invalid;
-pub use other_names::{OtherName, OtherWay, other_names};
+pub use other_names::{OtherName, OtherWay, is_catch_all, other_names};
 pub use own_address::OwnAddress;
 pub use password::PasswordHash;
 pub use record::{Edit, Precondition, Record, Relocation};
 pub use reserved::is_given_to;
 pub use rule::{
     AddressPattern, Browser, CONDITION_TYPES, CONDITIONS_MAX, Condition, ConditionError, Country, Date,
-    Device, PathPattern, RULES_MAX, Rule, SHARES_EXPECTED, Share, Text, excess_share, unmapped_network,
+    Device, ONE_PATH_EXPECTED, PathPattern, RULES_MAX, Rule, SHARES_EXPECTED, Share, Text, excess_share,
+    unmapped_network,
 };
 pub use scheme::Schemes;
 pub use search::{search_key, sort_key};

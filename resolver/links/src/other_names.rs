@@ -97,6 +97,11 @@ impl Link {
     }
 }
 
+/// Returns whether a slug is that of the link that catches all paths.
+pub fn is_catch_all(slug: &str) -> bool {
+    CATCH_ALL.strip_prefix('/') == Some(slug)
+}
+
 /// Returns the other names that the path of a request may be meant as on a domain, in the order in
 /// which they are tried.
 pub fn other_names<'a>(path: &'a str, settings: &DomainSettings) -> Vec<OtherName<'a>> {

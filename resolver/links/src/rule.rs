@@ -22,6 +22,8 @@ const NO_DATE: &str =
 pub const CONDITIONS_MAX: usize = 20;
 /// Describes the shares that the rules of a link may have.
 pub const SHARES_EXPECTED: &str = "expected shares of at most 100 percent in all rules together";
+/// Describes how many conditions on the path a rule may have.
+pub const ONE_PATH_EXPECTED: &str = "expected at most one condition on the path in each rule";
 const UNKNOWN_RULE: Invalid = Invalid::because(
     "a rule has a condition or member that this release does not know: import it with a later one",
 );
@@ -70,6 +72,13 @@ impl Rule {
         })
     }
 
+    /// Returns the place of the second condition on the path. The long URL has no placeholders for
+    /// its wildcards, and with twenty in each rule, one visit would cost as much as thousands.
+    pub fn second_path(&self) -> Option<usize> {
+        let is_path = |(_, condition): &(usize, &Condition)| matches!(condition, Condition::Path(_));
+        self.conditions.iter().enumerate().filter(is_path).nth(1).map(|(place, _)| place)
+    }
+
     /// Returns the long URL of a rule with a condition on the path: what its wildcards match takes
     /// the place of `{1}` to `{9}`. Returns `None` if the path does not match, or the URL would be
     /// too long.
@@ -88,6 +97,9 @@ impl Rule {
         }
         if excess_share(&rules).is_some() {
             return Err(Invalid::because(SHARES_EXPECTED));
+        }
+        if rules.iter().any(|rule| rule.second_path().is_some()) {
+            return Err(Invalid::because(ONE_PATH_EXPECTED));
         }
         if rules.iter().any(Self::is_of_later_release) { Err(UNKNOWN_RULE) } else { Ok(rules) }
     }
@@ -395,6 +407,24 @@ mod tests {
             assert_eq!(excess_share(&rules), excess, "{shares:?}");
             let parsed = Rule::parse_list(&serde_json::to_string(&rules).unwrap());
             assert_eq!(parsed.is_err(), excess.is_some(), "{parsed:?}");
+        }
+    }
+
+    #[test]
+    fn a_rule_has_one_condition_on_the_path_at_most() {
+        let path = || Condition::parse(PATH, None, Some("/*")).unwrap();
+        let scheme = || Condition::parse(SCHEME, None, Some("http")).unwrap();
+        for (conditions, second) in [
+            (vec![], None),
+            (vec![scheme(), path()], None),
+            (vec![path(), scheme(), path(), path()], Some(2)),
+        ] {
+            let rule = Rule::new(LongUrl::from_stored("https://e.test/"), conditions);
+            assert_eq!(rule.second_path(), second, "{rule:?}");
+            // Each rule may have one.
+            let rules = serde_json::to_string(&[rule.clone(), rule]).unwrap();
+            let expected = second.map(|_| Invalid::because(ONE_PATH_EXPECTED));
+            assert_eq!(Rule::parse_list(&rules).err(), expected, "{rules}");
         }
     }
 

@@ -31,8 +31,10 @@ pub async fn forward<B>(thread: &ThreadContext, visitor: Visitor, request: &Requ
     let is_preflight = *request.method() == Method::OPTIONS
         && request.headers().contains_key(ORIGIN)
         && request.headers().contains_key(ACCESS_CONTROL_REQUEST_METHOD);
-    if is_preflight && redirector.domain_cache.is_cross_origin(host(request)) {
-        return Some(cors::preflight(request.headers()));
+    if is_preflight {
+        // Browsers follow no redirect of one, so that it would use up a visit for nothing.
+        let is_let_in = redirector.domain_cache.is_cross_origin(host(request));
+        return is_let_in.then(|| cors::preflight(request.headers()));
     }
     let found =
         match find(redirector, &Asked::name(visitor.client, request.uri().path(), host(request))).await {

@@ -53,7 +53,8 @@ fn of_request(json: &str) -> Vec<Rule> {
     let body: dto::NewRedirectRules = serde_json::from_str(json).unwrap_or_default();
     let rules = body.redirect_rules.unwrap_or_default();
     let rules: Vec<Rule> = rules.into_iter().take(RULES_MAX).filter_map(rule).collect();
-    if excess_share(&rules).is_some() { Vec::new() } else { rules }
+    let is_refused = excess_share(&rules).is_some() || rules.iter().any(|rule| rule.second_path().is_some());
+    if is_refused { Vec::new() } else { rules }
 }
 
 fn rule(value: Value) -> Option<Rule> {

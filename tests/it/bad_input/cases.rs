@@ -210,6 +210,7 @@ pub(super) fn rules() -> Vec<Case> {
     };
     let share = |percent: &str| one("share", Value::Null, json!(percent));
     let device = json!({ "type": "device", "matchValue": "ios" });
+    let path = json!({ "type": "path", "matchValue": "/*" });
     let of_value = "redirectRules.0.conditions.0.matchValue";
     let of_key = "redirectRules.0.conditions.0.matchKey";
     let of_type = "redirectRules.0.conditions.0.type";
@@ -240,6 +241,7 @@ pub(super) fn rules() -> Vec<Case> {
         (json!([one("geolocation-country-code", Value::Null, json!("de"))]), of_value),
         (json!([one("before-date", Value::Null, json!("tomorrow"))]), of_value),
         (json!([one("path", Value::Null, json!("docs/*"))]), of_value),
+        (json!([rule(json!([path, path]))]), "redirectRules.0.conditions.1.matchValue"),
         (json!([one("scheme", Value::Null, json!("ftp"))]), of_value),
         (json!([one("after-date", Value::Null, json!("x".repeat(256)))]), of_value),
         (json!([share("100")]), of_value),

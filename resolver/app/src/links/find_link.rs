@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use codes::LinkId;
-use links::{DomainId, Link, Record, Slug, api_key::Grant, scope::Scope, slug_spellings};
+use links::{DomainId, Link, Record, Slug, api_key::Grant, is_catch_all, scope::Scope, slug_spellings};
 
 use crate::{Answer, AppError, Field, LinkService, authorize::require, key_names::Names};
 
@@ -77,7 +77,9 @@ impl LinkService {
     }
 
     /// Rejects a new name of a link under which visitors get another one already
-    /// ([`LinkService::is_claimed`]).
+    /// ([`LinkService::is_claimed`]). The name that catches all paths is no business of a key that
+    /// sees its own links only: it takes the visitors of what other keys delete, like a target of
+    /// the domain, which such a key cannot set either.
     pub(crate) fn check_unclaimed<'a>(
         &'a self,
         slug: &'a str,
@@ -85,6 +87,9 @@ impl LinkService {
         by: &'a Grant,
     ) -> Answer<'a, ()> {
         Box::pin(async move {
+            if by.limits.own_links_only && is_catch_all(slug) {
+                return Err(AppError::LimitedKey);
+            }
             if !self.is_claimed(&format!("/{slug}"), domain, by).await? {
                 return Ok(());
             }

@@ -26,7 +26,9 @@ use std::{
 };
 
 use codes::Mint;
-use links::{Authority, DomainEdit, DomainId, ExtraPath, Schemes, api_key::OPERATOR, targets::Targets};
+use links::{
+    Authority, DomainEdit, DomainId, ExtraPath, Schemes, api_key::OPERATOR, is_catch_all, targets::Targets,
+};
 use store::{ImportBatch, ImportPosition, Imported, Store, StoreError};
 use tokio::{sync::mpsc, time::sleep};
 use transfer::{LeftOut, Row, RowError};
@@ -199,7 +201,7 @@ impl LinkImport {
             row.left_out.retain(|left| *left != LeftOut::DisabledDomain);
         }
         let refuses = row.extra_path.as_deref().is_none_or(|what| what == ExtraPath::Refuse.as_str());
-        let catches = code == "*" && !refuses && row.deleted_at.is_none();
+        let catches = is_catch_all(&code) && !refuses && row.deleted_at.is_none();
         for left in &row.left_out {
             *self.counts.left_out.entry(left.as_str()).or_default() += 1;
         }

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use jiff::tz::TimeZone;
 use links::{
-    CONDITIONS_MAX, Condition, DetailsEdit, Edit, Link, RULES_MAX, Record, Rule, SHARES_EXPECTED, TimeError,
-    api_key::Grant, excess_share, scope::Scope, stored_time,
+    CONDITIONS_MAX, Condition, DetailsEdit, Edit, Link, ONE_PATH_EXPECTED, RULES_MAX, Record, Rule,
+    SHARES_EXPECTED, TimeError, api_key::Grant, excess_share, scope::Scope, stored_time,
 };
 
 use crate::{
@@ -88,10 +88,13 @@ impl LinkService {
         };
         let rules: Vec<Rule> = rules.into_iter().enumerate().filter_map(check).collect();
         // Wrong rules and conditions are left out, so the places of the others are different.
-        if wrong.is_empty()
-            && let Some((rule, condition)) = excess_share(&rules)
-        {
-            wrong.add(&format!("{RULES}.{rule}.{CONDITIONS}.{condition}.matchValue"), SHARES_EXPECTED);
+        if wrong.is_empty() {
+            let second_path = |(place, rule): (usize, &Rule)| Some((place, rule.second_path()?));
+            let paths = rules.iter().enumerate().filter_map(second_path).map(|at| (at, ONE_PATH_EXPECTED));
+            let share = excess_share(&rules).map(|at| (at, SHARES_EXPECTED));
+            for ((rule, condition), expected) in paths.chain(share) {
+                wrong.add(&format!("{RULES}.{rule}.{CONDITIONS}.{condition}.matchValue"), expected);
+            }
         }
         rules
     }

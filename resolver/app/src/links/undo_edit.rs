@@ -35,7 +35,14 @@ impl LinkService {
             let edit = self.edit_of(record.link.id, entry, by).await?.undo(&record)?;
             self.check_former_targets(&edit)?;
             let target = Target { name: target.name.clone(), versions: Some(vec![version]) };
-            self.change_found(&target, |link| self.check_against(link, &edit), by).await
+            // Another link may have got the name meanwhile, and be of the same version.
+            let edit_for = |link: &Link| {
+                if link.id != record.link.id {
+                    return Err(AppError::Superseded);
+                }
+                self.check_against(link, &edit)
+            };
+            self.change_found(&target, edit_for, by).await
         })
     }
 

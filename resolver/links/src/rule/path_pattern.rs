@@ -1,7 +1,7 @@
 //! Patterns of the path behind a link's name: `/v#.#/**` for `/v1.30/concepts/`.
 //!
 //! Rejected: regular expressions. One may take a thousand times as long as a pattern, or megabytes,
-//! and a link may have two thousand of them.
+//! and a link may have a hundred of them.
 
 use std::{borrow::Cow, ops::RangeInclusive};
 
@@ -68,7 +68,7 @@ impl PathPattern {
     pub fn parts<'a>(&self, path: &'a str) -> Option<Vec<&'a str>> {
         let path = if path.is_empty() { "/" } else { path };
         let begins = |piece: &Piece| matches!(piece, Piece::Literal(text) if path.starts_with(&**text));
-        if path.len() > PATH_MAX || leads_out(path) || !self.pieces.first().is_some_and(begins) {
+        if path.len() > PATH_MAX || !self.pieces.first().is_some_and(begins) || leads_out(path) {
             return None;
         }
         let fits = self.fits(path);

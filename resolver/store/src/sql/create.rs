@@ -314,7 +314,9 @@ pub(super) async fn leave_code(
     if let Some((former, _)) = lock(sql, number).await? {
         return Ok(former.leaves_code(slug));
     }
-    let details = Details { slug: Some(slug.clone()), deleted_at: Some(now), ..Details::default() };
+    // It has no protection of the other link, such as a password, so it leads nowhere if restored.
+    let details =
+        Details { slug: Some(slug.clone()), deleted_at: Some(now), disabled: true, ..Details::default() };
     let draft = Draft {
         long_url: to.long_url.clone(),
         title: None,
