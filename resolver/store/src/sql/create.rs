@@ -314,7 +314,8 @@ pub(super) async fn leave_code(
     if let Some((former, _)) = lock(sql, number).await? {
         return Ok(former.leaves_code(slug));
     }
-    let details = Details { slug: Some(slug.clone()), deleted_at: Some(now), ..Details::default() };
+    let details =
+        Details { slug: Some(slug.clone()), given_up: true, deleted_at: Some(now), ..Details::default() };
     let draft = Draft {
         long_url: to.long_url.clone(),
         title: None,
@@ -326,7 +327,8 @@ pub(super) async fn leave_code(
     if insert_link(sql, number, &draft, None).await?.is_none() {
         return Ok(false);
     }
-    pick(sql, number).await.map(|()| true)
+    pick(sql, number).await?;
+    sql.notify(Notice::Picked(number)).await.map(|()| true)
 }
 
 /// Records the id of a custom slug that is mintable. Only resolvers of the release before read
