@@ -34,7 +34,7 @@ pub enum NotUndone {
     ChangedAgain(Vec<String>),
     /// No undo brings the former value of these fields back.
     #[error(
-        "No undo brings these fields back: {}. Move the link, or set its password again.",
+        "No undo brings these fields back: {}. Move or rename the link, or set its password again.",
         .0.join(", ")
     )]
     Irrevocable(Vec<String>),
