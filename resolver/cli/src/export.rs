@@ -80,7 +80,7 @@ pub(super) async fn run(args: ExportArgs) -> Result<Output, Error> {
         let Some(last) = page.last().map(|exported| exported.record.link.id) else { break };
         for exported in page {
             looked_at += 1;
-            // The link that got the code of its number is exported with it.
+            // It is no link, but kept for the names of others.
             if exported.record.link.details().given_up {
                 continue;
             }

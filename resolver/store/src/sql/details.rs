@@ -46,7 +46,7 @@ pub(super) const BLOCKED: &str = "link.details->>'blocked'";
 pub(super) const DELETED_AT: &str = "link.details->>'deletedAt'";
 /// Deletion time of a link in milliseconds since 1970, or NULL.
 pub(super) const DELETED_AT_MS: &str = number!("link.details->>'deletedAt'");
-/// Whether a row only keeps its number for a code that another link got, or NULL.
+/// Whether a row is no link, but keeps a number or a version for other links, or NULL.
 pub(super) const GIVEN_UP: &str = "link.details->>'_givenUp'";
 
 /// Version of a link, or NULL for the first one.
