@@ -83,9 +83,19 @@ async fn a_former_slug_is_free_and_a_code_is_not() {
         make(api, json!({ "customSlug": "first" })).await;
         rename(api, "first", slug).await.success().unwrap();
         rename(api, slug, &format!("{slug}/old")).await.success().unwrap();
+        // No deleted link has the former name.
+        for (action, body) in [("restore", None), ("block", Some(json!({ "reason": "phishing" })))] {
+            let refused = call(api, Method::POST, &format!("short-urls/{slug}/{action}"), body).await;
+            expect_problem(&refused, 404, "short-url-not-found");
+        }
+        assert_eq!(get(api, "short-urls?deleted=true").await["shortUrls"]["data"], json!([]));
         let mut wish = next.clone();
         wish["customSlug"] = json!(slug);
         make(api, wish).await;
+        // An `ETag` of the former link is none of the next one.
+        let versions = [slug.to_owned(), format!("{slug}/old")].map(|name| format!("short-urls/{name}"));
+        let [its, former] = &versions;
+        assert_eq!(get(api, its).await["version"], get(api, former).await["version"], "{slug}");
         assert_eq!(visit(api, HOST, slug).await, leads_to("https://example.com/next"), "{slug}");
         let taken = expect_problem(&rename(api, &format!("{slug}/old"), slug).await, 400, "non-unique-slug");
         assert_eq!(taken["customSlug"], slug);

@@ -1,4 +1,4 @@
-//! Clients that change links: they edit, move, delete and restore them as the API does.
+//! Clients that change links: they edit, move, rename, delete and restore them as the API does.
 
 use std::time::Duration;
 
@@ -53,7 +53,7 @@ impl Shared {
         held
     }
 
-    /// Edits, moves, deletes or restores an acknowledged link.
+    /// Edits, moves, renames, deletes or restores an acknowledged link.
     pub(super) async fn change(&self, ends: &Ends, rng: &mut Rng) {
         let link = self.book().some_link(rng);
         let Some(link) = link else { return };
@@ -62,7 +62,11 @@ impl Shared {
         if self.common.database.is_gone(link.id) {
             self.bring_back(ends, &link).await;
         } else if let Some(away) = away.filter(|_| rng.permille(150)) {
-            self.send_away(ends, &link, away).await;
+            if rng.permille(500) {
+                self.rename(ends, &link).await;
+            } else {
+                self.send_away(ends, &link, away).await;
+            }
         } else if rng.permille(250) && !link.is_picked {
             self.delete(ends, &link).await;
         } else {
@@ -103,14 +107,30 @@ impl Shared {
 
     /// Moves a link with a minted code to another domain.
     async fn send_away(&self, ends: &Ends, link: &Acknowledged, away: DomainId) {
-        if self.relocate(ends, link, away).await.is_some() {
+        if self.relocate(ends, link, away, &link.name.text).await.is_some() {
             self.count(|outcome| outcome.moved += 1);
         }
     }
 
-    async fn relocate(&self, ends: &Ends, link: &Acknowledged, domain: DomainId) -> Option<Record> {
-        let name = Slug::parse(&link.name.text).ok()?;
-        let (former, number) = (name.clone(), Some(link.id));
+    /// Gives a link with a minted code another name, and looks it up under that.
+    async fn rename(&self, ends: &Ends, link: &Acknowledged) {
+        let name = format!("renamed/{}", link.name.text);
+        if let Some(record) = self.relocate(ends, link, DomainId::DEFAULT, &name).await {
+            ends.lookup.wait_until_shown(record.link.id).await;
+            self.count(|outcome| outcome.renamed += 1);
+            self.look_renamed(ends, link, name).await;
+        }
+    }
+
+    async fn relocate(
+        &self,
+        ends: &Ends,
+        link: &Acknowledged,
+        domain: DomainId,
+        name: &str,
+    ) -> Option<Record> {
+        let number = Some(link.id).filter(|_| name == link.name.text);
+        let (name, former) = (Slug::parse(name).ok()?, Slug::parse(&link.name.text).ok()?);
         let relocation = Relocation { domain, name, former, number, keyspaces: ends.mint.keyspaces() };
         let edit = Edit { relocation: Some(relocation), ..Edit::default() };
         let edited = ends.store.edit(link.id, &edit, BY).await.ok()?;
@@ -118,8 +138,8 @@ impl Shared {
         edited.ok()
     }
 
-    /// Restores a deleted link, or moves one back from another domain, during a lookup. A lookup
-    /// after that finds it.
+    /// Restores a deleted link, or gives one its address back, during a lookup. A lookup after that
+    /// finds it.
     async fn bring_back(&self, ends: &Ends, link: &Acknowledged) {
         let bring_back = async {
             let restored =
@@ -129,7 +149,7 @@ impl Shared {
             let record = match restored {
                 Ok(record) => Some(record),
                 Err(_) if self.common.database.away().is_some() => {
-                    self.relocate(ends, link, DomainId::DEFAULT).await
+                    self.relocate(ends, link, DomainId::DEFAULT, &link.name.text).await
                 }
                 Err(_) => None,
             };

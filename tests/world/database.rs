@@ -243,9 +243,16 @@ impl Database {
     pub(super) async fn note(&self, id: LinkId) {
         let Ok(reading) = self.sqlite.read(&[id], Source::Primary).await else { return };
         let is_home = |link: &&Link| self.away().is_none_or(|away| link.domain() != away);
-        let link = reading.links.first().filter(|link| !link.is_deleted()).filter(is_home);
+        let is_live = |link: &&Link| !link.is_deleted() && !link.is_renamed();
+        let link = reading.links.first().filter(is_live).filter(is_home);
         let leads_to = link.map(|link| link.long_url.as_str().to_owned());
         self.timeline().note(id, leads_to);
+    }
+
+    /// Returns whether a link has another name than its code at this moment.
+    pub(super) async fn is_renamed(&self, id: LinkId) -> bool {
+        let Ok(reading) = self.sqlite.read(&[id], Source::Primary).await else { return false };
+        reading.links.first().is_some_and(Link::is_renamed)
     }
 
     /// Returns the domain that links move to.
@@ -269,7 +276,7 @@ impl Database {
         self.timeline().first_since(id, leads_to, from)
     }
 
-    /// Returns whether a link was changed, and is deleted or on another domain now.
+    /// Returns whether a link was changed, and is deleted or has another address now.
     pub(super) fn is_gone(&self, id: LinkId) -> bool {
         self.timeline().is_gone(id)
     }

@@ -68,6 +68,19 @@ impl Shared {
         }
     }
 
+    /// Looks up a link under the name that it was just given. It is found, unless it was changed
+    /// again meanwhile.
+    pub(super) async fn look_renamed(&self, ends: &Ends, link: &Acknowledged, text: String) {
+        let database = &self.common.database;
+        let since = database.first_held(link.id, None, Instant::now());
+        let name = Name { domain: DomainId::DEFAULT, text };
+        let Some(found) = self.find(ends, &name, "").await else { return };
+        let is_same = since.is_some() && database.first_held(link.id, None, Instant::now()) == since;
+        if is_same && database.is_renamed(link.id).await && found.is_none() {
+            self.book().found(link, None, Some(false));
+        }
+    }
+
     /// Looks up a name as a visitor of its host whose path may continue `behind` it, and returns
     /// where it leads. The outer `None` means that the process cannot say.
     async fn find(&self, ends: &Ends, name: &Name, behind: &str) -> Option<Option<String>> {

@@ -17,6 +17,7 @@ pub(super) struct Outcome {
     pub(super) lost: u64,
     pub(super) changed: u64,
     pub(super) moved: u64,
+    pub(super) renamed: u64,
     pub(super) on_domains: u64,
     pub(super) isolated: u64,
     pub(super) reserved: u64,
@@ -45,6 +46,7 @@ impl Outcome {
             (&mut self.lost, other.lost),
             (&mut self.changed, other.changed),
             (&mut self.moved, other.moved),
+            (&mut self.renamed, other.renamed),
             (&mut self.on_domains, other.on_domains),
             (&mut self.isolated, other.isolated),
             (&mut self.reserved, other.reserved),
@@ -62,11 +64,11 @@ impl Outcome {
     pub(super) fn expect_enough(&self, seeds: u64) {
         let Self { acknowledged, slugs, looked_up, exhausted, unknown, crashes, .. } = *self;
         let Self { elections, outages, fail_overs, put_back, ledgers_put_back, lost, .. } = *self;
-        let Self { changed, moved, on_domains, isolated, .. } = *self;
+        let Self { changed, moved, renamed, on_domains, isolated, .. } = *self;
         let Self { reserved, filled, given_up, unheard, rolled_out, domains, long_outages, .. } = *self;
         let counts = [acknowledged, slugs, looked_up, exhausted, unknown, crashes, elections, outages];
         let rare = [fail_overs, put_back, ledgers_put_back, lost, changed, moved, on_domains, isolated];
-        let added = [reserved, filled, given_up, unheard, rolled_out, domains, long_outages];
+        let added = [renamed, reserved, filled, given_up, unheard, rolled_out, domains, long_outages];
         assert!(
             counts.into_iter().chain(rare).chain(added).all(|count| count >= seeds / 300),
             "too rare to prove anything: {self:?}"

@@ -16,7 +16,7 @@ pub(super) struct Timeline(HashMap<LinkId, Vec<State>>);
 #[derive(Debug)]
 struct State {
     since: Instant,
-    /// The long URL; `None` while the link is deleted or on another domain.
+    /// The long URL; `None` while the link is deleted or has another address.
     leads_to: Option<String>,
 }
 
@@ -46,7 +46,7 @@ impl Timeline {
         held.next().map(|(state, _)| state.since)
     }
 
-    /// Returns whether a link is deleted or on another domain now.
+    /// Returns whether a link is deleted or has another address now.
     pub(super) fn is_gone(&self, id: LinkId) -> bool {
         let last = self.0.get(&id).and_then(|states| states.last());
         last.is_some_and(|state| state.leads_to.is_none())

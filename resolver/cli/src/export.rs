@@ -80,6 +80,10 @@ pub(super) async fn run(args: ExportArgs) -> Result<Output, Error> {
         let Some(last) = page.last().map(|exported| exported.record.link.id) else { break };
         for exported in page {
             looked_at += 1;
+            // It is no link, but kept for the names of others.
+            if exported.record.link.details().given_up {
+                continue;
+            }
             match rows.row(exported) {
                 Some(row) => out.write(&row).map_err(failed)?,
                 None => out.tally.without_code += 1,

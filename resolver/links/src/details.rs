@@ -33,6 +33,10 @@ pub struct Details {
     /// the number, and leads nowhere.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub renamed: bool,
+    /// Whether this is no link: it only keeps its number, whose code another link got as its name,
+    /// or the version at which a link left a slug. So nobody finds it as a deleted link.
+    #[serde(rename = "_givenUp", skip_serializing_if = "std::ops::Not::not")]
+    pub given_up: bool,
     /// Domain of the link; `None` for the default domain.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub domain: Option<DomainId>,

@@ -12,7 +12,8 @@
 //!    belong to an id: what happened to one link is never another's.
 //! 4. A link that moves to another domain keeps its name, and one that is renamed its domain. Where
 //!    it was, its custom slug is free; a code stays with its number on every domain that it was on,
-//!    because it may be in print there. Under a former name nothing is found.
+//!    because it may be in print there. Under a former name nothing is found. The next link of the
+//!    slug continues its versions.
 
 use codes::Code;
 use jiff::Timestamp;

@@ -171,6 +171,7 @@ impl Row {
         let Details {
             slug: _,
             renamed: _,
+            given_up: _,
             domain: _,
             mark: _,
             valid_since,

@@ -37,10 +37,15 @@ pub(super) async fn a_link_gets_another_name_and_its_code_stays_with_its_number(
     let back = rename("RENAMC", "RENAMA", Some(own)).await.unwrap().link;
     assert_eq!((back.slug(), back.version(), entry("RENAMC").await), (None, 3, None));
 
+    // A number that was given up never had a link that could be restored or blocked.
+    let gone = store.find_deleted(DomainId::DEFAULT, "RENAMC", Some(free), None).await.unwrap();
+    assert_eq!(gone, None);
+
     let mut draft = other.draft;
     draft.details.get_or_insert_default().slug = Some(slug("RENAMC"));
     let picked = CustomSlugLink { slug: slug("RENAMC"), mintable: Some(free), keyspaces, draft };
     let stored = store.insert_with_slug(&picked, &[], None).await.unwrap();
-    assert!(matches!(stored, InsertedLink::Stored(id, ..) if id != free), "{stored:?}");
+    // What was meant for the link that had the name before is not for this one.
+    assert!(matches!(stored, InsertedLink::Stored(id, _, 3) if id != free), "{stored:?}");
     assert_eq!(rename("RENAMA", "RENAMC", Some(free)).await, Err(Refusal::Taken));
 }

@@ -40,6 +40,8 @@ impl LinkService {
             let record = self.change_found(target, edit_for, by).await?;
             self.lookup.wait_until_shown(record.link.id).await;
             if let Some(number) = record.link.slug().and_then(|slug| self.lookup.id_of(slug.as_str())) {
+                // A link that a fail-over lost may still be cached under it, as for a create.
+                self.lookup.changed(number);
                 self.lookup.wait_until_shown(number).await;
             }
             Ok(record)

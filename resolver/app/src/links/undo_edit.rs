@@ -28,19 +28,16 @@ impl LinkService {
             require(by, Scope::Edit)?;
             wrong.finish()?;
             let record = self.stored_record(&target.name, by).await?;
-            let version = record.link.version();
+            let (id, version) = (record.link.id, record.link.version());
             if target.versions.as_ref().is_some_and(|versions| !versions.contains(&version)) {
                 return Err(AppError::Superseded);
             }
-            let edit = self.edit_of(record.link.id, entry, by).await?.undo(&record)?;
+            let edit = self.edit_of(id, entry, by).await?.undo(&record)?;
             self.check_former_targets(&edit)?;
             let target = Target { name: target.name.clone(), versions: Some(vec![version]) };
-            // Another link may have got the name meanwhile, and be of the same version.
             let edit_for = |link: &Link| {
-                if link.id != record.link.id {
-                    return Err(AppError::Superseded);
-                }
-                self.check_against(link, &edit)
+                // Another link may have the name by now, at the same version.
+                if link.id == id { self.check_against(link, &edit) } else { Err(self.no_link(&target.name)) }
             };
             self.change_found(&target, edit_for, by).await
         })

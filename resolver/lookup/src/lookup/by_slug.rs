@@ -81,13 +81,14 @@ impl Lookup {
         means: impl Fn(&OtherName<'b>, &Link) -> bool,
     ) -> Result<Option<(&'a OtherName<'b>, Arc<Link>)>, LookupError> {
         let is_minted = |key: &LookupKey| matches!(key, LookupKey::Code(_)) && domain.is_default();
-        let slugs: Vec<Slug> =
-            others.iter().filter(|(_, key)| !is_minted(key)).filter_map(|(_, key)| key.slug()).collect();
+        let slugs = others.iter().filter(|(_, key)| !is_minted(key)).filter_map(|(_, key)| key.slug());
         let mut domains = vec![domain, DomainId::DEFAULT];
         domains.dedup();
-        let named = match slugs.is_empty() {
+        let places: Vec<SlugOnDomain> =
+            slugs.flat_map(|slug| domains.iter().map(move |on| (*on, slug.clone()))).collect();
+        let named = match places.is_empty() {
             true => Arc::new(NamedIds { ids: HashMap::new(), complete: true }),
-            false => self.slugs.ask_all(domains.clone(), slugs).await?,
+            false => self.slugs.ask_all(places).await?,
         };
         // Several may be one name with other paths behind it. Each is looked up once.
         let mut asked: Vec<(&LookupKey, Option<Arc<Link>>)> = Vec::new();

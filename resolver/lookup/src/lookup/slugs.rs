@@ -34,8 +34,9 @@ const ENTRY_BYTES: usize = 260;
 const IDLE: Duration = Duration::from_secs(3600);
 /// Maximum number of concurrent queries. Further ones wait.
 const AT_ONCE: usize = 32;
-/// Maximum number of lookups of several slugs that share a query.
-const SHARED_MAX: usize = 32;
+/// Maximum number of lookups of several slugs that share a query. One is in flight, so this limits
+/// how many are answered in the time that the database takes.
+const SHARED_MAX: usize = 128;
 /// Maximum number of lookups of several slugs that wait. Further ones are rejected at once.
 const WAITING_MAX: usize = 4_096;
 /// How long a lookup waits for its turn, and how long its query may take.
@@ -48,10 +49,9 @@ pub(super) type SlugOnDomain = (DomainId, Slug);
 type Ids = Cache<SlugOnDomain, LinkId, RandomState>;
 type Named = Result<Arc<NamedIds>, LookupError>;
 
-/// A lookup of several slugs on some domains, which waits for its query.
+/// A lookup of several slugs, which waits for its query.
 struct Several {
-    domains: Vec<DomainId>,
-    slugs: Vec<Slug>,
+    places: Vec<SlugOnDomain>,
     named: oneshot::Sender<Named>,
 }
 
@@ -149,10 +149,10 @@ impl Slugs {
         }
     }
 
-    /// Returns the ids of slugs on some domains, perhaps among others, and keeps them.
-    pub(super) async fn ask_all(&self, domains: Vec<DomainId>, slugs: Vec<Slug>) -> Named {
+    /// Returns the ids of slugs, perhaps among others, and keeps them.
+    pub(super) async fn ask_all(&self, places: Vec<SlugOnDomain>) -> Named {
         let (named, answered) = oneshot::channel();
-        self.several.try_send(Several { domains, slugs, named }).map_err(|_| LookupError::Overloaded)?;
+        self.several.try_send(Several { places, named }).map_err(|_| LookupError::Overloaded)?;
         match timeout(DEADLINE, answered).await {
             Ok(Ok(named)) => named,
             Ok(Err(_)) | Err(_) => Err(LookupError::NoStore),
@@ -178,13 +178,12 @@ async fn ask_several(links: Arc<dyn Links>, ids: Ids, mut waiting: mpsc::Receive
     while waiting.recv_many(&mut asked, SHARED_MAX).await > 0 {
         // Some have given up.
         asked.retain(|one| !one.named.is_closed());
-        let domains: HashSet<DomainId> = asked.iter().flat_map(|one| one.domains.iter().copied()).collect();
-        let slugs: HashSet<Slug> = asked.iter().flat_map(|one| one.slugs.iter().cloned()).collect();
-        if slugs.is_empty() {
+        // Each on its own domains: all slugs on all domains would be many more.
+        let places: HashSet<SlugOnDomain> = asked.iter().flat_map(|one| one.places.iter().cloned()).collect();
+        if places.is_empty() {
             continue;
         }
-        let (domains, slugs) = (Vec::from_iter(domains), Vec::from_iter(slugs));
-        let named = timeout(DEADLINE, links.find_slugs(&domains, &slugs)).await;
+        let named = timeout(DEADLINE, links.find_slugs(&Vec::from_iter(places))).await;
         let named = named.unwrap_or(Err(StoreError::TimedOut)).map(Arc::new).map_err(|error| failed(&error));
         for (place, id) in named.iter().flat_map(|named| &named.ids) {
             ids.insert(place.clone(), *id).await;
@@ -237,7 +236,7 @@ mod tests {
 
     #[async_trait]
     impl Links for Slow {
-        async fn find_slugs(&self, _: &[DomainId], _: &[Slug]) -> Result<NamedIds, StoreError> {
+        async fn find_slugs(&self, _: &[SlugOnDomain]) -> Result<NamedIds, StoreError> {
             self.asked.fetch_add(1, Ordering::SeqCst);
             self.permits.acquire().await.unwrap().forget();
             Ok(NamedIds { ids: HashMap::new(), complete: true })
@@ -258,7 +257,7 @@ mod tests {
         let slugs = Arc::new(Slugs::start(&supervisor, store.clone(), 1 << 20));
         let ask = |number| {
             let slugs = Arc::clone(&slugs);
-            tokio::spawn(async move { slugs.ask_all(vec![DomainId::DEFAULT], vec![slug(number)]).await })
+            tokio::spawn(async move { slugs.ask_all(vec![(DomainId::DEFAULT, slug(number))]).await })
         };
         let first = ask(0);
         while store.asked.load(Ordering::SeqCst) == 0 {
@@ -290,7 +289,7 @@ mod tests {
             let (one, several) = (Arc::clone(&slugs), Arc::clone(&slugs));
             let place = (DomainId::DEFAULT, slug(number));
             lookups.push(tokio::spawn(async move { one.find(&place).await.map(drop) }));
-            let ask = async move { several.ask_all(vec![DomainId::DEFAULT], vec![slug(number)]).await };
+            let ask = async move { several.ask_all(vec![(DomainId::DEFAULT, slug(number))]).await };
             lookups.push(tokio::spawn(async move { ask.await.map(drop) }));
         }
         for lookup in lookups {

@@ -123,20 +123,17 @@ pub trait Links: Database {
     /// Returns the id of the link that a slug leads to, in the best of its spellings. On the
     /// default domain only slugs that cannot be minted are stored; on other domains, all codes.
     async fn find_slug(&self, domain: DomainId, slug: &Slug) -> Result<Option<LinkId>> {
-        let found = self.find_slugs(&[domain], std::slice::from_ref(slug)).await?;
+        let found = self.find_slugs(&[(domain, slug.clone())]).await?;
         match found.ids.into_values().next() {
             None if !found.complete => Err(StoreError::ReplicaBehind),
             id => Ok(id),
         }
     }
 
-    /// Returns the ids of the links that slugs lead to on each of these domains, as
+    /// Returns the ids of the links that slugs lead to, each on its domain, as
     /// [`find_slug`](Links::find_slug) does, with one read.
-    async fn find_slugs(&self, domains: &[DomainId], slugs: &[Slug]) -> Result<NamedIds> {
-        run(self, Read, (domains.to_vec(), slugs.to_vec()), |sql, (domains, slugs)| {
-            Box::pin(slugs::find_slugs(sql, domains, slugs))
-        })
-        .await
+    async fn find_slugs(&self, places: &[(DomainId, Slug)]) -> Result<NamedIds> {
+        run(self, Read, places.to_vec(), |sql, places| Box::pin(slugs::find_slugs(sql, places))).await
     }
 
     /// Returns the most recently deleted link with this name: a slug, or a minted code whose id is

@@ -118,11 +118,16 @@ impl Links for PostgresStore {
         Ok(Reading { links: Vec::new(), copied: Some((shown, as_of.min(replayed))), complete: false })
     }
 
-    async fn find_slugs(&self, domains: &[DomainId], slugs: &[Slug]) -> Result<NamedIds> {
-        let spellings: Vec<_> = slugs.iter().map(|slug| slug_spellings(slug.as_str())).collect();
-        let all: Vec<&str> = spellings.iter().flatten().map(|spelling| &**spelling).collect();
-        let numbers: Vec<i64> = domains.iter().map(|domain| domain.get()).collect();
-        let of: [&(dyn ToSql + Sync); 2] = [&numbers, &all];
+    async fn find_slugs(&self, places: &[(DomainId, Slug)]) -> Result<NamedIds> {
+        let spellings: Vec<_> = places.iter().map(|(_, slug)| slug_spellings(slug.as_str())).collect();
+        let (mut domains, mut slugs): (Vec<i64>, Vec<&str>) = (Vec::new(), Vec::new());
+        for ((domain, _), spellings) in places.iter().zip(&spellings) {
+            for spelling in spellings {
+                domains.push(domain.get());
+                slugs.push(spelling);
+            }
+        }
+        let of: [&(dyn ToSql + Sync); 2] = [&domains, &slugs];
         let (rows, complete) = match self.slug_reader.read(PRIMARY_DEADLINE, &of).await {
             Ok(rows) => (rows, true),
             // A copy can prove presence, but never absence (I8). An older entry does no harm: it
@@ -137,11 +142,9 @@ impl Links for PostgresStore {
             stored.insert((row.try_get(0)?, row.try_get(1)?), row.try_get(2)?);
         }
         let mut ids = HashMap::new();
-        for (slug, spellings) in slugs.iter().zip(&spellings) {
-            for domain in domains {
-                let id = spellings.iter().find_map(|one| stored.get(&(domain.get(), &**one)));
-                ids.extend(id.map(|id| ((*domain, slug.clone()), LinkId::from_stored(*id))));
-            }
+        for ((domain, slug), spellings) in places.iter().zip(&spellings) {
+            let id = spellings.iter().find_map(|one| stored.get(&(domain.get(), &**one)));
+            ids.extend(id.map(|id| ((*domain, slug.clone()), LinkId::from_stored(*id))));
         }
         Ok(NamedIds { ids, complete })
     }

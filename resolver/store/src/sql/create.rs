@@ -239,8 +239,9 @@ pub(crate) fn former_of(slug: &str) -> String {
     )
 }
 
-/// Returns the first version of a link under a slug. It continues those of the deleted links that
-/// had the slug, so that what was meant for a version of one of them never applies to the new one.
+/// Returns the first version of a link under a slug. It continues those of the links that had the
+/// slug before, until they were deleted or got another address, so that what was meant for a
+/// version of one of them never applies to the new one.
 async fn next_version(sql: &mut dyn Sql, domain: DomainId, slug: &Slug) -> Result<u64> {
     let next = format!(
         "SELECT max(coalesce({VERSION}, 0)) + 1 FROM link
@@ -251,7 +252,7 @@ async fn next_version(sql: &mut dyn Sql, domain: DomainId, slug: &Slug) -> Resul
     Ok(next.and_then(|next| u64::try_from(next).ok()).unwrap_or(0))
 }
 
-/// Continues the versions of the deleted links that had this name on the domain to which a link
+/// Continues the versions of the links that had this name before, on the domain to which a link
 /// comes back, or moves.
 pub(super) async fn continue_versions(sql: &mut dyn Sql, link: &mut Link, name: &Slug) -> Result<()> {
     let next = next_version(sql, link.domain(), name).await?;
@@ -314,21 +315,47 @@ pub(super) async fn leave_code(
     if let Some((former, _)) = lock(sql, number).await? {
         return Ok(former.leaves_code(slug));
     }
-    // It has no protection of the other link, such as a password, so it leads nowhere if restored.
-    let details =
-        Details { slug: Some(slug.clone()), deleted_at: Some(now), disabled: true, ..Details::default() };
-    let draft = Draft {
-        long_url: to.long_url.clone(),
-        title: None,
-        crawlable: false,
-        forward_query: true,
-        created_by: to.created_by,
-        details: Some(Box::new(details)),
-    };
+    let draft = given_up(to, slug, now, 0);
     if insert_link(sql, number, &draft, None).await?.is_none() {
         return Ok(false);
     }
-    pick(sql, number).await.map(|()| true)
+    pick(sql, number).await?;
+    sql.notify(Notice::Picked(number)).await.map(|()| true)
+}
+
+/// Notes the version at which a link leaves a custom slug, with a row that is no link, because the
+/// versions of the next link under that slug continue it.
+pub(super) async fn note_left_slug(
+    sql: &mut dyn Sql,
+    link: &Link,
+    slug: &Slug,
+    now: Timestamp,
+) -> Result<()> {
+    let (id, draft) = (next_id(sql).await?, given_up(link, slug, now, link.version()));
+    let stored = insert_link(sql, id, &draft, None).await?;
+    stored.ok_or_else(|| corrupt("the next id is taken")).map(drop)
+}
+
+/// Returns a row that is no link, for a name on a link's domain. It has no protection of that link,
+/// such as a password, so it leads nowhere, also where a former release restores it.
+fn given_up(link: &Link, slug: &Slug, now: Timestamp, version: u64) -> Draft {
+    let details = Details {
+        slug: Some(slug.clone()),
+        given_up: true,
+        disabled: true,
+        domain: Some(link.domain()).filter(|domain| !domain.is_default()),
+        deleted_at: Some(now),
+        version,
+        ..Details::default()
+    };
+    Draft {
+        long_url: link.long_url.clone(),
+        title: None,
+        crawlable: false,
+        forward_query: true,
+        created_by: link.created_by,
+        details: Some(Box::new(details)),
+    }
 }
 
 /// Records the id of a custom slug that is mintable. Only resolvers of the release before read

@@ -46,6 +46,8 @@ pub(super) const BLOCKED: &str = "link.details->>'blocked'";
 pub(super) const DELETED_AT: &str = "link.details->>'deletedAt'";
 /// Deletion time of a link in milliseconds since 1970, or NULL.
 pub(super) const DELETED_AT_MS: &str = number!("link.details->>'deletedAt'");
+/// Whether a row is no link, but keeps a number or a version for other links, or NULL.
+pub(super) const GIVEN_UP: &str = "link.details->>'_givenUp'";
 
 /// Version of a link, or NULL for the first one.
 pub(super) const VERSION: &str = number!("link.details->>'version'");
@@ -89,11 +91,12 @@ mod tests {
     #[test]
     fn members_have_the_names_that_they_are_stored_under() {
         let details = r#"{"slug": "any", "domain": 1, "validSince": 1, "validUntil": 1, "maxVisits": 1,
-            "blocked": {"reason": "any", "by": 1, "at": 1}, "deletedAt": 1, "version": 1}"#;
+            "blocked": {"reason": "any", "by": 1, "at": 1}, "deletedAt": 1, "version": 1,
+            "_givenUp": true}"#;
         let details = Details::from_stored(details);
         assert!(details.others.is_empty(), "{details:?}");
         let (stored, named_here) = (members(json!(details)), named("link.details"));
-        assert!(named_here.len() == 8 && named_here.is_subset(&stored), "{named_here:?}");
+        assert!(named_here.len() == 9 && named_here.is_subset(&stored), "{named_here:?}");
 
         let limits = KeyLimits::from_stored(r#"{"domain": 1}"#);
         assert!(limits.others.is_empty(), "{limits:?}");

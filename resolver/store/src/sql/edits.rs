@@ -12,7 +12,7 @@ use links::{
 use super::{
     Notice, Sql, Value,
     audit::note_link,
-    create::{continue_versions, leave_code, same_keyspaces},
+    create::{continue_versions, leave_code, note_left_slug, same_keyspaces},
     details_text,
     domains::find_domain,
     link_index::renew_texts,
@@ -135,6 +135,7 @@ async fn relocate(
     }
     if let Some(slug) = before.claimed_slug() {
         free_slug(sql, before.domain(), slug.as_str(), before.id).await?;
+        note_left_slug(sql, before, slug, now).await?;
     }
     Ok(true)
 }

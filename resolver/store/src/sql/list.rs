@@ -12,7 +12,7 @@ use links::{
 
 use super::{
     Dialect, Row, Sql, Value,
-    details::{DELETED_AT, DOMAIN, IS_ON_DEFAULT_DOMAIN, MAX_VISITS, SLUG, VALID_UNTIL},
+    details::{DELETED_AT, DOMAIN, GIVEN_UP, IS_ON_DEFAULT_DOMAIN, MAX_VISITS, SLUG, VALID_UNTIL},
     long_urls::candidates,
     search::Search,
     tags::{stored_names, with_tags},
@@ -352,6 +352,9 @@ impl Wanted {
     pub(super) fn state_and_time(&mut self, filter: &Filter) {
         let not = if filter.deleted { "NOT " } else { "" };
         self.parts.push(format!("{DELETED_AT} IS {not}NULL"));
+        if filter.deleted {
+            self.parts.push(format!("{GIVEN_UP} IS NULL"));
+        }
         if let Some(since) = filter.since {
             let since = self.value(Value::Time(since));
             self.parts.push(format!("link.created_at >= {since}"));

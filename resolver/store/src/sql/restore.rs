@@ -11,7 +11,7 @@ use super::{
     Notice, Row, Sql, Value,
     audit::note_link,
     create::{continue_versions, same_keyspaces},
-    details::{DELETED_AT, DELETED_AT_MS, DOMAIN_OR_DEFAULT, SLUG},
+    details::{DELETED_AT, DELETED_AT_MS, DOMAIN_OR_DEFAULT, GIVEN_UP, SLUG},
     edits::{lock, write},
     slugs::{find_slug, free_slug, keep_domain, may_have_entry, take_slug},
     sweep::note_arrived,
@@ -31,7 +31,7 @@ pub(crate) async fn find_deleted(
     // slug.
     let find = format!(
         "SELECT {link} FROM link
-         WHERE {DELETED_AT} IS NOT NULL AND {DOMAIN_OR_DEFAULT} = $1
+         WHERE {DELETED_AT} IS NOT NULL AND {GIVEN_UP} IS NULL AND {DOMAIN_OR_DEFAULT} = $1
            AND ({SLUG} = $2 OR ({SLUG} IS NULL AND id = $3))
            AND (CAST($4 AS bigint) IS NULL OR link.created_by = $4)
          ORDER BY {DELETED_AT_MS} DESC LIMIT 1"

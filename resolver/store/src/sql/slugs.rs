@@ -29,26 +29,23 @@ pub(crate) async fn find_slug(sql: &mut dyn Sql, domain: DomainId, slug: &str) -
     Ok(None)
 }
 
-/// SQL query of Postgres for the links of slugs on some domains, as [`FIND_SLUG`] is for one.
+/// SQL query of Postgres for the links of slugs, each on its domain, as [`FIND_SLUG`] is for one.
 /// Visitors wait for it, so a dedicated connection has it prepared. `OFFSET 0` keeps it from
-/// becoming a join: it is a look into the index for each pair. With conditions on two arrays, a
+/// becoming a join: it is a look into the index for each slug. With conditions on two arrays, a
 /// plan that was made while there were few slugs would read all slugs of a domain later.
 pub(crate) const FIND_SLUGS: &str = "
     SELECT found.domain_id, found.slug, found.link_id
-    FROM unnest($1::bigint[]) AS place (domain_id)
-    CROSS JOIN unnest($2::text[]) AS wanted (slug)
+    FROM unnest($1::bigint[], $2::text[]) AS place (domain_id, slug)
     CROSS JOIN LATERAL (
         SELECT slug.domain_id, slug.slug, slug.link_id FROM slug
-        WHERE slug.domain_id = place.domain_id AND slug.slug = wanted.slug OFFSET 0
+        WHERE slug.domain_id = place.domain_id AND slug.slug = place.slug OFFSET 0
     ) AS found";
 
-pub(crate) async fn find_slugs(sql: &mut dyn Sql, domains: &[DomainId], slugs: &[Slug]) -> Result<NamedIds> {
+pub(crate) async fn find_slugs(sql: &mut dyn Sql, places: &[(DomainId, Slug)]) -> Result<NamedIds> {
     let mut ids = HashMap::new();
-    for domain in domains {
-        for slug in slugs {
-            if let Some(id) = find_slug(sql, *domain, slug.as_str()).await? {
-                ids.insert((*domain, slug.clone()), id);
-            }
+    for (domain, slug) in places {
+        if let Some(id) = find_slug(sql, *domain, slug.as_str()).await? {
+            ids.insert((*domain, slug.clone()), id);
         }
     }
     Ok(NamedIds { ids, complete: true })
