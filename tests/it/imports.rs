@@ -181,12 +181,13 @@ async fn times_mean_the_same_in_an_import_as_in_a_call() {
         ("2030-05-13T00:07:19+02:00[Europe/Paris]", "2030-05-12T22:07:19+00:00"),
         ("2030-07-01T12:00:00-04:00", "2030-07-01T16:00:00+00:00"),
         ("2030-03-31 02:30:00", "2030-03-31T01:30:00+00:00"),
+        ("1893456000", "2030-01-01T00:00:00+00:00"),
     ];
     let refused = [
         "2030-05-13T00:07:19+01:00[Europe/Paris]",
         "2030-05-13T00:07:19[Europe/Atlantis]",
         "2030-05-13T00:07:19Z[!u-ca=hebrew]",
-        "1893456000",
+        "1893456000000",
     ];
     let mut table = "shortCode,longUrl,validUntil\n".to_owned();
     let mut lines = String::new();
