@@ -249,10 +249,11 @@ impl Database {
         self.timeline().note(id, leads_to);
     }
 
-    /// Returns whether a link has another name than its code at this moment.
+    /// Returns whether a link leads under another name than its code at this moment. A deletion that
+    /// began before the link got the name may have ended after that.
     pub(super) async fn is_renamed(&self, id: LinkId) -> bool {
         let Ok(reading) = self.sqlite.read(&[id], Source::Primary).await else { return false };
-        reading.links.first().is_some_and(Link::is_renamed)
+        reading.links.first().is_some_and(|link| link.is_renamed() && !link.is_deleted())
     }
 
     /// Returns the domain that links move to.
