@@ -249,12 +249,12 @@ impl Database {
         self.timeline().note(id, leads_to);
     }
 
-    /// Returns whether a link leads under another name than its code at this moment. A deletion or a
-    /// move that began before the link got the name may have ended after that.
-    pub(super) async fn is_renamed(&self, id: LinkId) -> bool {
-        let Ok(reading) = self.sqlite.read(&[id], Source::Primary).await else { return false };
-        let leads = |link: &Link| !link.is_deleted() && link.domain().is_default();
-        reading.links.first().is_some_and(|link| link.is_renamed() && leads(link))
+    /// Returns the version of a link that leads under another name than its code at this moment. A
+    /// deletion or a move that began before the link got the name may have ended after that.
+    pub(super) async fn renamed(&self, id: LinkId) -> Option<u64> {
+        let reading = self.sqlite.read(&[id], Source::Primary).await.ok()?;
+        let leads = |link: &&Link| link.is_renamed() && !link.is_deleted() && link.domain().is_default();
+        reading.links.first().filter(leads).map(Link::version)
     }
 
     /// Returns the domain that links move to.

@@ -72,11 +72,11 @@ impl Shared {
     /// again meanwhile.
     pub(super) async fn look_renamed(&self, ends: &Ends, link: &Acknowledged, text: String) {
         let database = &self.common.database;
-        let since = database.first_held(link.id, None, Instant::now());
+        let version = database.renamed(link.id).await;
         let name = Name { domain: DomainId::DEFAULT, text };
         let Some(found) = self.find(ends, &name, "").await else { return };
-        let is_same = since.is_some() && database.first_held(link.id, None, Instant::now()) == since;
-        if is_same && database.is_renamed(link.id).await && found.is_none() {
+        let is_same = version.is_some() && database.renamed(link.id).await == version;
+        if is_same && found.is_none() {
             self.book().found(link, None, Some(false));
         }
     }
