@@ -32,10 +32,10 @@ fn fields() -> [(&'static str, [Value; 2], bool); 14] {
     ]
 }
 
-/// Returns what a link has, without what tells of its edits.
+/// Returns what a link has, without what tells of its edits, or of the resolver that shows it.
 async fn shown(api: &Api, slug: &str) -> Value {
     let mut link = get(api, &format!("short-urls/{slug}")).await;
-    for name in ["version", "editedAt", "editedBy"] {
+    for name in ["version", "editedAt", "editedBy", "shortUrl"] {
         link.as_object_mut().unwrap().remove(name);
     }
     link

@@ -99,10 +99,10 @@ async fn a_process_without_a_list_starts_with_the_most_visited_links() {
         let builder = cluster.resolver(name).unwrap();
         builder.args(["--limit", most]).start().await.unwrap()
     };
-    let warm = start("one", "warm-links=1").await;
-    assert_eq!(read_of(&warm, &[often]).await, 0.0);
-    assert_eq!(read_of(&warm, &[seldom, never]).await, 2.0);
-    let warm = start("more", "warm-links=10").await;
-    assert_eq!(read_of(&warm, &[often, seldom]).await, 0.0);
-    assert_eq!(read_of(&warm, &[never]).await, 1.0, "it has no visit");
+    // Both before the first of them is asked for links, which it reports as visits.
+    let (one, more) = (start("one", "warm-links=1").await, start("more", "warm-links=10").await);
+    assert_eq!(read_of(&one, &[often]).await, 0.0);
+    assert_eq!(read_of(&one, &[seldom, never]).await, 2.0);
+    assert_eq!(read_of(&more, &[often, seldom]).await, 0.0);
+    assert_eq!(read_of(&more, &[never]).await, 1.0, "it has no visit");
 }

@@ -52,7 +52,7 @@ impl Platform {
 async fn all_answer(resolver: &Resolver, cookie: &str) -> bool {
     let page = client().get(format!("http://{}/cluster", resolver.addr())).header("Cookie", cookie);
     let page = page.send().await.unwrap().text().await.unwrap();
-    let (answer, silent) = (page.matches("Answers").count(), page.matches("Does not answer").count());
+    let (answer, silent) = (page.matches("Reachable").count(), page.matches("Not reachable").count());
     assert_eq!(answer + silent, 2, "{page}");
     silent == 0
 }
