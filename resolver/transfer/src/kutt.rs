@@ -90,7 +90,7 @@ mod tests {
             ("https://kutt.test/", "", "link: expected an absolute URL such as https://s.example/code"),
             (
                 "\"visit_count\":3",
-                "\"visit_count\":\"3,000\"",
+                "\"visit_count\":\"3 of 4\"",
                 "visit_count: expected a whole number from 0 on",
             ),
             (LINK, "7", "expected a JSON object"),
