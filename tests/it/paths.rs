@@ -201,7 +201,7 @@ async fn a_name_that_leads_to_a_link_already_is_taken_for_others_and_below_one_t
     ] {
         assert_eq!(create(api, slug, domain).await.status, 200, "{slug}");
     }
-    // Whoever chooses the long URL can choose a short code from its digest.
+    // The caller chooses the long URL, and so can choose a short code from its digest.
     let below = |prefix: &str| json!({ "longUrl": URL, "pathPrefix": prefix, "shortCodeLength": 1 });
     expect_invalid(&second.try_create_with(&below("docs/")).await.unwrap(), "pathPrefix");
     assert_eq!(second.try_create_with(&below("docs-")).await.unwrap().status, 200);

@@ -41,7 +41,7 @@ pub struct AuditEntry<'a> {
     /// When the change was made.
     pub date: DateTime,
     /// The name of the API key; null for the operator's command line, and in the history of a link
-    /// for whoever took it down.
+    /// for the operator who took it down.
     pub api_key: Option<&'a str>,
     /// The kind of change.
     #[schemars(extend("examples" = Action::NAMES))]

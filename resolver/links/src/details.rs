@@ -34,7 +34,7 @@ pub struct Details {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub renamed: bool,
     /// Whether this is no link: it only keeps its number, whose code another link got as its name,
-    /// or the version at which a link left a slug. So nobody finds it as a deleted link.
+    /// or the version at which a link left a slug. It is never found as a deleted link.
     #[serde(rename = "_givenUp", skip_serializing_if = "std::ops::Not::not")]
     pub given_up: bool,
     /// Domain of the link; `None` for the default domain.

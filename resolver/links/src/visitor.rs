@@ -354,7 +354,7 @@ mod tests {
                 choose(&rules, &facts, |_, _| {}).map(|rule| rule.long_url.as_str())
             };
             let (german, other) = (of("de"), of("en"));
-            // Others are not led to `b` instead of `a`, so that everybody stays where they are.
+            // Others are not led to `b` instead of `a`, so that every visitor keeps the target.
             match german {
                 Some("a") => assert_eq!(other, None),
                 same => assert_eq!((same, other), (Some("b"), Some("b"))),

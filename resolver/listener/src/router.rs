@@ -104,8 +104,8 @@ async fn answer_to(thread: &ListenerThread, visitor: Visitor, request: Request<I
     }
 }
 
-/// Answers a request of another method than GET and HEAD: a link takes it, or the form for a
-/// password, or nobody.
+/// Answers a request of another method than GET and HEAD: for a link that takes it, or the form
+/// for a password. Others get 405.
 async fn other_method(thread: &ListenerThread, visitor: Visitor, request: Request<Incoming>) -> Answer {
     if is_link(request.uri().path())
         && let Some(answer) = redirect::forward(&thread.redirects, visitor, &request).await

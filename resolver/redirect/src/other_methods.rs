@@ -1,5 +1,5 @@
 //! Requests of other methods than GET and HEAD. A link whose redirects keep the method (307, 308)
-//! takes them: the client sends them again to the target, with their body, which nobody reads here.
+//! takes them: the client sends them again to the target, with their body, which is not read here.
 
 use hyper::{
     Method, Request, StatusCode,

@@ -133,7 +133,7 @@ pub(crate) fn note(
 }
 
 /// Returns the path with the query, which is left out where clients of YOURLS send their API keys:
-/// whoever may see the visits of a domain must not get the keys of its tenants.
+/// a key that sees the visits of a domain must not get the keys of its tenants.
 fn recorded_path<'a>(head: &RequestHead<'a>) -> &'a str {
     let mut parts = head.path.as_bytes().windows(KEYS_IN_QUERY.len());
     let is_for_keys = head.query.is_some() && parts.any(|part| part.eq_ignore_ascii_case(KEYS_IN_QUERY));

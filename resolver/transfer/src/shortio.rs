@@ -1,8 +1,8 @@
 //! Import of links from Short.io (<https://short.io>).
 //!
 //! Two forms are read. One is the responses of `GET /api/links` (`Link` of `Short-io/client-node`),
-//! any number of pages in sequence: `{"links":[…],"count":…,"nextPageToken":…}`. The other is the
-//! table that its pages export (Short.io's documentation, "How to export short links"), whose
+//! any number of pages in sequence: `{"links":[…],"count":…,"nextPageToken":…}`. The other is
+//! the table that its pages export (Short.io's documentation, "How to export short links"), whose
 //! columns are `idString,shortURL,originalPath,originalURL,title,clicks` and
 //! `createdAt,updatedAt,expiresAt,createdBy,tags`.
 

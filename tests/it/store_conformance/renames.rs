@@ -30,7 +30,7 @@ pub(super) async fn a_link_gets_another_name_and_its_code_stays_with_its_number(
     assert_eq!(store.insert(&history, &[late]).await.unwrap(), [Inserted::Taken]);
     let former = store.read(&[free], Source::Primary).await.unwrap().links.remove(0);
     assert!(former.leaves_code(&slug("RENAMC")), "{former:?}");
-    assert!(former.details().disabled, "restored, it leads nobody past a password: {former:?}");
+    assert!(former.details().disabled, "restored, it does not lead past a password: {former:?}");
 
     assert_eq!(rename("RENAMC", "RENAMD", Some(other.id)).await, Err(Refusal::Taken));
     assert_eq!((entry("RENAMC").await, entry("RENAMD").await), (Some(own), None));

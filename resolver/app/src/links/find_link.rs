@@ -102,7 +102,7 @@ impl LinkService {
     }
 
     /// Rejects a prefix of codes if visitors of all paths that begin with it get another link
-    /// already. Whoever chooses the long URL can choose a short code from its digest.
+    /// already. The caller chooses the long URL, and so can choose a short code from its digest.
     pub(crate) fn check_unclaimed_below<'a>(
         &'a self,
         prefix: &'a str,

@@ -6,7 +6,7 @@
 //! the rest, so that an entry can be shown with the name and the domain that visitors know.
 //!
 //! A password is never in the log. If a write changed it, the entry has both hashes for an undo,
-//! which nobody is shown: [`separate_name`] and [`without_hashes`] leave them out.
+//! which are never shown: [`separate_name`] and [`without_hashes`] leave them out.
 
 use codes::LinkId;
 use serde_json::{Map, Value, json};

@@ -15,7 +15,7 @@ const BUCKETS: u64 = 100;
 /// 2. A visitor stays in the same bucket, on every resolver, and whatever the rules are. Nothing is
 ///    stored, neither here nor by the browser.
 /// 3. The key is secret and the link is hashed too, so a bucket says nothing about who a visitor
-///    is, and nobody can find out the bucket of another visitor.
+///    is, and the bucket of another visitor cannot be found out.
 #[derive(Clone, Copy)]
 pub struct Buckets {
     key: [u8; 16],

@@ -73,7 +73,7 @@ pub fn open_reader(path: &Path) -> Result<Connection> {
 fn open_to_inspect(path: &Path) -> Result<Connection> {
     let mut log = path.as_os_str().to_owned();
     log.push("-wal");
-    // Without a log, nobody has the file open, and SQLite would create one. With a log, SQLite
+    // Without a log, no process has the file open, and SQLite would create one. With a log, SQLite
     // would write to the log's index.
     let how = if Path::new(&log).exists() { "readonly_shm=1" } else { "immutable=1" };
     let flags =
