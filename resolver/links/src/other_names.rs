@@ -107,13 +107,15 @@ pub fn is_catch_all(slug: &str) -> bool {
 pub fn other_names<'a>(path: &'a str, settings: &DomainSettings) -> Vec<OtherName<'a>> {
     let mut names = Vec::new();
     let mut add = |path: &str, way, behind| {
-        let decoded = percent_decode_str(path).decode_utf8_lossy();
-        let lowered = decoded.to_lowercase();
         if way != OtherWay::Case {
             names.push(OtherName { path: path.to_owned(), way, is_lowered: false, behind });
         }
-        if settings.ignore_case && lowered != decoded {
-            names.push(OtherName { path: escaped(&lowered), way, is_lowered: true, behind });
+        if settings.ignore_case {
+            let decoded = percent_decode_str(path).decode_utf8_lossy();
+            let lowered = decoded.to_lowercase();
+            if lowered != decoded {
+                names.push(OtherName { path: escaped(&lowered), way, is_lowered: true, behind });
+            }
         }
     };
     add(path, OtherWay::Case, "");
