@@ -9,6 +9,7 @@ use serde_json::json;
 
 use crate::{
     Report, cores, create, progress,
+    redirect::create_prefix_links,
     stats::median,
     table::{Table, grouped},
     wrk::{Loaded, Wrk},
@@ -36,6 +37,9 @@ pub(crate) struct Args {
     /// Fill the database with this many other links first.
     #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=1_000_000_000))]
     links: u64,
+    /// Measure everything again with this many prefix links.
+    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u16).range(..=10_000))]
+    prefix_links: u16,
     /// Run this many rounds and report the median.
     #[arg(long, default_value_t = 3)]
     rounds: usize,
@@ -54,11 +58,13 @@ struct Round {
     counts: Counts,
 }
 
-/// Who scans: how many clients, and with which budget of unknown codes a minute, 0 for none.
+/// Who scans: how many clients, with which budget of unknown codes a minute, 0 for none; and how many
+/// prefix links there are.
 #[derive(Clone, Copy, Debug)]
 struct Way {
     clients: u16,
     budget: &'static str,
+    prefix_links: u16,
 }
 
 /// Lookup counts: codes not found, links requested from the database, and queries.
@@ -111,11 +117,14 @@ async fn measure(args: &Args) -> anyhow::Result<Vec<(Way, Vec<Round>)>> {
     let postgres = create::database(&scratch, 0).await?;
     fill(&postgres, args.links).await?;
     let (mut levels, key) = (Vec::new(), secret::random_hex()?);
+    let prefix_links = if args.prefix_links > 0 { vec![0, args.prefix_links] } else { vec![0] };
     // Without a budget, every code is looked up.
     for budget in ["600", "0"] {
         for clients in args.clients.iter().copied() {
-            let way = Way { clients, budget };
-            levels.push((way, measure_way(args, &scratch, (&postgres, &key), way).await?));
+            for prefix_links in prefix_links.iter().copied() {
+                let way = Way { clients, budget, prefix_links };
+                levels.push((way, measure_way(args, &scratch, (&postgres, &key), way).await?));
+            }
         }
     }
     Ok(levels)
@@ -155,10 +164,11 @@ async fn measure_way(
     (postgres, key): (&Postgres, &str),
     way: Way,
 ) -> anyhow::Result<Vec<Round>> {
-    let name = format!("resolver-{}-{}", way.clients, way.budget);
+    let name = format!("resolver-{}-{}-{}", way.clients, way.budget, way.prefix_links);
     let builder = Resolver::builder(scratch, &name, key)?.database(&postgres.url());
     let limit = format!("unknown-codes-per-minute={}", way.budget);
     let resolver = builder.args(["--limit", &limit, "--trusted-proxies", "127.0.0.0/8"]).start().await?;
+    create_prefix_links(&resolver, &name, way.prefix_links).await?;
     let created = Load::on([&resolver]).clients(64).creates(LINKS).run().await?;
     let popular: Vec<_> = created.iter().map(|link| format!("/{}", link.code)).collect();
     let popular = Wrk::getting(scratch, &popular)?;
@@ -209,6 +219,7 @@ fn report(args: &Args, levels: &[(Way, Vec<Round>)]) -> Report {
     let columns = [
         "clients",
         "unknown codes",
+        "prefix links",
         "alone/s",
         "stays",
         "p99 alone, ms",
@@ -230,6 +241,7 @@ fn report(args: &Args, levels: &[(Way, Vec<Round>)]) -> Report {
         table.row(vec![
             way.clients.to_string(),
             way.allowance(),
+            way.prefix_links.to_string(),
             grouped(of(|round| rate(round.alone))),
             format!("{stays:.2}"),
             format!("{:.2}", of(|round| round.alone.p99_us) / 1e3),
@@ -251,7 +263,7 @@ fn report(args: &Args, levels: &[(Way, Vec<Round>)]) -> Report {
             json!({ "alone": rate(round.alone), "beside": rate(round.beside), "scanned": round.scanned, "alone_p99_us": round.alone.p99_us, "beside_p99_us": round.beside.p99_us, "postgres_seconds": round.postgres.as_secs_f64(), "queries": round.counts.queries, "not_found": round.counts.not_found, "asked": round.counts.asked })
         });
         let rounds = rounds.collect::<Vec<_>>();
-        told.push(json!({ "clients": way.clients, "unknown_codes": way.budget, "rounds": rounds }));
+        told.push(json!({ "clients": way.clients, "unknown_codes": way.budget, "prefix_links": way.prefix_links, "rounds": rounds }));
     }
     let text = format!(
         "{} connections ask for {LINKS} links, {} for codes at random, beside {} other links; {} rounds of {} s.\n\n{table}\n{wanted}",

@@ -16,6 +16,8 @@ use crate::{
 const RATE_ONE_CORE: f64 = 0.97;
 const RATE_TWO_CORES: f64 = 0.95;
 const CPU: f64 = 1.05;
+/// The target of a resolver with prefix links, as a multiple of one without.
+const RATE_PREFIXES: f64 = 0.98;
 const P99: f64 = 1.5;
 
 /// The figures of one server in one round.
@@ -89,8 +91,12 @@ impl Level {
     /// Returns the median of the per-round ratios to nginx. A slow round slows both, so the ratio
     /// holds.
     fn ratio(&self, kind: Kind, figure: fn(&Figures) -> f64) -> Option<f64> {
-        let (ours, theirs) = (self.of(kind), self.of(Kind::Nginx));
-        theirs.first()?;
+        self.ratio_to(Kind::Nginx, kind, figure)
+    }
+
+    fn ratio_to(&self, peer: Kind, kind: Kind, figure: fn(&Figures) -> f64) -> Option<f64> {
+        let (ours, theirs) = (self.of(kind), self.of(peer));
+        ours.first().and(theirs.first())?;
         Some(median(ours.iter().zip(&theirs).map(|(ours, theirs)| figure(ours) / figure(theirs))))
     }
 }
@@ -178,6 +184,9 @@ fn wanted(levels: &[Level]) -> Vec<(String, f64, bool)> {
                 ratio(|f| f.p99_us).map(|x| (format!("{place}, p99 at most {P99} × nginx's"), x, x <= P99)),
             );
         }
+        lines.extend(level.ratio_to(Kind::Resolver, Kind::Prefixes, |f| f.rate).map(|x| {
+            (format!("{place}, with prefix links at least {RATE_PREFIXES} × without"), x, x >= RATE_PREFIXES)
+        }));
         let share = level.events / level.redirects;
         lines.push((format!("{place}, an event consumed per redirect"), share, share >= 1.0));
     }

@@ -16,16 +16,19 @@ const EVENTS: &str = "resolver_visits_total";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Resolver,
+    /// A resolver that has prefix links as well.
+    Prefixes,
     Nginx,
     Bare,
 }
 
 impl Kind {
-    pub(super) const ALL: [Self; 3] = [Self::Resolver, Self::Nginx, Self::Bare];
+    pub(super) const ALL: [Self; 4] = [Self::Resolver, Self::Prefixes, Self::Nginx, Self::Bare];
 
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Resolver => "resolver",
+            Self::Prefixes => "resolver, prefix links",
             Self::Nginx => "nginx, return 302",
             Self::Bare => "bare hyper, a map",
         }
@@ -54,9 +57,9 @@ pub(super) async fn resolver(scratch: &Scratch, threads: usize) -> anyhow::Resul
 }
 
 impl Server {
-    pub(super) fn of_resolver(resolver: Resolver) -> Self {
+    pub(super) fn of_resolver(kind: Kind, resolver: Resolver) -> Self {
         let url = resolver.api.url().to_owned();
-        Self { kind: Kind::Resolver, url, running: Running::Resolver(Box::new(resolver)) }
+        Self { kind, url, running: Running::Resolver(Box::new(resolver)) }
     }
 
     pub(super) async fn nginx(scratch: &Scratch, threads: usize) -> anyhow::Result<Self> {
