@@ -3,6 +3,7 @@
 
 mod alerts;
 mod allocations;
+mod app_links;
 mod backup;
 mod bad_input;
 mod base_path;

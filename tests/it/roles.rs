@@ -4,7 +4,10 @@
 use std::time::Duration;
 
 use harness::{Answer, Cluster, Launch, Resolver, Scratch, binaries, wait};
-use serde_json::json;
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::rest_calls::done;
 
 const SOON: Duration = Duration::from_secs(30);
 /// A change reaches the caches of other processes within this.
@@ -68,6 +71,21 @@ async fn pages_are_with_the_api(visitors: &Resolver, api: &Resolver) {
     for process in [visitors, api] {
         assert_eq!(call(process, "", "/_pages/assets/0/style.css").await.status, 200);
     }
+    app_links_are_with_both(visitors, api).await;
+}
+
+/// Proxies send paths below `/.well-known` to the API, and the files of app links are for visitors.
+async fn app_links_are_with_both(visitors: &Resolver, api: &Resolver) {
+    let path = "/.well-known/assetlinks.json";
+    assert_eq!((call(visitors, "", path).await.status, call(api, "", path).await.status), (404, 421));
+    let set = async |file: Value| {
+        done(&api.api, Method::PATCH, "domains/DEFAULT", Some(json!({ "assetLinks": file }))).await;
+    };
+    set(json!([])).await;
+    for process in [visitors, api] {
+        assert_eq!(call(process, "", path).await.status, 200);
+    }
+    set(Value::Null).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

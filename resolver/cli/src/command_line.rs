@@ -41,6 +41,8 @@ fn setting_and_clearing_the_same_field_is_refused() {
         ("domain edit sho.rt", "--confirm-limited", "--no-confirm-limited"),
         ("domain edit sho.rt", "--expired-url u", "--no-expired-url"),
         ("domain edit sho.rt", "--catch-all", "--no-catch-all"),
+        ("domain edit sho.rt", "--apple-app-site-association f", "--no-apple-app-site-association"),
+        ("domain edit sho.rt", "--asset-links f", "--no-asset-links"),
         ("domain redirects sho.rt", "--base u", "--no-base"),
         ("domain redirects sho.rt", "--regular-404 u", "--no-regular-404"),
         ("domain redirects sho.rt", "--invalid-short-url u", "--no-invalid-short-url"),

@@ -1,5 +1,10 @@
 //! `resolver domain list|edit|redirects|remove`: manages the domains of a running server.
 
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
 use clap::{
     Args, Subcommand,
     builder::{NonEmptyStringValueParser, PossibleValue},
@@ -12,11 +17,14 @@ use crate::{
     args::{ServerArgs, ShowArgs, TableArgs, extra_path_values},
     client::{Call, NOTHING_TO_CHANGE, Server, given, maybe, segment, wrong},
     table::{List, pairs, printable, text},
+    wrong_value,
 };
 
 const DOMAINS: &str = "domains";
 /// The segment in place of a name, for the call that edits fallback targets.
 const REDIRECTS: &str = "redirects";
+const APPLE_FLAG: &str = "--apple-app-site-association";
+const ANDROID_FLAG: &str = "--asset-links";
 /// The fallback targets: their names in tables, and their fields in the API.
 const TARGETS: [(&str, &str); 3] = [
     ("base URL", "baseUrlRedirect"),
@@ -38,8 +46,8 @@ pub enum DomainCommand {
         #[command(flatten)]
         table: TableArgs,
     },
-    /// Edit a domain's name, its protocol, whether its links redirect, which paths find them, or
-    /// where expired ones lead. Properties without a flag stay unchanged.
+    /// Edit a domain's name, its protocol, whether its links redirect, which paths find them, where
+    /// expired ones lead, or which apps open them. Properties without a flag stay unchanged.
     ///
     /// A change is in effect on every resolver when this command ends. An unknown domain is not
     /// added: create a link on it, or use resolver domain redirects, to add it.
@@ -134,6 +142,20 @@ pub struct DomainEditArgs {
     /// Remove this URL, so that such links are answered like codes without a live link.
     #[arg(long, conflicts_with = "expired_url")]
     pub no_expired_url: bool,
+    /// JSON file with the apps of Apple's systems that open links, which the domain then has at
+    /// /.well-known/apple-app-site-association; - for the standard input.
+    #[arg(long, value_name = "FILE")]
+    pub apple_app_site_association: Option<PathBuf>,
+    /// Remove this file, so that no app of Apple's systems opens links.
+    #[arg(long, conflicts_with = "apple_app_site_association")]
+    pub no_apple_app_site_association: bool,
+    /// JSON file with the apps of Android that open links, which the domain then has at
+    /// /.well-known/assetlinks.json; - for the standard input.
+    #[arg(long, value_name = "FILE")]
+    pub asset_links: Option<PathBuf>,
+    /// Remove this file, so that no app of Android opens links.
+    #[arg(long, conflicts_with = "asset_links")]
+    pub no_asset_links: bool,
     #[command(flatten)]
     pub show: ShowArgs,
 }
@@ -200,7 +222,7 @@ pub(super) async fn run(command: DomainCommand) -> Result<String, Error> {
 
 async fn edit(args: &DomainEditArgs) -> Result<String, Error> {
     let path = path_of(&args.domain)?;
-    let body = edit_body(args);
+    let body = edit_body(args)?;
     if body.is_empty() {
         return Err(wrong("NAME", &args.domain, NOTHING_TO_CHANGE));
     }
@@ -233,10 +255,13 @@ fn extra_path_of_domain() -> [PossibleValue; 3] {
 }
 
 /// Builds the body of an edit. Fields without a flag are absent, and so unchanged.
-fn edit_body(args: &DomainEditArgs) -> Map<String, Value> {
+fn edit_body(args: &DomainEditArgs) -> Result<Map<String, Value>, Error> {
     let protocol = |name: &String| if name == "default" { Value::Null } else { json!(name) };
     let switch = |on: bool, off: bool| (on || off).then_some(json!(on));
-    given([
+    let association = args.apple_app_site_association.as_deref();
+    let association = file_or_null(APPLE_FLAG, association, args.no_apple_app_site_association)?;
+    let asset_links = file_or_null(ANDROID_FLAG, args.asset_links.as_deref(), args.no_asset_links)?;
+    Ok(given([
         ("domain", args.new_name.as_ref().map(|name| json!(name))),
         ("enabled", switch(args.enable, args.disable)),
         ("protocol", args.protocol.as_ref().map(protocol)),
@@ -248,7 +273,9 @@ fn edit_body(args: &DomainEditArgs) -> Map<String, Value> {
         ("crossOrigin", switch(args.cross_origin, args.no_cross_origin)),
         ("crawlable", switch(args.crawlable, args.no_crawlable)),
         ("confirmLimited", switch(args.confirm_limited, args.no_confirm_limited)),
-    ])
+        ("appleAppSiteAssociation", association),
+        ("assetLinks", asset_links),
+    ]))
 }
 
 /// Builds the body of an edit of fallback targets, apart from the domain: null removes a target,
@@ -266,8 +293,23 @@ fn url_or_null(url: Option<&String>, is_taken_away: bool) -> Option<Value> {
     url.map(|url| json!(url)).or(is_taken_away.then_some(Value::Null))
 }
 
+/// Returns the JSON of the file of a flag, null if it is taken away, or nothing.
+fn file_or_null(
+    flag: &'static str,
+    file: Option<&Path>,
+    is_taken_away: bool,
+) -> Result<Option<Value>, Error> {
+    let Some(path) = file else { return Ok(is_taken_away.then_some(Value::Null)) };
+    let wrong = |reason: String| wrong_value(flag, path.display(), reason);
+    let is_stdin = path == Path::new("-");
+    let text = if is_stdin { io::read_to_string(io::stdin()) } else { fs::read_to_string(path) };
+    let text = text.map_err(|error| wrong(error.to_string()))?;
+    serde_json::from_str(&text).map(Some).map_err(|error| wrong(format!("no JSON: {error}")))
+}
+
 /// Formats a domain as a table of two columns. Fields without a value are left out.
 fn domain(domain: &Value) -> String {
+    let has = |field: &str| text(&json!(!domain[field].is_null()));
     let rows = vec![
         ("domain", text(&domain["domain"])),
         ("default", text(&domain["isDefault"])),
@@ -281,6 +323,8 @@ fn domain(domain: &Value) -> String {
         ("cross origin", text(&domain["crossOrigin"])),
         ("crawlable", text(&domain["crawlable"])),
         ("confirm limited", text(&domain["confirmLimited"])),
+        ("app links of Apple", has("appleAppSiteAssociation")),
+        ("app links of Android", has("assetLinks")),
     ];
     targets(rows, &domain["redirects"])
 }
@@ -320,6 +364,10 @@ mod tests {
             ("edit sho.rt --no-confirm-limited", json!({ "confirmLimited": false })),
             ("edit sho.rt --expired-url u", json!({ "expiredUrl": "u" })),
             ("edit sho.rt --no-expired-url", json!({ "expiredUrl": null })),
+            (
+                "edit sho.rt --no-apple-app-site-association --no-asset-links",
+                json!({ "appleAppSiteAssociation": null, "assetLinks": null }),
+            ),
             ("edit sho.rt --catch-all", json!({ "catchAll": true })),
             ("edit sho.rt --no-catch-all", json!({ "catchAll": false })),
             (
@@ -340,7 +388,7 @@ mod tests {
         ] {
             let words: Vec<&str> = ["domain"].into_iter().chain(line.split(' ')).collect();
             let body = match parse(&words) {
-                Ok(Command::Domain(DomainCommand::Edit(args))) => edit_body(&args),
+                Ok(Command::Domain(DomainCommand::Edit(args))) => edit_body(&args).unwrap(),
                 Ok(Command::Domain(DomainCommand::Redirects(args))) => redirects_body(&args),
                 other => panic!("{other:?}"),
             };

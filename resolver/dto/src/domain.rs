@@ -3,6 +3,7 @@
 use links::{Authority, ExtraPath, LongUrl, Protocol, STRAY_TARGET_BYTES};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::{Flag, Patch, values::inline_schema};
 
@@ -52,6 +53,13 @@ pub struct Domain<'a> {
     /// Whether visitors of links with a visit limit have to confirm that they want to go on.
     #[schemars(extend("x-addition" = true))]
     pub confirm_limited: bool,
+    /// The apps of Apple's systems that open links, as
+    /// `/.well-known/apple-app-site-association`; null for none.
+    #[schemars(with = "AssociationOrNull", extend("x-addition" = true))]
+    pub apple_app_site_association: Option<Value>,
+    /// The apps of Android that open links, as `/.well-known/assetlinks.json`; null for none.
+    #[schemars(with = "StatementsOrNull", extend("x-addition" = true))]
+    pub asset_links: Option<Value>,
 }
 
 /// Where a domain sends visitors that no link redirects; null for a page of this service.
@@ -149,6 +157,15 @@ pub struct DomainEdit {
     /// Whether visitors of links with a visit limit have to confirm that they want to go on.
     /// Programs that open links ahead of a person then use up no visit.
     pub confirm_limited: Patch<Flag>,
+    /// The apps of Apple's systems that open links: an object whose `applinks.details` list apps,
+    /// each with `appIDs` or `appID`, and with `components` or `paths`. At most 128 KiB without
+    /// white space. Null for none.
+    #[schemars(with = "AssociationOrNull")]
+    pub apple_app_site_association: Patch<Value>,
+    /// The apps of Android that open links: a list of statements, each with `relation` and
+    /// `target`, or with `include`. At most 128 KiB without white space. Null for none.
+    #[schemars(with = "StatementsOrNull")]
+    pub asset_links: Patch<Value>,
 }
 
 /// The query that names the domain of a link.
@@ -172,6 +189,16 @@ pub struct DomainsQuery {
 inline_schema!(
     struct ProtocolOrNull,
     json_schema!({ "enum": [Protocol::Http.as_str(), Protocol::Https.as_str(), null] })
+);
+
+inline_schema!(
+    struct AssociationOrNull,
+    json_schema!({ "type": ["object", "null"], "required": ["applinks"] })
+);
+
+inline_schema!(
+    struct StatementsOrNull,
+    json_schema!({ "type": ["array", "null"], "items": { "type": "object" } })
 );
 
 inline_schema!(struct DomainExtraPathOrNull, {

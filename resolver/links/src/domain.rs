@@ -5,7 +5,10 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 use url::Host;
 
-use super::{ExtraPath, Invalid, LongUrl, destination::HOST_MAX, record::set, text_value::text_value};
+use super::{
+    AppLinks, AppLinksFile, ExtraPath, Invalid, LongUrl, destination::HOST_MAX, record::set,
+    text_value::text_value,
+};
 
 codes::stored_number! {
     /// Number of a domain in the database.
@@ -169,12 +172,28 @@ pub struct DomainSettings {
     /// without it lead them on at once.
     #[serde(rename = "_confirmLimited", skip_serializing_if = "std::ops::Not::not")]
     pub confirm_limited: bool,
+    /// File with the apps of Apple's systems that open its links. Releases without it serve none.
+    #[serde(rename = "_appleAppSiteAssociation", skip_serializing_if = "Option::is_none")]
+    pub apple_app_site_association: Option<AppLinks>,
+    /// File with the apps of Android that open its links. Releases without it serve none.
+    #[serde(rename = "_assetLinks", skip_serializing_if = "Option::is_none")]
+    pub asset_links: Option<AppLinks>,
     /// Fallback redirects for requests that no link answers.
     #[serde(flatten)]
     pub redirects: Redirects,
     /// Members that only a later release can read. An edit by this release keeps them.
     #[serde(flatten)]
     pub others: serde_json::Map<String, serde_json::Value>,
+}
+
+impl DomainSettings {
+    /// Returns a file of app links, if the domain has it.
+    pub fn app_links(&self, file: AppLinksFile) -> Option<&AppLinks> {
+        match file {
+            AppLinksFile::Apple => self.apple_app_site_association.as_ref(),
+            AppLinksFile::Android => self.asset_links.as_ref(),
+        }
+    }
 }
 
 /// Placeholder for the name of a removed domain. Deleted links and revoked keys keep its number.
@@ -218,6 +237,10 @@ pub struct DomainEdit {
     pub crawlable: Option<bool>,
     /// Whether visitors of links with a visit limit have to say that they want to go on.
     pub confirm_limited: Option<bool>,
+    /// File with the apps of Apple's systems that open its links.
+    pub apple_app_site_association: Option<Option<AppLinks>>,
+    /// File with the apps of Android that open its links.
+    pub asset_links: Option<Option<AppLinks>>,
     /// Target for the root path of the domain.
     pub base_url: Option<Option<String>>,
     /// Target for a path that no code could have.
@@ -242,6 +265,8 @@ impl DomainEdit {
         set(&mut settings.cross_origin, self.cross_origin.as_ref());
         set(&mut settings.crawlable, self.crawlable.as_ref());
         set(&mut settings.confirm_limited, self.confirm_limited.as_ref());
+        set(&mut settings.apple_app_site_association, self.apple_app_site_association.as_ref());
+        set(&mut settings.asset_links, self.asset_links.as_ref());
         set(&mut redirects.base_url, self.base_url.as_ref());
         set(&mut redirects.regular_404, self.regular_404.as_ref());
         set(&mut redirects.invalid_short_url, self.invalid_short_url.as_ref());

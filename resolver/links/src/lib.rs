@@ -4,6 +4,7 @@
 //! code, and does not depend on the protocol that a request arrived in.
 
 pub mod api_key;
+mod app_links;
 pub mod audit;
 mod block;
 mod destination;
@@ -45,6 +46,7 @@ mod visitor;
 pub mod webhook;
 
 pub use api_key::SessionHash;
+pub use app_links::{AppLinks, AppLinksFile};
 pub use block::Block;
 pub use destination::Base;
 pub use details::{Details, DetailsEdit, LinkState, Origin, RedirectStatus};

@@ -1,5 +1,6 @@
 //! Redirect rules: other targets for visitors who meet conditions. Types, names and limits of the
-//! values are those of Shlink's REST API v3, except for shares, paths and schemes.
+//! values are those of Shlink's REST API v3, except for shares, paths, schemes and browsers within
+//! apps.
 
 mod path_pattern;
 mod value;
@@ -317,6 +318,7 @@ mod tests {
         for (kind, key, value) in [
             (DEVICE, None, Some("chromeos")),
             (BROWSER, None, Some("android_browser")),
+            (BROWSER, None, Some("in-app")),
             (LANGUAGE, None, Some("en_US")),
             (LANGUAGE, None, Some(" pt-br ")),
             (QUERY_PARAM, Some("größe"), Some("a b+c%20")),

@@ -116,7 +116,7 @@ impl<'a> Visitor<'a> {
             |place: Option<&str>, name: &str| place.is_some_and(|at| at.eq_ignore_ascii_case(name));
         match condition {
             Condition::Device(device) => self.agent().is(*device),
-            Condition::Browser(browser) => self.agent().browser == Some(*browser),
+            Condition::Browser(browser) => self.agent().has(*browser),
             Condition::Language(language) => {
                 let wanted = Locale::read(language.as_str());
                 self.languages().iter().any(|locale| locale.is(&wanted))
@@ -380,6 +380,7 @@ mod tests {
             ("device", "desktop", false),
             ("browser", "firefox", true),
             ("browser", "chrome", false),
+            ("browser", "in-app", false),
             ("path", "/v#.#", true),
             ("path", "/v#", false),
             ("scheme", "http", true),

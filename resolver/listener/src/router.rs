@@ -7,7 +7,7 @@ use hyper::{
     header::{ACCEPT, ACCEPT_LANGUAGE, ALLOW, CACHE_CONTROL, COOKIE, HeaderValue},
 };
 use pages::{below, is_page};
-use redirect::{Visitor, fallback_page, host, path_before, pixel, qr_code, robots, unlock};
+use redirect::{Visitor, app_links, fallback_page, host, path_before, pixel, qr_code, robots, unlock};
 use web::{Answer, TEXT, answer, empty, request_durations::route_of};
 
 use crate::ListenerThread;
@@ -79,10 +79,14 @@ async fn answer_to(thread: &ListenerThread, visitor: Visitor, request: Request<I
     if is_page(path) {
         return page(thread, visitor, request).await;
     }
+    let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
+    if is_read && let Some(file) = app_links::show(&service.redirector, host(&request), path) {
+        return file;
+    }
     if !service.serves_visitors {
         return misdirected("the API only: send visitors to a process with --role redirect");
     }
-    if !matches!(*request.method(), Method::GET | Method::HEAD) {
+    if !is_read {
         return other_method(thread, visitor, request).await;
     }
     match path {

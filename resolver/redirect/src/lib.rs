@@ -1,5 +1,5 @@
 //! Redirects of short links, and the answers in place of a redirect: fallback pages, password
-//! forms, QR codes, tracking pixels and `robots.txt`.
+//! forms, QR codes, tracking pixels, `robots.txt` and files of app links.
 //!
 //! 1. A link in the thread's own cache ([`ThreadCache`]) is answered at once. [`follow_cached`]
 //!    never waits, and takes requests from the fast path and from hyper alike
@@ -16,6 +16,7 @@
 //!
 //! Deliberately absent: routes and connections, which belong to the listener, and the API.
 
+pub mod app_links;
 mod asked;
 mod explain;
 pub mod fallback_page;

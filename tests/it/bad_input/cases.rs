@@ -11,6 +11,8 @@ const BODY_BYTES: usize = 64 * 1024;
 /// The maximum length of a redirect rules body in bytes: a hundred rules with twenty short
 /// conditions each fit.
 const RULES_BYTES: usize = 256 * 1024;
+/// The maximum length of a domain's body in bytes, which may have two files of app links.
+const DOMAIN_BYTES: usize = 320 * 1024;
 
 /// Fields of a create that an edit ignores.
 const OF_CREATES: [&str; 5] = ["customSlug", "pathPrefix", "shortCodeLength", "domain", "findIfExists"];
@@ -44,7 +46,11 @@ pub(super) fn bodies() -> Vec<Case> {
         }
         cases.push(case(method.clone(), path, 400, MALFORMED).bytes(vec![0xff; 8]));
         cases.push(case(method.clone(), path, 400, MALFORMED).bytes("[".repeat(BODY_BYTES)));
-        let most = if path.ends_with("redirect-rules") { RULES_BYTES } else { BODY_BYTES };
+        let most = match path {
+            "short-urls/x/redirect-rules" => RULES_BYTES,
+            "domains/one.example" => DOMAIN_BYTES,
+            _ => BODY_BYTES,
+        };
         cases.push(case(method.clone(), path, 413, NO_TYPE).bytes(" ".repeat(most + 1)));
         // A missing key is refused before the body is read, so it takes precedence over a malformed
         // body.
@@ -281,6 +287,11 @@ pub(super) fn domains_tags_and_targets() -> Vec<Case> {
         domain(json!({ "extraPath": 7 }), &["extraPath"]),
         domain(json!({ "expiredUrl": "over" }), &["expiredUrl"]),
         domain(json!({ "expiredUrl": 7 }), &["expiredUrl"]),
+        domain(
+            json!({ "appleAppSiteAssociation": { "applinks": [] }, "assetLinks": "[]" }),
+            &["appleAppSiteAssociation", "assetLinks"],
+        ),
+        domain(json!({ "assetLinks": [{ "include": "x".repeat(128 * 1024) }] }), &["assetLinks"]),
         domain(json!({ "colour": "red" }), &["colour"]),
         tags(json!({ "oldName": 7, "newName": [] }), &["oldName", "newName"]),
         tags(json!({ "oldName": "a" }), &["newName"]),

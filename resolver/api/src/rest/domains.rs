@@ -5,13 +5,16 @@
 
 use app::{LinkService, NamedDomain};
 use dto::{Flag, Patch};
-use links::{Authority, DomainEdit, ExtraPath, LongUrl, Protocol, Redirects};
+use links::{AppLinks, AppLinksFile, Authority, DomainEdit, ExtraPath, LongUrl, Protocol, Redirects};
+use serde_json::Value;
 
 use super::prelude::*;
 
 const DOMAINS: &str = "/rest/v3/domains";
 const REDIRECTS: &str = "/rest/v3/domains/redirects";
 const DOMAIN: &str = "/rest/v3/domains/{domain}";
+/// Maximum length of the body of an edit: two files of app links, and all other fields.
+const EDIT_BYTES: usize = 2 * AppLinks::MAX_LEN + 64 * 1024;
 
 pub(super) fn routes() -> Vec<Route> {
     vec![
@@ -27,9 +30,10 @@ pub(super) fn routes() -> Vec<Route> {
             .answers::<dto::DomainRedirects>("The redirects after the edit.")
             .fails(&[Kind::NoDomain, Kind::TooManyDomains]),
         Route::new(Method::PATCH, DOMAIN, keyed!(Scope::Admin, edit))
+            .body_bytes(EDIT_BYTES)
             .document("editDomain", Topic::Domains, "Edit a domain")
             .addition()
-            .text("Its name, which its links follow; whether its links redirect; the scheme of its short URLs; which paths find a link that differ from its name; and where visitors of expired links are led. Name and scheme of the default domain are those of `--public-url`, and cannot be edited here.")
+            .text("Its name, which its links follow; whether its links redirect; the scheme of its short URLs; which paths find a link that differ from its name; where visitors of expired links are led; and which apps open its links. A body has at most 320 KiB. Name and scheme of the default domain are those of `--public-url`, and cannot be edited here.")
             .optional_body::<dto::DomainEdit>()
             .answers::<dto::Domain>("The domain after the edit.")
             .fails(&[Kind::DomainTaken]),
@@ -77,6 +81,8 @@ fn shown(NamedDomain { name, is_default, settings }: &NamedDomain) -> dto::Domai
         cross_origin: settings.cross_origin,
         crawlable: settings.crawlable,
         confirm_limited: settings.confirm_limited,
+        apple_app_site_association: settings.apple_app_site_association.as_ref().map(AppLinks::value),
+        asset_links: settings.asset_links.as_ref().map(AppLinks::value),
     }
 }
 
@@ -124,6 +130,12 @@ async fn edit(call: &Call, by: &Grant) -> Result<Answer, Problem> {
         .try_change(|name| ExtraPath::parse_for_domain(&name).map_err(|error| error.to_string()));
     let links = &call.api.links;
     let expired_url = fields.expired_url.try_change(|url| links.check_long_url(&url));
+    let mut app_links = |file: AppLinksFile, value: Patch<Value>| {
+        let read = |value| AppLinks::new(file, &value).map_err(|error| error.to_string());
+        wrong.note(file.as_str(), value.try_change(read)).flatten()
+    };
+    let apple_app_site_association = app_links(AppLinksFile::Apple, fields.apple_app_site_association);
+    let asset_links = app_links(AppLinksFile::Android, fields.asset_links);
     let edit = DomainEdit {
         authority: wrong.note(NAME, authority).flatten(),
         disabled: fields.enabled.value().map(|Flag(enabled)| !enabled),
@@ -137,6 +149,8 @@ async fn edit(call: &Call, by: &Grant) -> Result<Answer, Problem> {
         cross_origin: fields.cross_origin.value().map(|Flag(allows)| allows),
         crawlable: fields.crawlable.value().map(|Flag(allows)| allows),
         confirm_limited: fields.confirm_limited.value().map(|Flag(asks)| asks),
+        apple_app_site_association,
+        asset_links,
         ..DomainEdit::default()
     };
     wrong.finish()?;

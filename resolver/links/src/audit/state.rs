@@ -11,7 +11,7 @@
 use codes::LinkId;
 use serde_json::{Map, Value, json};
 
-use crate::{Authority, Domain, DomainId, Link, PasswordHash, Tag};
+use crate::{AppLinks, Authority, Domain, DomainId, Link, PasswordHash, Tag};
 
 /// Field of the link's slug, as it is stored.
 pub(super) const SLUG: &str = "slug";
@@ -111,6 +111,8 @@ pub fn domain_change(before: &Domain, after: &Domain) -> Value {
 
 fn domain_fields(domain: &Domain) -> Map<String, Value> {
     let (settings, redirects) = (&domain.settings, &domain.settings.redirects);
+    // A file may be long, so the log has its digest.
+    let logged = |file: &Option<AppLinks>| json!(file.as_ref().map(AppLinks::digest));
     named([
         ("domain", json!(domain_name(domain))),
         ("enabled", json!(!settings.disabled)),
@@ -124,6 +126,8 @@ fn domain_fields(domain: &Domain) -> Map<String, Value> {
         ("crossOrigin", json!(settings.cross_origin)),
         ("crawlable", json!(settings.crawlable)),
         ("confirmLimited", json!(settings.confirm_limited)),
+        ("appleAppSiteAssociation", logged(&settings.apple_app_site_association)),
+        ("assetLinks", logged(&settings.asset_links)),
         ("baseUrlRedirect", json!(redirects.base_url)),
         ("regular404Redirect", json!(redirects.regular_404)),
         ("invalidShortUrlRedirect", json!(redirects.invalid_short_url)),

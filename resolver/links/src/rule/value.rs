@@ -80,6 +80,9 @@ codes::named_values! {
         Opera => "opera",
         /// The browser that came with Android before Chrome did.
         AndroidBrowser => "android_browser",
+        /// A browser within an app, such as that of a social network, besides the one that it
+        /// identifies as.
+        InApp => "in-app",
     }
 }
 

@@ -4,6 +4,9 @@
 //! Chrome, and Chrome names Safari. So words are ranked, and the word that the fewest other
 //! browsers use decides. Like Shlink's own parser, this one assigns other browsers, such as
 //! Samsung's or Vivaldi, to none of the six.
+//!
+//! A browser within an app is one that names the app, or Android's WebView, which marks itself as
+//! `wv`. On iOS it often names nothing that Safari does not name, and is then taken for Safari.
 
 use crate::rule::{Browser, Device};
 
@@ -12,7 +15,9 @@ pub(super) struct Agent {
     /// Most specific device that is known.
     device: Option<Device>,
     /// The browser, if conditions can match it.
-    pub(super) browser: Option<Browser>,
+    browser: Option<Browser>,
+    /// Whether it is a browser within an app.
+    is_in_app: bool,
 }
 
 /// A rank and the value that a word names: a higher rank overrules those below.
@@ -27,7 +32,8 @@ const FOREIGN_BROWSER: Ranked<Browser> = (5, None);
 impl Agent {
     /// Parses a user agent in one pass.
     pub(super) fn read(user_agent: &str) -> Self {
-        let (mut platform, mut product, mut is_mobile) = (None, None, false);
+        let (mut platform, mut product) = (None, None);
+        let (mut is_mobile, mut is_in_app) = (false, false);
         let mut previous = "";
         for piece in user_agent.split_inclusive(is_separator) {
             let word = piece.trim_end_matches(is_separator);
@@ -36,6 +42,7 @@ impl Agent {
                 platform = platform.max(platform_of(word, previous));
                 product = product.max(product_of(word, piece.ends_with('/')));
                 is_mobile |= matches!(word, "Mobile" | "IEMobile" | "Phone" | "MIDP");
+                is_in_app |= is_app(word, piece.ends_with('/'));
             }
             if !word.is_empty() {
                 previous = word;
@@ -45,7 +52,13 @@ impl Agent {
         Self {
             device: device.or(is_mobile.then_some(Device::Mobile)),
             browser: product.and_then(|(_, browser)| shipped_on(platform, browser?)),
+            is_in_app,
         }
+    }
+
+    /// Returns `true` if the browser is the wanted one.
+    pub(super) fn has(&self, wanted: Browser) -> bool {
+        if wanted == Browser::InApp { self.is_in_app } else { self.browser == Some(wanted) }
     }
 
     /// Returns `true` if the device is the wanted one or of the wanted kind.
@@ -98,6 +111,17 @@ fn product_of(word: &str, has_version: bool) -> Option<Ranked<Browser>> {
         }
         _ => return None,
     })
+}
+
+/// Returns whether a word names an app that shows pages itself, or Android's WebView.
+fn is_app(word: &str, has_version: bool) -> bool {
+    match word {
+        "Line" => has_version,
+        "FBAN" | "FBAV" | "FB_IAB" | "Instagram" | "Barcelona" | "BytedanceWebview" | "LinkedInApp"
+        | "MicroMessenger" | "Pinterest" | "Snapchat" | "Twitter" | "TwitterAndroid" | "KAKAOTALK" | "Weibo"
+        | "wv" => true,
+        _ => word.starts_with("musical_ly_") || word.starts_with("trill_"),
+    }
 }
 
 /// Returns the browser of this platform that names `product` and none of a higher rank.
@@ -183,6 +207,44 @@ mobile - Mozilla/5.0 (Maemo; Linux; U; Jolla; Sailfish; Mobile; rv:31.0) Gecko/3
             let agent = Agent::read(fields.next().unwrap());
             assert_eq!(agent.device.map_or("-", Device::as_str), device, "{line}");
             assert_eq!(agent.browser.map_or("-", Browser::as_str), browser, "{line}");
+            assert_eq!(agent.has(Browser::InApp), line.contains("; wv)"), "{line}");
+        }
+    }
+
+    /// Browsers within apps: what follows the beginning that is [`IOS`] or [`ANDROID`].
+    const IN_APPS: &str = "\
+ios Mobile/15E148 [FBAN/FBIOS;FBAV/470.0.0.40.98;FBBV/612345678;FBDV/iPhone15,3;FBMD/iPhone;FBSN/iOS;FBSV/17.5]
+ios Mobile/15E148 Instagram 337.0.3.23.54 (iPhone15,3; iOS 17_5; en_US; en; scale=3.00; 1290x2796; 615584364)
+ios Mobile/15E148 musical_ly_32.5.0 JsSdk/2.0 NetType/WIFI Channel/App Store ByteLocale/en Region/US
+ios Mobile/15E148 Safari Line/14.10.0
+ios Mobile/15E148 MicroMessenger/8.0.50(0x18003237) NetType/WIFI Language/zh_CN
+ios Mobile/15E148 Snapchat/12.80.0.35 (like Safari/8617.1.17.10.12, panda)
+ios Mobile/15E148 [LinkedInApp]/9.30.1
+ios Mobile/15E148 Twitter for iPhone/10.49
+android Chrome/125.0.6422.165 Mobile Safari/537.36 [FB_IAB/FB4A;FBAV/468.0.0.49.76;]
+android Chrome/119.0.0.0 Mobile Safari/537.36 Instagram 302.0.0.23.109 Android (33/13; 420dpi; 1080x2177)
+android Chrome/120.0.6099.43 Mobile Safari/537.36 trill_310503 BytedanceWebview/d8a21c6
+android Chrome/126.0.6478.71 Mobile Safari/537.36 TwitterAndroid
+";
+    const IOS: &str =
+        "Mozilla/5.0 (iPhone; CPU iPhone OS 17_5 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko)";
+    const ANDROID: &str =
+        "Mozilla/5.0 (Linux; Android 13; SM-A536B) AppleWebKit/537.36 (KHTML, like Gecko) Version/4.0";
+
+    #[test]
+    fn browsers_within_apps_are_what_they_were_besides() {
+        assert!(IN_APPS.lines().count() > 10);
+        for line in IN_APPS.lines() {
+            let (system, rest) = line.split_once(' ').unwrap();
+            let (beginning, device) = if system == "ios" { (IOS, "ios") } else { (ANDROID, "android") };
+            let agent = Agent::read(&format!("{beginning} {rest}"));
+            assert!(agent.has(Browser::InApp), "{line}");
+            assert_eq!(agent.device.map(Device::as_str), Some(device), "{line}");
+            assert_eq!(agent.has(Browser::Chrome), system == "android", "{line}");
+        }
+        let others = "Twitterbot/1.0|Pinterestbot/1.0|LinkedInBot/1.0|facebookexternalhit/1.1|Line";
+        for user_agent in others.split('|') {
+            assert!(!Agent::read(user_agent).has(Browser::InApp), "{user_agent}");
         }
     }
 
@@ -198,12 +260,12 @@ mobile - Mozilla/5.0 (Maemo; Linux; U; Jolla; Sailfish; Mobile; rv:31.0) Gecko/3
             (Device::Chromeos, Device::Desktop),
             (Device::Desktop, Device::Desktop),
         ] {
-            let agent = Agent { device: Some(own), browser: None };
+            let agent = Agent { device: Some(own), browser: None, is_in_app: false };
             for wanted in Device::ALL {
                 assert_eq!(agent.is(wanted), wanted == own || wanted == kind, "{own:?} {wanted:?}");
             }
         }
-        let unknown = Agent { device: None, browser: None };
+        let unknown = Agent { device: None, browser: None, is_in_app: false };
         assert!(!Device::ALL.into_iter().any(|wanted| unknown.is(wanted)));
     }
 

@@ -4,7 +4,10 @@
 
 use app::{AppError, FieldErrors, LinkService, NamedDomain, authorize::require_operator, values::Checked};
 use askama::Template;
-use links::{Authority, DomainEdit, ExtraPath, LongUrl, Protocol, Redirects, api_key::Grant, scope::Scope};
+use links::{
+    AppLinks, AppLinksFile, Authority, DomainEdit, ExtraPath, LongUrl, Protocol, Redirects, api_key::Grant,
+    scope::Scope,
+};
 use web::Answer;
 
 use super::{
@@ -29,8 +32,11 @@ struct DomainsPage<'a> {
     columns: [String; 3],
     /// The redirects of domains that have none of their own.
     defaults: [String; 3],
-    /// Whether redirects, the scheme, which paths find links, where expired ones lead, and whether
-    /// visitors are kept may be edited. The use cases decide; so they do about the other changes.
+    /// The files of app links with their labels.
+    app_links: [(AppLinksFile, String); 2],
+    /// Whether redirects, the scheme, which paths find links, where expired ones lead, which apps
+    /// open links, and whether visitors are kept may be edited. The use cases decide; so they do
+    /// about the other changes.
     may_edit: bool,
     /// Whether a name may be changed, and a domain be enabled again.
     may_rename: bool,
@@ -49,6 +55,18 @@ impl<'a> DomainsPage<'a> {
 /// Returns where visitors of expired links are led, as the form has it.
 fn expired_url(domain: &NamedDomain) -> &str {
     domain.settings.expired_url.as_ref().map_or("", LongUrl::as_str)
+}
+
+/// Returns what was typed as a file of app links, or else what is stored, with line breaks.
+fn typed_app_links(refused: &Option<&Form>, domain: &NamedDomain, file: &AppLinksFile) -> String {
+    let stored = || domain.settings.app_links(*file).map(|links| format!("{:#}", links.value()));
+    let typed = refused.map(|form| form.value(file.as_str()).to_owned());
+    typed.or_else(stored).unwrap_or_default()
+}
+
+/// Returns what the form keeps of a stored file of app links, to tell whether it was edited.
+fn app_links_digest(domain: &NamedDomain, file: &AppLinksFile) -> String {
+    domain.settings.app_links(*file).map(AppLinks::digest).unwrap_or_default()
 }
 
 /// Returns what was typed in a field of a form that was refused, or else what is stored.
@@ -112,6 +130,8 @@ fn read_edit(
         "" => Ok(None),
         url => check_long_url(url).map(Some),
     });
+    let mut app_links = |file: AppLinksFile| wrong.note(file.as_str(), read_app_links(form, file)).flatten();
+    let [apple_app_site_association, asset_links] = AppLinksFile::ALL.map(&mut app_links);
     let mut target = |field| {
         wrong.note(field, changed(field).map(LinkService::check_fallback_target).transpose()).flatten()
     };
@@ -129,12 +149,24 @@ fn read_edit(
         cross_origin: switched("crossOrigin"),
         crawlable: switched("crawlable"),
         confirm_limited: switched("confirmLimited"),
+        apple_app_site_association,
+        asset_links,
         base_url,
         regular_404,
         invalid_short_url,
     };
     wrong.finish()?;
     Ok(edit)
+}
+
+/// Reads a file of app links. One with the stored contents stays unchanged, however it is laid out.
+fn read_app_links(form: &Form, file: AppLinksFile) -> Checked<Option<Option<AppLinks>>> {
+    let Some(text) = form.get(file.as_str()) else { return Ok(None) };
+    let typed = Some(text).filter(|text| !text.trim().is_empty());
+    let typed = typed.map(|text| AppLinks::parse(file, text)).transpose().map_err(|error| error.to_string())?;
+    let was = form.value(&format!("was-{}", file.as_str()));
+    let is_changed = typed.as_ref().map(AppLinks::digest).unwrap_or_default() != was;
+    Ok(is_changed.then_some(typed))
 }
 
 pub(super) async fn answer(context: &Context<'_>, refusal: Option<Refusal>) -> Result<Answer, PageError> {
@@ -152,6 +184,7 @@ pub(super) async fn answer(context: &Context<'_>, refusal: Option<Refusal>) -> R
         refused: refused("edit"),
         columns: REDIRECTS.map(|field| frame.t.text(&format!("domains-{field}"))),
         defaults: texts(&context.pages.api.fallback_redirects),
+        app_links: AppLinksFile::ALL.map(|file| (file, frame.t.text(&format!("domains-{}", file.as_str())))),
         may_edit,
         may_rename: may_edit && !by.limits.hides_links(),
         may_add: may_edit && by.limits.domain.is_none(),
@@ -188,8 +221,10 @@ mod tests {
               &invalidShortUrlRedirect=kept&was-invalidShortUrlRedirect=kept&ignoreCase=on&was-ignoreCase=\
               &was-ignoreTrailing=on&catchAll=on&was-catchAll=&extraPath=append&was-extraPath=refuse\
               &expiredUrl=+https://e.org/over+&was-expiredUrl=&crossOrigin=on&was-crossOrigin=\
-              &was-crawlable=on&confirmLimited=on&was-confirmLimited=",
+              &was-crawlable=on&confirmLimited=on&was-confirmLimited=&appleAppSiteAssociation=+\
+              &was-appleAppSiteAssociation=x&assetLinks=[+]&was-assetLinks=",
         );
+        let no_statements = AppLinks::parse(AppLinksFile::Android, "[]").unwrap();
         let expected = DomainEdit {
             authority: Authority::parse("new.example").ok(),
             disabled: Some(false),
@@ -203,6 +238,8 @@ mod tests {
             cross_origin: Some(true),
             crawlable: Some(false),
             confirm_limited: Some(true),
+            apple_app_site_association: Some(None),
+            asset_links: Some(Some(no_statements.clone())),
             base_url: Some(Some("https://e.org/".to_owned())),
             regular_404: Some(None),
             invalid_short_url: None,
@@ -221,15 +258,26 @@ mod tests {
         assert_eq!(read(&form, "s.example").unwrap(), DomainEdit::default());
         let form = Form::parse(b"expiredUrl=&was-expiredUrl=https://e.org/over");
         assert_eq!(read(&form, "s.example").unwrap().expired_url, Some(None));
+        let form = format!("assetLinks=[%0D%0A]&was-assetLinks={}", no_statements.digest());
+        assert_eq!(read(&Form::parse(form.as_bytes()), "s.example").unwrap(), DomainEdit::default());
     }
 
     #[test]
     fn every_wrong_field_is_named() {
         let form = Form::parse(
-            b"name=a+b&protocol=ftp&extraPath=up&expiredUrl=/x&baseUrlRedirect=javascript:alert(1)",
+            b"name=a+b&protocol=ftp&extraPath=up&expiredUrl=/x&baseUrlRedirect=javascript:alert(1)\
+              &appleAppSiteAssociation=[]&assetLinks=x",
         );
         let Err(error) = read(&form, "s.example") else { panic!("expected wrong fields") };
-        let expected = ["baseUrlRedirect", "name", "protocol", "extraPath", "expiredUrl"];
+        let expected = [
+            "appleAppSiteAssociation",
+            "assetLinks",
+            "baseUrlRedirect",
+            "name",
+            "protocol",
+            "extraPath",
+            "expiredUrl",
+        ];
         assert_eq!(crate::messages::wrong_fields(&error), expected);
     }
 }

@@ -195,6 +195,7 @@ mod tests {
             ("macos", "macos", "safari"),
             ("linux", "linux", "firefox"),
             ("chromeos", "chromeos", "chrome"),
+            ("in-app", "ios", "in-app"),
         ] {
             assert!(browsers().any(|(one, _, _)| one == value), "{value}");
             let query = format!("browser={value}");
