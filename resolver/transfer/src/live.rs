@@ -111,7 +111,8 @@ impl LiveSource {
     /// Adds the redirect rules of an answer to their link. Returns whether the answer has a list of
     /// them.
     pub fn add_rules(item: &mut Value, mut answer: Value) -> bool {
-        let Some(rules) = answer["redirectRules"].as_array_mut() else { return false };
+        let rules = answer.get_mut("redirectRules").and_then(Value::as_array_mut);
+        let Some(rules) = rules else { return false };
         for rule in rules.iter_mut().filter_map(Value::as_object_mut) {
             // It is the place in the list.
             rule.remove("priority");
