@@ -2,7 +2,8 @@
 //! following redirects, and compares the classes of the statuses and the locations.
 //!
 //! The requests are HEAD requests, which are visits neither for Shlink nor here, of a program whose
-//! name Kutt takes for that of a bot. YOURLS counts them.
+//! name Kutt takes for that of a bot. YOURLS counts them. Here a link with a visit limit does not
+//! show its target to such requests, so of these links only the presence is compared.
 
 use std::{ops::ControlFlow, sync::Arc};
 
@@ -57,6 +58,8 @@ enum Relation {
 /// A link and the two answers for it.
 struct Compared {
     name: Name,
+    /// Whether the link has a visit limit.
+    is_limited: bool,
     there: Option<Seen>,
     here: Option<Seen>,
 }
@@ -132,7 +135,7 @@ impl Places {
     /// Requests a link of the source at both places. Returns `None` for an item that is no link,
     /// which the import has refused.
     fn compare(&self, item: &Value) -> Option<Compared> {
-        let name = self.name(item)?;
+        let (name, is_limited) = self.name(item)?;
         let short = Url::parse(self.source.source.short_url(item)?).ok()?;
         let mut there = self.source.url.clone();
         there.set_path(short.path());
@@ -141,19 +144,19 @@ impl Places {
         here.path_segments_mut().ok()?.pop_if_empty().extend(name.code.split('/'));
         let there = look(&self.there, &there, host.as_deref());
         let here = look(&self.here, &here, name.domain.as_deref());
-        Some(Compared { name, there, here })
+        Some(Compared { name, is_limited, there, here })
     }
 
-    /// Returns the name that the import gives to a link.
-    fn name(&self, item: &Value) -> Option<Name> {
-        let mut name = None;
+    /// Returns the name that the import gives to a link, and whether the link has a visit limit.
+    fn name(&self, item: &Value) -> Option<(Name, bool)> {
+        let mut read = None;
         each_row(self.from, format!("[{item}]").as_bytes(), &TimeZone::UTC, |row| {
-            name = row.ok().and_then(|row| Some((row.code?, row.domain)));
+            read = row.ok().and_then(|row| Some((row.code?, row.domain, row.max_visits.is_some())));
             ControlFlow::Break(())
         });
-        let (code, domain) = name?;
+        let (code, domain, is_limited) = read?;
         let is_default = |name: &String| self.defaults.iter().any(|known| known.eq_ignore_ascii_case(name));
-        Some(Name { code, domain: domain.filter(|name| !is_default(name)) })
+        Some((Name { code, domain: domain.filter(|name| !is_default(name)) }, is_limited))
     }
 }
 
@@ -176,7 +179,8 @@ impl Compared {
     fn relation(&self) -> Relation {
         let (Some(there), Some(here)) = (&self.there, &self.here) else { return Relation::Unanswered };
         let classes = [there, here].map(|seen| seen.status / 100);
-        if classes[0] == classes[1] && there.location == here.location {
+        let shows_limit = self.is_limited && here.status == 200;
+        if shows_limit || classes[0] == classes[1] && there.location == here.location {
             Relation::Same
         } else if classes[0] != 4 && matches!(here.status, 404 | 410) {
             Relation::Missing
@@ -283,8 +287,11 @@ mod tests {
             (to(302), None, Relation::Unanswered),
         ] {
             let name = Name { code: "a".to_owned(), domain: None };
-            let compared = Compared { name, there, here };
+            let compared = Compared { name, is_limited: false, there, here };
             assert_eq!(compared.relation(), relation, "{}", compared.text());
         }
+        let name = Name { code: "a".to_owned(), domain: None };
+        let limited = Compared { name, is_limited: true, there: to(302), here: seen(200, "") };
+        assert_eq!(limited.relation(), Relation::Same);
     }
 }
