@@ -68,7 +68,7 @@ impl fmt::Debug for SourceArgs {
 #[error("{asked} of {url}: {reason}")]
 pub(super) struct SourceError {
     asked: String,
-    url: Url,
+    url: String,
     reason: String,
     exit: Exit,
 }
@@ -166,7 +166,7 @@ impl SourceServer {
     }
 
     fn error(&self, asked: String, reason: String, exit: Exit) -> SourceError {
-        SourceError { asked, url: self.url.clone(), reason, exit }
+        SourceError { asked, url: self.url.to_string(), reason, exit }
     }
 
     /// Returns the error for an answer without what was asked for.
