@@ -30,9 +30,13 @@ impl Operator {
     }
 
     pub(crate) async fn command(&self, args: &[&str]) -> Finished {
+        self.launch(args).await.run(SOON).await.unwrap()
+    }
+
+    pub(crate) async fn launch(&self, args: &[&str]) -> Launch {
         let launch = Launch::new(&self.scratch, "command", binaries::resolver().await.unwrap());
         let launch = launch.args(args).args(["--database", &self.database]);
-        launch.env("RESOLVER_TIME_ZONE", "Europe/Berlin").run(SOON).await.unwrap()
+        launch.env("RESOLVER_TIME_ZONE", "Europe/Berlin")
     }
 
     /// Imports a file, and returns the exit code, the JSON and the standard error.

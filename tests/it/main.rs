@@ -65,6 +65,7 @@ mod left_visits;
 mod limits;
 mod links;
 mod live;
+mod live_import;
 mod logs;
 mod malformed;
 mod many_creates;

@@ -1,4 +1,5 @@
-//! `resolver import`: imports links from a file of another system ([`app::import_links`]).
+//! `resolver import`: imports links from a file of another system, or from its running server
+//! ([`app::import_links`]).
 //!
 //! 1. The name of an input is by default the digest of its content. So a killed import continues
 //!    where it stopped when it is started again, and a repeated import stores nothing twice.
@@ -7,8 +8,13 @@
 //!    import is repeated.
 //! 3. Memory is bounded: rows wait in a few pieces of about [`PIECE_BYTES`] bytes, however large a
 //!    link is.
+//! 4. The list of a running server is no input that could be continued: each import of one reads it
+//!    from its beginning ([`live`]).
 
+mod live;
 mod report;
+mod source;
+mod verify;
 
 use std::{
     fs::{File, OpenOptions},
@@ -23,13 +29,19 @@ use clap::{
     Args,
     builder::{PossibleValue, PossibleValuesParser, TypedValueParser as _},
 };
-use jiff::tz::TimeZone;
+use indicatif::ProgressBar;
+use jiff::{Timestamp, tz::TimeZone};
 use links::{Schemes, find_zone};
 use sha2::{Digest, Sha256};
 use tokio::{sync::mpsc, task::spawn_blocking, time::Instant};
 use transfer::{Row, Source, each_row};
 
-use self::report::Report;
+use self::{
+    live::LivePages,
+    report::Report,
+    source::{SourceArgs, SourceServer, address, host},
+    verify::compare,
+};
 use crate::{
     Error, Output,
     args::DatabaseArgs,
@@ -46,11 +58,15 @@ const PIECES: usize = 2;
 #[derive(Clone, Debug, Args)]
 #[command(
     after_help = "Exit code: 0 if every link of the file is here; 65 if links were refused, now or by an earlier run, \
-                        or the file has none or cannot be read to its end. The right ones are stored nevertheless."
+                        or the file has none or cannot be read to its end, or --verify has found differences. The \
+                        right ones are stored nevertheless."
 )]
 pub struct ImportArgs {
     /// File to import: an export of the other system, or an answer of its API.
-    pub file: PathBuf,
+    #[arg(required_unless_present = "url")]
+    pub file: Option<PathBuf>,
+    #[command(flatten)]
+    pub source: SourceArgs,
     /// System that the file comes from: shortmint for a file of `resolver export`, shlink, kutt,
     /// yourls, bitly, rebrandly, shortio, dub, or csv for a table with shortCode and longUrl in its
     /// first line.
@@ -60,7 +76,8 @@ pub struct ImportArgs {
     /// digest of the file.
     #[arg(long)]
     pub name: Option<String>,
-    /// Domains of the other system that become the default domain here.
+    /// Domains of the other system that become the default domain here. With --url, its host if
+    /// absent.
     #[arg(long, value_name = "HOST[,HOST…]", value_delimiter = ',')]
     pub default_domain: Vec<String>,
     /// Treatment of links whose password or other protection is not part of the file.
@@ -108,28 +125,64 @@ pub(super) async fn run(args: ImportArgs) -> Result<Output, Error> {
     let no_zone = "this system has no time zone of that name: write UTC or a name such as Europe/Berlin";
     let zone =
         find_zone(&args.time_zone).ok_or_else(|| wrong_value("--time-zone", &args.time_zone, no_zone))?;
-    // The file is opened before the database, so that a mistyped name is reported at once.
-    let unreadable = |error: io::Error| wrong_value("FILE", args.file.display(), error);
-    let file = File::open(&args.file).map_err(unreadable)?;
-    let name = match &args.name {
-        Some(name) => name.clone(),
-        None => digest(&args.file).map_err(unreadable)?,
+    let verify = args.source.verify.as_deref().map(|text| address("--verify", text)).transpose()?;
+    let server = SourceServer::new(&args.source, args.from)?;
+    // Both are opened before the database, so that a mistyped name is reported at once.
+    let input = match (&server, &args.file) {
+        (Some(server), _) => Input::server(server.clone(), args.from).await?,
+        (None, file) => Input::file(file.as_deref().unwrap_or(Path::new("")), args.name.as_deref())?,
     };
+    let mut default_domains = args.default_domain.clone();
+    if default_domains.is_empty() {
+        default_domains.extend(server.as_ref().map(|server| host(&server.url)));
+    }
     let store = ready(&args.database).await?;
     let mint = open_mint(&*store, &args.database, args.code_key_file.as_deref()).await?;
     let begun = Instant::now();
-    let beginning = LinkImport::begin(store, mint, name, &args.default_domain, args.unprotected, schemes);
+    let name = input.name.clone();
+    let beginning = LinkImport::begin(store, mint, name, &default_domains, args.unprotected, schemes);
     let import = beginning.await?;
     let mut report = Report::new(rejects(args.rejects.as_deref(), import.position)?);
-    import_file(&args, (file, zone), import, &mut report).await?;
-    if report.read() == 0 && args.from != Source::Shortmint {
+    import_input(args.from, (input, zone), import, &mut report).await?;
+    let seconds = begun.elapsed().as_secs_f64();
+    if report.read() == 0 && args.from != Source::Shortmint && server.is_none() {
         // An own export has a last line that says how many links it has.
         report.note_empty();
     }
     for warning in report.warnings(args.from) {
         warn(&warning);
     }
-    Ok(Output { text: report.summary(begun.elapsed().as_secs_f64(), args.json), exit: report.exit() })
+    if let Some((server, address)) = server.zip(verify) {
+        let compared = compare((server, args.from), address, default_domains, &mut report).await?;
+        report.comparison = Some(compared);
+    }
+    Ok(Output { text: report.summary(seconds, args.json), exit: report.exit() })
+}
+
+/// An input: its name, its bytes, and the bar that shows how far they are read.
+struct Input {
+    name: String,
+    reader: Box<dyn Read + Send>,
+    bar: ProgressBar,
+}
+
+impl Input {
+    fn file(path: &Path, name: Option<&str>) -> Result<Self, Error> {
+        let unreadable = |error: io::Error| wrong_value("FILE", path.display(), error);
+        let file = File::open(path).map_err(unreadable)?;
+        let name = name.map_or_else(|| digest(path), |name| Ok(name.to_owned())).map_err(unreadable)?;
+        let length = file.metadata().map_err(unreadable)?.len();
+        let bar = progress_bar(Some(length), "{bytes}/{total_bytes}");
+        Ok(Self { name, reader: Box::new(bar.wrap_read(file)), bar })
+    }
+
+    async fn server(server: SourceServer, from: Source) -> Result<Self, Error> {
+        // No run continues another one.
+        let name = format!("{from} at {} since {}", server.url, Timestamp::now());
+        let opened = spawn_blocking(|| LivePages::open(server)).await;
+        let pages = opened.map_err(|_| Error::TaskFailed("source of the import"))??;
+        Ok(Self { name, bar: pages.bar.clone(), reader: Box::new(pages) })
+    }
 }
 
 /// Opens the file for refused links. A run that continues an earlier one appends to it.
@@ -142,19 +195,16 @@ fn rejects(path: Option<&Path>, position: u64) -> Result<Option<File>, Error> {
     opened.map(Some).map_err(|error| wrong_value("--rejects", path.display(), error))
 }
 
-/// Imports the rows of the file, shows the progress, and records the report. A file whose rest
+/// Imports the rows of the input, shows the progress, and records the report. An input whose rest
 /// cannot be read is imported up to there.
-async fn import_file(
-    args: &ImportArgs,
-    (file, zone): (File, TimeZone),
+async fn import_input(
+    source: Source,
+    (Input { reader, bar, .. }, zone): (Input, TimeZone),
     mut import: LinkImport,
     report: &mut Report,
 ) -> Result<(), Error> {
-    let length = file.metadata().map_err(|error| wrong_value("FILE", args.file.display(), error))?.len();
-    let bar = progress_bar(Some(length), "{bytes}/{total_bytes}");
     let (sender, received) = mpsc::channel(PIECES);
-    let (source, reader) = (args.from, bar.wrap_read(file));
-    // Reading and parsing wait for the disk, so they run on a thread of their own.
+    // Reading and parsing wait for the disk or the server, so they run on a thread of their own.
     let reading = spawn_blocking(move || send_pieces(source, reader, &zone, &sender));
     let mut refuse = |reason: String| report.refuse(reason);
     let taken = import.take_all(received, &mut refuse).await;

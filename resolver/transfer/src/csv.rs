@@ -65,7 +65,7 @@ pub(super) fn of_table(item: &Item) -> Result<Row, RowError> {
 }
 
 /// Returns the redirect rules as JSON text, their times with an offset, unvalidated.
-fn rules(item: &Item) -> Result<Option<String>, RowError> {
+pub(super) fn rules(item: &Item) -> Result<Option<String>, RowError> {
     let mut list = match item.fields.get("redirectRules") {
         None | Some(Value::Null) => return Ok(None),
         Some(list @ Value::Array(_)) => list.clone(),

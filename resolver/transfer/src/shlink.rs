@@ -8,10 +8,11 @@
 //! Shlink's own command reads (`CsvImporter` of `shlinkio/shlink-importer`): `Long URL;Short code`
 //! with `Domain`, `Title`, `Tags` and `Short URL`, the tags separated by `|` or `,`. Tables name
 //! the default domain like any other; the responses have null for it. Tables have no limits, times
-//! or rules, so each of their links may have lost some.
+//! or rules, so each of their links may have lost some. Responses have no rules either, unless those
+//! of `GET /rest/v3/short-urls/{shortCode}/redirect-rules` were added to their items.
 
 use super::{
-    csv::split_tags,
+    csv::{rules, split_tags},
     item::Item,
     json::Shape,
     row::{LeftOut, Row, RowError},
@@ -34,7 +35,9 @@ pub(super) fn of_json(item: &Item) -> Result<Row, RowError> {
     // Version 4 replaced version 3's device URLs by redirect rules.
     let device_urls = item.fields.get("deviceLongUrls").and_then(|urls| urls.as_object());
     let has_device_urls = device_urls.is_some_and(|urls| urls.values().any(|url| !url.is_null()));
-    if item.flag("hasRedirectRules")?.unwrap_or(false) || has_device_urls {
+    let redirect_rules = rules(item)?;
+    let has_rules = item.flag("hasRedirectRules")?.unwrap_or(false) && redirect_rules.is_none();
+    if has_rules || has_device_urls {
         left_out.push(LeftOut::RedirectRules);
     }
     // Fields that this project's API adds to Shlink's.
@@ -61,6 +64,7 @@ pub(super) fn of_json(item: &Item) -> Result<Row, RowError> {
         blocked: item.text("blocked.reason")?,
         blocked_at: item.time("blocked.date")?,
         deleted_at: item.time("deletedAt")?,
+        redirect_rules,
         left_out,
         ..Row::read_named(item)?
     })
@@ -152,6 +156,19 @@ mod tests {
         let (links, errors) = read(Source::Shlink, &page(&other));
         assert_eq!(links[0].left_out, [LeftOut::RedirectRules]);
         assert_eq!(links[0].deleted_at, Some("2026-01-31T12:00:00Z".parse().unwrap()), "{errors:?}");
+    }
+
+    #[test]
+    fn rules_that_were_added_to_an_item_come_along() {
+        let rules = r#"[{"longUrl":"https://a.test/","conditions":[{"type":"device","matchKey":null,
+            "matchValue":"ios"}]}]"#;
+        let with = |rules: &str| FULL.replace("true}", &format!("true,\"redirectRules\":{rules}}}"));
+        let (links, errors) = read(Source::Shlink, &page(&with(rules)));
+        assert_eq!(errors, Vec::<String>::new());
+        assert!(links[0].redirect_rules.as_ref().is_some_and(|text| text.contains("https://a.test/")));
+        assert_eq!(links[0].left_out, []);
+        let (_, errors) = read(Source::Shlink, &page(&with("7")));
+        assert_eq!(errors, ["item 1: redirectRules: expected a list of rules"]);
     }
 
     #[test]

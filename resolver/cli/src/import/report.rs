@@ -10,6 +10,7 @@ use daemon::Exit;
 use serde_json::json;
 use transfer::{LeftOut, RowError, Source};
 
+use super::verify::Comparison;
 use crate::json_text;
 
 /// The maximum number of reasons that are printed; further ones are only counted.
@@ -20,6 +21,8 @@ const REASONS_MAX: usize = 20;
 pub(super) struct Report {
     /// The counts of other items than refused ones; zero until the import has ended.
     pub(super) counts: ImportCounts,
+    /// The comparison with the source, if there was one.
+    pub(super) comparison: Option<Comparison>,
     refused: u64,
     /// Whether the file had no links, or its rest cannot be read.
     is_cut_off: bool,
@@ -55,10 +58,16 @@ impl Report {
         }
     }
 
-    fn record(&mut self, reason: String) -> io::Result<()> {
-        if let Some(file) = &mut self.rejects {
-            writeln!(file, "{reason}")?;
+    /// Writes a line to the file for refused links.
+    pub(super) fn write_reject(&mut self, line: &str) -> io::Result<()> {
+        match &mut self.rejects {
+            Some(file) => writeln!(file, "{line}"),
+            None => Ok(()),
         }
+    }
+
+    fn record(&mut self, reason: String) -> io::Result<()> {
+        self.write_reject(&reason)?;
         if self.reasons.len() < REASONS_MAX {
             self.reasons.push(reason);
         } else {
@@ -72,10 +81,10 @@ impl Report {
         stored + already_there + before + self.refused
     }
 
-    /// Returns the exit code: whether each item of the file is here.
+    /// Returns the exit code: whether each item of the file is here, and leads where it does there.
     pub(super) fn exit(&self) -> Exit {
         let is_whole = !self.is_cut_off && self.refused == 0 && self.counts.refused_before == 0;
-        if is_whole { Exit::Clean } else { Exit::Refused }
+        if is_whole && self.comparison.as_ref().is_none_or(Comparison::is_clean) { Exit::Clean } else { Exit::Refused }
     }
 
     pub(super) fn warnings(&self, source: Source) -> Vec<String> {
@@ -93,18 +102,21 @@ impl Report {
     }
 
     pub(super) fn summary(&self, seconds: f64, as_json: bool) -> String {
-        let Self { counts, refused, is_cut_off, reasons, dropped_reasons, .. } = self;
+        let Self { counts, comparison, refused, is_cut_off, reasons, dropped_reasons, .. } = self;
         let ImportCounts { stored, already_there, before, refused_before, disabled, left_out } = counts;
         let read = self.read();
         let count = u32::try_from(*stored).map_or(f64::from(u32::MAX), f64::from);
         let rate = if seconds > 0.0 { count / seconds } else { 0.0 };
         if as_json {
-            let summary = json!({
+            let mut summary = json!({
                 "read": read, "stored": stored, "alreadyThere": already_there, "earlierRuns": before,
                 "refusedEarlier": refused_before, "refused": refused, "complete": !is_cut_off,
                 "reasons": reasons, "reasonsLeftOut": dropped_reasons, "disabled": disabled, "leftOut": left_out,
                 "seconds": seconds, "perSecond": rate,
             });
+            if let Some(comparison) = comparison {
+                summary["comparison"] = comparison.json();
+            }
             return json_text::pretty(&summary);
         }
         let mut text = format!(
@@ -115,7 +127,7 @@ impl Report {
             text.push_str(&format!("{refused_before} of the earlier ones were refused then\n"));
         }
         if *is_cut_off {
-            text.push_str("The file was not read to its end:\n");
+            text.push_str("The input was not read to its end:\n");
         }
         if *disabled > 0 {
             text.push_str(&format!(
@@ -130,6 +142,9 @@ impl Report {
         }
         if *dropped_reasons > 0 {
             text.push_str(&format!("  … and {dropped_reasons} more: --rejects FILE keeps them all\n"));
+        }
+        if let Some(comparison) = comparison {
+            text.push_str(&comparison.text());
         }
         text
     }

@@ -1,0 +1,108 @@
+//! The links of a running source, page after page, as the documents that a file of them would have.
+//!
+//! 1. The list changes while it is read: a deletion moves later links to an earlier page, and Kutt
+//!    and YOURLS put new ones on the first. So the list is read again until a pass brings no link
+//!    that did not come before. Each link is passed on once.
+//! 2. A page is held in memory, and of each link that came before a number of 64 bits.
+//! 3. There is no position to continue from, because pages are not stable between two runs. A run
+//!    that was killed is started again from the first page, and passes over what is stored.
+
+use std::{
+    collections::HashSet,
+    hash::{BuildHasher as _, RandomState},
+    io::{self, Cursor, Read},
+};
+
+use indicatif::ProgressBar;
+use serde_json::Value;
+use transfer::LinkPage;
+
+use super::source::{SourceError, SourceServer};
+use crate::output::progress_bar;
+
+/// The maximum number of times that the list is read.
+const PASSES_MAX: u32 = 5;
+
+/// The links of a running source. As a reader, with their redirect rules.
+pub(super) struct LivePages {
+    server: SourceServer,
+    pub(super) bar: ProgressBar,
+    /// The first page, until it is passed on.
+    first: Option<LinkPage>,
+    came: HashSet<u64>,
+    hasher: RandomState,
+    /// The pages and links that this pass has read.
+    read: (u64, u64),
+    has_news: bool,
+    passes_left: u32,
+    ready: Cursor<Vec<u8>>,
+}
+
+impl LivePages {
+    /// Requests the first page of a list that is read until it brings nothing new.
+    pub(super) fn open(server: SourceServer) -> Result<Self, SourceError> {
+        Self::open_for(server, PASSES_MAX)
+    }
+
+    /// Requests the first page of a list that is read once.
+    pub(super) fn open_once(server: SourceServer) -> Result<Self, SourceError> {
+        Self::open_for(server, 1)
+    }
+
+    fn open_for(server: SourceServer, passes_left: u32) -> Result<Self, SourceError> {
+        let first = server.page((0, 0))?;
+        Ok(Self {
+            server,
+            bar: progress_bar(Some(first.total), "{pos}/{len} links"),
+            first: Some(first),
+            came: HashSet::new(),
+            hasher: RandomState::new(),
+            read: (0, 0),
+            has_news: false,
+            passes_left,
+            ready: Cursor::default(),
+        })
+    }
+
+    /// Returns the links of the next page that did not come before; `None` after the last pass.
+    pub(super) fn next_page(&mut self) -> Result<Option<Vec<Value>>, SourceError> {
+        if self.passes_left == 0 {
+            return Ok(None);
+        }
+        let LinkPage { mut items, total } = match self.first.take() {
+            Some(page) => page,
+            None => self.server.page(self.read)?,
+        };
+        let (pages, links) = (self.read.0 + 1, self.read.1 + items.len() as u64);
+        let is_last = items.is_empty() || links >= total;
+        self.bar.set_length(total);
+        self.bar.set_position(links);
+        items.retain(|item| {
+            let identity = self.server.source.identity(item);
+            self.came.insert(self.hasher.hash_one(identity))
+        });
+        self.has_news |= !items.is_empty();
+        self.read = (pages, links);
+        if is_last {
+            self.passes_left = if self.has_news { self.passes_left - 1 } else { 0 };
+            (self.read, self.has_news) = ((0, 0), false);
+        }
+        Ok(Some(items))
+    }
+}
+
+impl Read for LivePages {
+    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+        loop {
+            let count = self.ready.read(to)?;
+            if count > 0 || to.is_empty() {
+                return Ok(count);
+            }
+            let Some(mut items) = self.next_page()? else { return Ok(0) };
+            for item in &mut items {
+                self.server.add_rules(item)?;
+            }
+            self.ready = Cursor::new(Value::Array(items).to_string().into_bytes());
+        }
+    }
+}
