@@ -355,8 +355,17 @@ async fn a_server_of_this_project_is_a_source_in_each_of_its_apis() {
 async fn links(api: &Api) -> Vec<Value> {
     let answer = get(api, "short-urls?orderBy=longUrl-ASC").await;
     let members = [
-        "shortCode", "longUrl", "dateCreated", "tags", "meta", "domain", "title", "crawlable", "forwardQuery",
-        "hasRedirectRules", "enabled",
+        "shortCode",
+        "longUrl",
+        "dateCreated",
+        "tags",
+        "meta",
+        "domain",
+        "title",
+        "crawlable",
+        "forwardQuery",
+        "hasRedirectRules",
+        "enabled",
     ];
     let links = answer["shortUrls"]["data"].as_array().unwrap().iter();
     links.map(|link| members.iter().map(|name| (*name, link[name].clone())).collect::<Value>()).collect()

@@ -84,7 +84,11 @@ impl Report {
     /// Returns the exit code: whether each item of the file is here, and leads where it does there.
     pub(super) fn exit(&self) -> Exit {
         let is_whole = !self.is_cut_off && self.refused == 0 && self.counts.refused_before == 0;
-        if is_whole && self.comparison.as_ref().is_none_or(Comparison::is_clean) { Exit::Clean } else { Exit::Refused }
+        if is_whole && self.comparison.as_ref().is_none_or(Comparison::is_clean) {
+            Exit::Clean
+        } else {
+            Exit::Refused
+        }
     }
 
     pub(super) fn warnings(&self, source: Source) -> Vec<String> {

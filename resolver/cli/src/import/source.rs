@@ -220,10 +220,9 @@ pub(super) fn patiently(
 fn may_change(sent: &Result<Answer, ureq::Error>) -> bool {
     match sent {
         Ok(answer) => answer.status == 429 || answer.status >= 500,
-        Err(error) => !matches!(
-            error,
-            ureq::Error::Http(_) | ureq::Error::BadUri(_) | ureq::Error::BodyExceedsLimit(_)
-        ),
+        Err(error) => {
+            !matches!(error, ureq::Error::Http(_) | ureq::Error::BadUri(_) | ureq::Error::BodyExceedsLimit(_))
+        }
     }
 }
 

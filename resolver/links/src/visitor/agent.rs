@@ -118,8 +118,8 @@ fn is_app(word: &str, has_version: bool) -> bool {
     match word {
         "Line" => has_version,
         "FBAN" | "FBAV" | "FB_IAB" | "Instagram" | "Barcelona" | "BytedanceWebview" | "LinkedInApp"
-        | "MicroMessenger" | "Pinterest" | "Snapchat" | "Twitter" | "TwitterAndroid" | "KAKAOTALK" | "Weibo"
-        | "wv" => true,
+        | "MicroMessenger" | "Pinterest" | "Snapchat" | "Twitter" | "TwitterAndroid" | "KAKAOTALK"
+        | "Weibo" | "wv" => true,
         _ => word.starts_with("musical_ly_") || word.starts_with("trill_"),
     }
 }

@@ -163,7 +163,8 @@ fn read_edit(
 fn read_app_links(form: &Form, file: AppLinksFile) -> Checked<Option<Option<AppLinks>>> {
     let Some(text) = form.get(file.as_str()) else { return Ok(None) };
     let typed = Some(text).filter(|text| !text.trim().is_empty());
-    let typed = typed.map(|text| AppLinks::parse(file, text)).transpose().map_err(|error| error.to_string())?;
+    let typed =
+        typed.map(|text| AppLinks::parse(file, text)).transpose().map_err(|error| error.to_string())?;
     let was = form.value(&format!("was-{}", file.as_str()));
     let is_changed = typed.as_ref().map(AppLinks::digest).unwrap_or_default() != was;
     Ok(is_changed.then_some(typed))
