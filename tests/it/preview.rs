@@ -161,7 +161,10 @@ async fn a_preview_is_checked_replaced_as_a_whole_and_cleared() {
     api.create_with(&json!({ "longUrl": URL, "customSlug": "own", "title": "Of the link" })).await.unwrap();
     let path = "short-urls/own";
     for (change, stored) in [
-        (json!({ "image": "https://e.example/a.png" }), json!({ "title": null, "description": null, "image": "https://e.example/a.png" })),
+        (
+            json!({ "image": "https://e.example/a.png" }),
+            json!({ "title": null, "description": null, "image": "https://e.example/a.png" }),
+        ),
         (json!({ "title": " T " }), json!({ "title": "T", "description": null, "image": null })),
         (Value::Null, Value::Null),
         (json!({ "description": "D" }), json!({ "title": null, "description": "D", "image": null })),
@@ -192,7 +195,8 @@ async fn a_library_that_unfurls_links_finds_every_part() {
     let packages = packages.expect("run tests/run, which installs unfurl.js");
     std::os::unix::fs::symlink(packages, folder.join("node_modules")).unwrap();
     let node = Launch::new(&scratch, "node", PathBuf::from("node")).arg(&program).arg(&short_url);
-    let found: Value = serde_json::from_str(&node.run(SOON).await.unwrap().success().unwrap().stdout).unwrap();
+    let found: Value =
+        serde_json::from_str(&node.run(SOON).await.unwrap().success().unwrap().stdout).unwrap();
     let open_graph = &found["open_graph"];
     assert_eq!((&found["title"], &open_graph["title"]), (&json!(ATTACK), &json!(ATTACK)), "{found}");
     assert_eq!(open_graph["description"], "two\nlines");
@@ -268,7 +272,8 @@ async fn no_title_is_fetched_from_an_address_that_is_not_public_in_whichever_for
     let alone = Alone::start(&["--webhooks", "network=127.0.0.2/32"]).await;
     let api = alone.api();
     let titled = "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\n\r\n<title>Title</title>";
-    let (mut private, public) = (Page::serve("127.0.0.1", titled).await, Page::serve("127.0.0.2", titled).await);
+    let (mut private, public) =
+        (Page::serve("127.0.0.1", titled).await, Page::serve("127.0.0.2", titled).await);
     let port = private.address.port();
     let hosts = "127.0.0.1 2130706433 0177.0.0.1 0x7f.1 [::ffff:127.0.0.1] [::1] localhost";
     let mut urls: Vec<String> = hosts.split(' ').map(|host| format!("http://{host}:{port}/")).collect();

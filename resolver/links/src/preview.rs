@@ -44,7 +44,8 @@ mod tests {
         assert_eq!(Preview::default().some(), None);
         let titled = Preview { title: Some("T".to_owned()), ..Preview::default() };
         assert_eq!(titled.clone().some(), Some(titled));
-        for (url, is_taken) in [("https://e.org/a.png", true), ("HTTP://e.org/", true), ("mailto:a@e.org", false)]
+        for (url, is_taken) in
+            [("https://e.org/a.png", true), ("HTTP://e.org/", true), ("mailto:a@e.org", false)]
         {
             assert_eq!(Preview::takes(&LongUrl::from_stored(url)), is_taken, "{url}");
         }

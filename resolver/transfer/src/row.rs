@@ -279,7 +279,8 @@ impl Row {
     pub fn weight(&self) -> usize {
         let Self { code, domain, title, description, expired_url, redirect_rules, .. } = self;
         let preview = [&self.preview_title, &self.preview_description, &self.preview_image];
-        let texts = [code, domain, title, description, expired_url, redirect_rules].into_iter().chain(preview);
+        let texts =
+            [code, domain, title, description, expired_url, redirect_rules].into_iter().chain(preview);
         let tags = self.tags.iter().map(|tag| tag.len() + size_of::<String>());
         let texts = texts.flatten().map(String::len);
         size_of::<Self>() + self.long_url.len() + texts.sum::<usize>() + tags.sum::<usize>()

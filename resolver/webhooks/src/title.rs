@@ -211,7 +211,10 @@ mod tests {
             ("Q&amp;A &lt;b&gt; &quot;x&apos; &#39;&#X1F9A3;&hellip;", "Q&A <b> \"x' '\u{1f9a3}\u{2026}"),
             ("a&nbsp;b&#10;c&#0;d", "a b c d"),
             ("&#150;&#x80;", "\u{2013}\u{20ac}"),
-            ("a & b; &unknown; &amp &#xd800; &#99999999999;", "a & b; &unknown; &amp &#xd800; &#99999999999;"),
+            (
+                "a & b; &unknown; &amp &#xd800; &#99999999999;",
+                "a & b; &unknown; &amp &#xd800; &#99999999999;",
+            ),
             ("&amp;amp;", "&amp;"),
         ] {
             assert_eq!(title(&format!("<title>{text}</title>")).as_deref(), Some(expected), "{text}");

@@ -2,7 +2,8 @@
 //! command, and how a link becomes an answer.
 
 use app::{
-    Field, FieldErrors, LinkFields, PreviewFields, create_link::CreateLink, key_names::Names, values::read_time,
+    Field, FieldErrors, LinkFields, PreviewFields, create_link::CreateLink, key_names::Names,
+    values::read_time,
 };
 use dto::{Flag, Number, Patch, Time};
 use hyper::header::{ETAG, HeaderValue};

@@ -55,7 +55,8 @@ impl TitleQueue {
 /// Fetches the titles of the links in a queue.
 pub async fn fetch_titles(links: Arc<LinkService>, reader: PageReader, waiting: mpsc::Receiver<Untitled>) {
     let (links, reader) = (&*links, &reader);
-    let waiting = stream::unfold(waiting, |mut waiting| async move { Some((waiting.recv().await?, waiting)) });
+    let waiting =
+        stream::unfold(waiting, |mut waiting| async move { Some((waiting.recv().await?, waiting)) });
     waiting.for_each_concurrent(FETCHES_MAX, |untitled| fetch(links, reader, untitled)).await;
 }
 

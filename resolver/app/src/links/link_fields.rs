@@ -116,11 +116,9 @@ impl Field {
                     .to_owned()
             }
             Self::MaxVisits => "expected a whole number from 1, or null".to_owned(),
-            Self::Crawlable
-            | Self::ForwardQuery
-            | Self::Enabled
-            | Self::FindIfExists
-            | Self::FetchTitle => "expected true, false or null".to_owned(),
+            Self::Crawlable | Self::ForwardQuery | Self::Enabled | Self::FindIfExists | Self::FetchTitle => {
+                "expected true, false or null".to_owned()
+            }
             Self::RedirectStatus => "expected 301, 302, 307, 308 or null".to_owned(),
             Self::ExtraPath => "expected refuse, ignore, append, fill or null".to_owned(),
             Self::ExpiredUrl => "expected a string with an absolute URL, or null".to_owned(),

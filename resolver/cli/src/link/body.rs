@@ -150,7 +150,10 @@ mod tests {
     fn a_create_sends_what_was_said_and_nothing_else() {
         assert_eq!(body(&["create", "u"], None), json!({ "longUrl": "u" }));
         assert_eq!(body(&["create", "u", "--domain", "DEFAULT"], None), json!({ "longUrl": "u" }));
-        assert_eq!(body(&["create", "u", "--fetch-title"], None), json!({ "longUrl": "u", "fetchTitle": true }));
+        assert_eq!(
+            body(&["create", "u", "--fetch-title"], None),
+            json!({ "longUrl": "u", "fetchTitle": true })
+        );
         let own = "create https://example.com/ü --slug 短い/x --domain sho.rt --length 0 --keyspace web \
                    --strategy hash --find-if-exists --idempotency-key k";
         let own: Vec<&str> = own.split_whitespace().collect();

@@ -24,8 +24,7 @@ pub(super) struct PreviewForm {
 impl PreviewForm {
     /// Fills the form with the preview of a link.
     pub(super) fn of(record: &Record) -> Self {
-        let Preview { title, description, image } =
-            record.link.details().preview.clone().unwrap_or_default();
+        let Preview { title, description, image } = record.link.details().preview.clone().unwrap_or_default();
         Self {
             title: title.unwrap_or_default(),
             description: description.unwrap_or_default(),

@@ -179,8 +179,11 @@ mod tests {
         assert!(target.request().head.starts_with("GET /page HTTP/1.1\r\n"));
         let addresses = [&first, &second, &target].map(|receiver| receiver.address);
         let [first, second, target] = addresses;
-        let expected =
-            [format!("http://{first}/?q=1"), format!("http://{second}/next"), format!("http://{target}/page")];
+        let expected = [
+            format!("http://{first}/?q=1"),
+            format!("http://{second}/next"),
+            format!("http://{target}/page"),
+        ];
         assert_eq!(*judged.lock().unwrap(), expected, "each of them is judged");
     }
 

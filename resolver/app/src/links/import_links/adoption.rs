@@ -358,7 +358,10 @@ mod tests {
             (over("javascript:1"), "expiredUrl \"javascript:1\": only "),
             (over("https://denied.test/"), "expiredUrl \"https://denied.test/\": a target rule denies"),
             (picture("mailto:a@e.test"), "previewImage \"mailto:a@e.test\": expected https://"),
-            (picture("https://denied.test/a.png"), "previewImage \"https://denied.test/a.png\": a target rule"),
+            (
+                picture("https://denied.test/a.png"),
+                "previewImage \"https://denied.test/a.png\": a target rule",
+            ),
             (Row { title: Some("a\0".to_owned()), ..Row::default() }, "title: must not contain NUL"),
             (Row { created_by: Some("a b".to_owned()), ..Row::default() }, "createdBy \"a b\": expected"),
             (Row { created_at: Some(Timestamp::MIN), ..Row::default() }, "expected a time since 1970"),
