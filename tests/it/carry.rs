@@ -106,7 +106,8 @@ async fn fill(side: &Side) -> (String, String) {
     for wish in [
         json!({ "longUrl": URL, "customSlug": "locked", "password": "hush hush", "title": "=1+1", "tags": ["b|c", "a"],
             "description": "two\nlines", "redirectStatus": 307, "extraPath": "append",
-            "expiredUrl": "https://example.org/over", "crawlable": true, "forwardQuery": false }),
+            "expiredUrl": "https://example.org/over",
+            "preview": { "title": "=P", "description": "a\nb", "image": "https://example.org/a.png" }, "crawlable": true, "forwardQuery": false }),
         json!({ "longUrl": URL, "customSlug": "spent", "maxVisits": 3, "validUntil": "2090-01-01T00:00:00+00:00" }),
         json!({ "longUrl": URL, "customSlug": "ruled", "domain": "other.example", "validSince": "2020-01-01T00:00:00+00:00" }),
         json!({ "longUrl": URL, "customSlug": "off", "enabled": false }),
@@ -186,6 +187,8 @@ async fn a_round_trip_changes_nothing(from: &Side, to: &Side, same_key: bool) {
     assert_eq!(locked["tags"], json!(["b|c", "fooRenamed 2"]), "tags stay as they were renamed");
     assert_eq!(locked["extraPath"], "append");
     assert_eq!(locked["expiredUrl"], "https://example.org/over");
+    let preview = json!({ "title": "=P", "description": "a\nb", "image": "https://example.org/a.png" });
+    assert_eq!(locked["preview"], preview);
     let off = get(&to.resolver.api, "short-urls/off").await;
     assert_eq!((&off["version"], &off["enabled"], &off["title"]), (&json!(1), &json!(false), &json!("T")));
     if same_key {

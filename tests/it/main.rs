@@ -91,6 +91,7 @@ mod pixel;
 mod pooler;
 mod pools;
 mod postgres;
+mod preview;
 mod previews;
 mod promotion;
 mod public_tls;

@@ -178,6 +178,8 @@ async fn a_field_that_is_not_known_or_not_supported_is_named_and_not_ignored() {
         ("extraPath", json!("fill")),
         ("expiredUrl", json!("ftp://x.y/")),
         ("expiredUrl", json!(1)),
+        ("preview", json!("T")),
+        ("fetchTitle", json!(2)),
         ("password", json!("")),
         ("password", json!(7)),
         ("findIfExists", json!(2)),
@@ -272,7 +274,7 @@ fn expect_link(answer: &Answer, resolver: &Resolver, settings: &str) {
          \"dateCreated\":\"{date}\",\"tags\":[],\
          \"meta\":{{\"validSince\":null,\"validUntil\":null,\"maxVisits\":null}},\"domain\":null,{settings},\
          \"visitsSummary\":{{\"total\":0,\"nonBots\":0,\"bots\":0}},\"hasRedirectRules\":false,\
-         \"description\":null,\"enabled\":true,\"redirectStatus\":null,\"extraPath\":null,\"expiredUrl\":null,\
+         \"description\":null,\"enabled\":true,\"redirectStatus\":null,\"extraPath\":null,\"expiredUrl\":null,\"preview\":null,\
          \"hasPassword\":false,\"createdBy\":\"initial\",\"editedBy\":null,\"editedAt\":null,\"version\":0,\"deletedAt\":null,\"blocked\":null,\"lastVisit\":null}}"
     );
     assert_eq!(answer.body, expected);

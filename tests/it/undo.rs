@@ -12,8 +12,12 @@ use crate::{
 
 const URL: &str = "https://example.com/page";
 
+fn preview(title: &str) -> Value {
+    json!({ "title": title, "description": null, "image": "https://example.com/a.png" })
+}
+
 /// Every field that an edit sets, with two values and whether null clears it.
-fn fields() -> [(&'static str, [Value; 2], bool); 14] {
+fn fields() -> [(&'static str, [Value; 2], bool); 15] {
     [
         ("longUrl", [json!("https://example.com/one"), json!("https://example.com/two")], false),
         ("title", [json!("One"), json!("Two")], true),
@@ -28,6 +32,7 @@ fn fields() -> [(&'static str, [Value; 2], bool); 14] {
         ("redirectStatus", [json!(301), json!(308)], true),
         ("extraPath", [json!("append"), json!("ignore")], true),
         ("expiredUrl", [json!("https://example.com/over"), json!("https://example.com/ended")], true),
+        ("preview", [preview("One"), preview("Two")], true),
         ("password", [json!("one"), json!("two")], true),
     ]
 }

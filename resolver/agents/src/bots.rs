@@ -39,6 +39,12 @@ const PROGRAMS: &str = include_str!("../crawlers/programs.txt");
 /// Makers of phones, and words of apps.
 const INNOCENT: &str = "botim\ncubot\ncurling\ncurly\njavafx/";
 
+/// Words of crawlers that unfurl links, one a line. Each of them is a crawler by the lists above.
+const UNFURLER_WORDS: &str = include_str!("../crawlers/unfurlers.txt");
+
+static UNFURLERS: LazyLock<Words<()>> =
+    LazyLock::new(|| Words::new(UNFURLER_WORDS.lines().map(|word| (word, ()))));
+
 /// The names of crawlers in the list of crawler-user-agents, one a line; `^` is the beginning of an
 /// agent.
 const NAMES: &str = include_str!("../crawlers/names.txt");
@@ -70,6 +76,12 @@ pub fn is_crawler(user_agent: &[u8]) -> bool {
         }
     }
     !is_program && has_name_of_crawler(user_agent)
+}
+
+/// Returns whether a crawler is one that shows the title and the picture of a link in a chat, a
+/// social network or a document.
+pub fn is_unfurler(user_agent: &[u8]) -> bool {
+    UNFURLERS.found_in(head(user_agent)).next().is_some()
 }
 
 /// Returns whether a user agent names the mail address of an operator. Versions such as
@@ -109,6 +121,20 @@ mod tests {
         }
         for preview in PREVIEWS.lines() {
             assert!(is_crawler(preview.as_bytes()), "{preview}");
+        }
+    }
+
+    #[test]
+    fn every_unfurler_is_a_crawler_and_others_are_none() {
+        for word in UNFURLER_WORDS.lines() {
+            let agent = word.to_uppercase();
+            assert!(is_unfurler(agent.as_bytes()) && is_crawler(agent.as_bytes()), "{word}");
+        }
+        let unfurling = PREVIEWS.lines().filter(|agent| is_unfurler(agent.as_bytes())).count();
+        assert!(unfurling > PREVIEWS.lines().count() / 2, "{unfurling}");
+        let search = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)";
+        for other in PEOPLE.lines().chain(PROGRAMS_OF_USERS.lines()).chain([search, ""]) {
+            assert!(!is_unfurler(other.as_bytes()), "{other}");
         }
     }
 

@@ -19,7 +19,7 @@ mod device;
 mod parser;
 mod words;
 
-pub use bots::{is_bot, is_crawler};
+pub use bots::{is_bot, is_crawler, is_unfurler};
 pub use cache::Cache;
 pub use parser::Agent;
 

@@ -39,6 +39,7 @@ use ::lookup::{Lookup, domain_cache::DomainCache, passwords::PasswordGuard};
 use cluster::SpoolGauge;
 use creator::Creator;
 use explain_link::Explainer;
+use fetch_titles::TitleQueue;
 use key_names::KeyNames;
 use key_permits::DatabasePermits;
 
@@ -48,9 +49,11 @@ pub use self::{
     links::{
         create_link, create_many,
         domains::NamedDomain,
-        edit_link, explain_link, find_link, import_links, link_fields,
+        edit_link, explain_link, fetch_titles, find_link, import_links, link_fields,
         link_fields::{Change, Field, LinkFields},
-        link_indexer, list_links, redirect_rules, reservation, reserve_codes,
+        link_indexer, list_links,
+        preview_fields::PreviewFields,
+        redirect_rules, reservation, reserve_codes,
         reserve_codes::Reserved,
         unvisited_cleanup, values,
     },
@@ -82,6 +85,8 @@ pub struct LinkService {
     pub key_names: KeyNames,
     /// Password hashing and verification, rate-limited.
     pub passwords: Arc<PasswordGuard>,
+    /// New links whose titles are to be fetched.
+    pub titles: TitleQueue,
     /// The addresses that webhooks may reach.
     pub webhook_policy: Policy,
     /// Permits that limit the concurrent database calls of each API key.

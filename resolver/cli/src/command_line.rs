@@ -29,6 +29,8 @@ fn setting_and_clearing_the_same_field_is_refused() {
         ("link edit abc", "--redirect-status 301", "--no-redirect-status"),
         ("link edit abc", "--extra-path fill", "--no-extra-path"),
         ("link edit abc", "--expired-url u", "--no-expired-url"),
+        ("link edit abc", "--preview-title a", "--no-preview"),
+        ("link edit abc", "--preview-image u", "--no-preview"),
         ("link edit abc", "--password-file -", "--no-password"),
         ("link edit abc", "--crawlable", "--no-crawlable"),
         ("link edit abc", "--forward-query", "--no-forward-query"),

@@ -4,6 +4,7 @@
 //! command line and the document. [`ShortUrl`] is a link as Shlink shows it.
 
 mod bodies;
+mod preview;
 
 use links::{
     Authority, Block, CODE_LEN_MAX, DESCRIPTION_BYTES, ExtraPath, LongUrl, PasswordHash, RedirectStatus,
@@ -15,6 +16,7 @@ use serde_json::{Value, json};
 
 use super::{DateTime, Flag, Number, Patch, Time, VisitsSummary, page::Page, values::inline_schema};
 pub use bodies::{BatchItem, FillItem, NewShortUrl, ShortUrlEdit};
+pub use preview::{NewSocialPreview, SocialPreview};
 
 /// The fields of a link that a caller sets.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -79,6 +81,11 @@ pub struct LinkFields {
     #[schemars(length(max = LongUrl::MAX_LEN))]
     #[schemars(extend("format" = "iri", "x-addition" = true))]
     pub expired_url: Patch<String>,
+    /// What crawlers of chats and social networks are shown in place of the target's own preview.
+    /// It is replaced as a whole; one without any part is none.
+    #[serde(skip_serializing_if = "Patch::is_absent")]
+    #[schemars(extend("x-addition" = true))]
+    pub preview: Patch<NewSocialPreview>,
     /// The password that visitors are asked for, without control characters. Only its hash is
     /// stored, and no answer contains it.
     #[serde(skip_serializing_if = "Patch::is_absent")]
@@ -117,6 +124,12 @@ pub struct LinkFields {
     #[serde(skip_serializing_if = "Patch::is_absent")]
     #[schemars(extend("default" = false))]
     pub find_if_exists: Patch<Flag>,
+    /// Whether the title is that of the page which the long URL leads to, if the link has none by
+    /// then. It is fetched soon after the link was created, and not at all if the page does not
+    /// answer in time, or many others wait.
+    #[serde(skip_serializing_if = "Patch::is_absent")]
+    #[schemars(extend("default" = false, "x-addition" = true))]
+    pub fetch_title: Patch<Flag>,
     /// The domain, as a host name with or without a port; without it, and with `DEFAULT`, the
     /// default one. An unknown domain is added, which needs the scope `domains`. Keys of one domain
     /// create links on that domain only.
@@ -197,6 +210,9 @@ pub struct ShortUrl<'a> {
     /// its domain says.
     #[schemars(extend("x-addition" = true))]
     pub expired_url: Option<&'a str>,
+    /// What crawlers of chats and social networks are shown; null for the target's own preview.
+    #[schemars(extend("x-addition" = true))]
+    pub preview: Option<SocialPreview<'a>>,
     /// Whether visitors are asked for a password.
     #[schemars(extend("x-addition" = true))]
     pub has_password: bool,

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use crate::api_key::ApiKeyId;
 
 use super::{
-    Block, DomainId, Edit, ExtraPath, Invalid, Link, LongUrl, PasswordHash, Rule, Slug, StoredObject as _,
-    Tag, record::set,
+    Block, DomainId, Edit, ExtraPath, Invalid, Link, LongUrl, PasswordHash, Preview, Rule, Slug,
+    StoredObject as _, Tag, record::set,
 };
 
 /// Members that tell which link it is and in which state, or that every change writes. Without one
@@ -72,6 +72,9 @@ pub struct Details {
     /// the domain. Releases without it answer such visitors as if there were none.
     #[serde(rename = "_expiredUrl", skip_serializing_if = "Option::is_none")]
     pub expired_url: Option<LongUrl>,
+    /// Social preview. Releases without it redirect crawlers like other visitors.
+    #[serde(rename = "_preview", skip_serializing_if = "Option::is_none")]
+    pub preview: Option<Preview>,
     /// Hash of the password that visitors have to enter.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub password: Option<PasswordHash>,
@@ -164,6 +167,8 @@ pub struct DetailsEdit {
     pub extra_path: Option<Option<ExtraPath>>,
     /// Target of visitors once the link has expired or its visits are used up.
     pub expired_url: Option<Option<LongUrl>>,
+    /// Social preview.
+    pub preview: Option<Option<Preview>>,
     /// Hash of the password that visitors have to enter.
     pub password: Option<Option<PasswordHash>>,
     /// Redirect rules, replaced as a whole.
@@ -184,6 +189,7 @@ impl DetailsEdit {
             status,
             extra_path,
             expired_url,
+            preview,
             password,
             rules,
         } = self;
@@ -198,6 +204,7 @@ impl DetailsEdit {
             replace("status", &mut details.status, status, others),
             replace("extraPath", &mut details.extra_path, extra_path, others),
             replace("_expiredUrl", &mut details.expired_url, expired_url, others),
+            replace("_preview", &mut details.preview, preview, others),
             replace("password", &mut details.password, password, others),
             replace("rules", &mut details.rules, rules, others),
         ];
@@ -253,7 +260,7 @@ fn is_zero(version: &u64) -> bool {
 impl Details {
     /// Stored names of attributes that may be long. Lists that only name links are read without
     /// them.
-    pub const LONG: [&str; 3] = ["rules", "description", "_expiredUrl"];
+    pub const LONG: [&str; 4] = ["rules", "description", "_expiredUrl", "_preview"];
 
     /// Returns `true` if no attribute is set.
     pub fn is_empty(&self) -> bool {
@@ -295,8 +302,8 @@ impl Details {
     pub fn is_simple(&self) -> bool {
         let is_timed = self.valid_since.is_some() || self.valid_until.is_some();
         let is_gone = self.deleted_at.is_some() || self.disabled || self.blocked.is_some();
-        let depends =
-            is_timed || self.max_visits.is_some() || self.password.is_some() || !self.rules.is_empty();
+        let is_for_some = !self.rules.is_empty() || self.preview.is_some();
+        let depends = is_timed || self.max_visits.is_some() || self.password.is_some() || is_for_some;
         let is_known = !self.is_of_later_release();
         let is_whole = self.extra_path != Some(ExtraPath::Fill);
         let is_elsewhere = self.domain.is_some() || self.renamed;
@@ -307,7 +314,7 @@ impl Details {
 impl Link {
     /// Returns the fields that the audit log keeps, named as in the API; `null` for one without a
     /// value. It never contains the password.
-    pub(crate) fn logged(&self) -> [(&'static str, Value); 17] {
+    pub(crate) fn logged(&self) -> [(&'static str, Value); 18] {
         let details = self.details();
         [
             ("longUrl", json!(self.long_url)),
@@ -320,6 +327,7 @@ impl Link {
             ("redirectStatus", json!(details.status)),
             ("extraPath", json!(details.extra_path)),
             ("expiredUrl", json!(details.expired_url)),
+            ("preview", json!(details.preview)),
             ("validSince", json!(details.valid_since)),
             ("validUntil", json!(details.valid_until)),
             ("maxVisits", json!(details.max_visits)),
@@ -374,6 +382,10 @@ mod tests {
         let details = Details { expired_url, ..Details::default() };
         assert_eq!(serde_json::to_string(&details).unwrap(), r#"{"_expiredUrl":"https://x.y/"}"#);
         assert!(details.is_simple(), "it matters only with a limit");
+        let preview = Preview { title: Some("T".to_owned()), ..Preview::default() };
+        let details = Details { preview: Some(preview), ..Details::default() };
+        assert_eq!(serde_json::to_string(&details).unwrap(), r#"{"_preview":{"title":"T"}}"#);
+        assert!(!details.is_simple(), "crawlers are answered otherwise");
     }
 
     #[test]

@@ -77,6 +77,8 @@ codes::named_values! {
         StateUnreadable => "state-unreadable",
         /// The path asks for a preview of the link.
         PreviewShown => "preview-shown",
+        /// The crawler of a chat or a social network gets the link's own preview.
+        PreviewOwn => "preview-own",
         /// The link has a password; the steps behind this one are those of a visitor with it.
         PasswordAsked => "password-asked",
         /// The link has visits left.

@@ -27,6 +27,7 @@ mod lookalike;
 mod other_names;
 mod own_address;
 mod password;
+mod preview;
 mod record;
 mod reference;
 pub mod reservation;
@@ -74,6 +75,7 @@ pub use numbers::Invalid;
 pub use other_names::{OtherName, OtherWay, is_catch_all, other_names};
 pub use own_address::OwnAddress;
 pub use password::PasswordHash;
+pub use preview::Preview;
 pub use record::{Edit, Precondition, Record, Relocation};
 pub use reserved::is_given_to;
 pub use rule::{

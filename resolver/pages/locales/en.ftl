@@ -70,6 +70,8 @@ field-forwardQuery = Pass the visitor's query on
 field-crawlable = Crawlers may follow the link
 field-extraPath = A path behind the name
 field-expiredUrl = Once expired or used up, lead to
+field-preview = Social preview
+field-fetchTitle = Without a title, take that of the page
 extra-path-of-domain = As the domain says
 extra-path-refuse = Is not for the link
 extra-path-ignore = Is ignored
@@ -90,6 +92,7 @@ expected-title = The title must not contain unusual control characters.
 expected-description = The description is too long.
 expected-extraPath = To be filled, the long URL and those of the rules need placeholders, {"{1}"} to {"{9}"} or {"{rest}"}, behind the host of an http or https address.
 expected-expiredUrl = The address for expired links has to be a complete one whose host is allowed, and no short link of this domain.
+expected-preview = The texts of the social preview are too long, or its picture is no complete web address whose host is allowed.
 expected-page = There is no such page of the list.
 
 # Signing in
@@ -244,6 +247,8 @@ preview-password = A password is needed to see where it leads.
 preview-depends = Where it leads depends on who follows it, or how often it was followed.
 preview-created = Created on { $value }
 preview-follow = Follow the link
+social-preview-text = What chats and social networks show of the link. Without any of it, they show the page that it leads to.
+social-preview-image = Address of a picture
 
 # Cluster
 nav-cluster = Cluster
@@ -732,6 +737,7 @@ explain-state-expired = The link has expired: { $value }
 explain-state-not-yet-valid = The link is not valid before { $value }.
 explain-state-unreadable = A later release has stored something of the link that this one cannot read.
 explain-preview-shown = The plus asks for a preview of { $value }.
+explain-preview-own = A crawler of chats or social networks gets the own preview of { $value }.
 explain-password-asked = The link asks for its password. With it, the visitor is led on as follows.
 explain-visits-left = The limit of { $value } visits is not used up.
 explain-visits-spent = The limit of { $value } visits is used up.

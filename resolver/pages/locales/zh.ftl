@@ -70,6 +70,8 @@ field-forwardQuery = 传递访问者的查询参数
 field-crawlable = 允许爬虫访问
 field-extraPath = 名称之后的路径
 field-expiredUrl = 过期或次数用完后跳转到
+field-preview = 社交预览
+field-fetchTitle = 未填标题时使用网页的标题
 extra-path-of-domain = 按域名的设置
 extra-path-refuse = 不属于此链接
 extra-path-ignore = 忽略
@@ -90,6 +92,7 @@ expected-title = 标题不能包含特殊控制字符。
 expected-description = 说明过长。
 expected-extraPath = 要填入路径，长网址和规则中的网址必须是 http 或 https 地址，且在主机名之后有占位符 {"{1}"} 至 {"{9}"} 或 {"{rest}"}。
 expected-expiredUrl = 过期链接的网址必须完整，其主机必须被允许，且不能是此域名的短链接。
+expected-preview = 社交预览的文字过长，或图片不是完整的网址，或其主机不被允许。
 expected-page = 列表没有这一页。
 
 # 登录
@@ -235,6 +238,8 @@ preview-password = 需要密码才能查看目标。
 preview-depends = 目标取决于访问者或访问次数。
 preview-created = 创建于 { $value }
 preview-follow = 打开链接
+social-preview-text = 聊天和社交网络显示的链接预览。全部留空时显示目标网页的预览。
+social-preview-image = 图片网址
 
 # 集群
 nav-cluster = 集群
@@ -678,6 +683,7 @@ explain-state-expired = 链接已过期：{ $value }
 explain-state-not-yet-valid = 链接在 { $value } 之前尚未生效。
 explain-state-unreadable = 更新的版本为该链接存储了此版本无法读取的内容。
 explain-preview-shown = 加号表示请求 { $value } 的预览。
+explain-preview-own = 聊天或社交网络的爬虫得到 { $value } 自己的预览。
 explain-password-asked = 链接要求输入密码。输入后，访问者按以下步骤继续。
 explain-visits-left = { $value } 次访问的上限尚未用完。
 explain-visits-spent = { $value } 次访问的上限已用完。

@@ -29,7 +29,7 @@ use crate::{
 };
 
 /// Fields that are folded away until one of them is filled in.
-const OPTIONS: [&str; 9] = [
+const OPTIONS: [&str; 10] = [
     "customSlug",
     "domain",
     "shortCodeLength",
@@ -39,6 +39,7 @@ const OPTIONS: [&str; 9] = [
     "password",
     "tags",
     "title",
+    "fetchTitle",
 ];
 /// The fields that are put into the long URL.
 const UTM: [&str; 5] = ["utm_source", "utm_medium", "utm_campaign", "utm_term", "utm_content"];
@@ -122,8 +123,8 @@ pub(crate) async fn create(request: &PageRequest<'_>, by: &Grant) -> Result<Reco
     let mut wrong = FieldErrors::default();
     let mut command = read_form(pages, &request.form, &mut wrong);
     if is_public {
-        // Both belong to those who have a key: names of domains reveal other tenants.
-        (command.domain, command.fields.tags) = (None, None);
+        // They belong to those who have a key: names of domains reveal other tenants.
+        (command.domain, command.fields.tags, command.fetch_title) = (None, None, false);
     }
     pages.api.links.create_link(command, idempotency(&request.form)?, wrong, by).await
 }
@@ -168,6 +169,7 @@ fn read_form(pages: &Pages, form: &Form, wrong: &mut FieldErrors) -> CreateLink 
     if let Some(Some(long_url)) = &mut command.fields.long_url {
         *long_url = with_utm(long_url, form);
     }
+    command.fetch_title = form.is_on("fetchTitle");
     let password = form.get("password").filter(|text| !text.is_empty());
     command.fields.password = password.map(|text| Some(text.to_owned()));
     command

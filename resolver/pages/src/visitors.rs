@@ -4,12 +4,12 @@
 use askama::Template;
 use hyper::{
     HeaderMap, StatusCode,
-    header::{ACCEPT, HeaderValue, VARY},
+    header::{ACCEPT, CACHE_CONTROL, CONTENT_SECURITY_POLICY, HeaderValue, VARY},
 };
 use serde_json::json;
 use web::{
     Answer, answer,
-    visitor_page::{LinkPreview, VisitorPage},
+    visitor_page::{LinkPreview, SocialPreview, VisitorPage},
 };
 
 use crate::{
@@ -41,6 +41,12 @@ struct PreviewPage<'a> {
     link: LinkPreview,
 }
 
+#[derive(Template)]
+#[template(path = "social_preview.html")]
+struct SocialPreviewPage {
+    preview: SocialPreview,
+}
+
 impl Renderer {
     /// Writes the page that an answer is marked with. Answers without one stay as they are.
     #[must_use]
@@ -48,7 +54,8 @@ impl Renderer {
         let Some(shown) = answer.extensions_mut().remove::<VisitorPage>() else { return answer };
         let preferences = Preferences::of(self, headers);
         let status = answer.status();
-        let written = if accepts_html(headers) || matches!(shown, VisitorPage::Password { .. }) {
+        let is_html = matches!(shown, VisitorPage::Password { .. } | VisitorPage::SocialPreview(_));
+        let written = if is_html || accepts_html(headers) {
             self.html(Frame::of_visitor(self, preferences, path), status, shown)
         } else {
             problem(status, &shown, preferences.locale)
@@ -67,6 +74,9 @@ impl Renderer {
             VisitorPage::Preview(link) => {
                 leading_away(page(self, status, &PreviewPage { frame, link: *link }))
             }
+            VisitorPage::SocialPreview(preview) => {
+                for_crawlers(page(self, status, &SocialPreviewPage { preview: *preview }))
+            }
             VisitorPage::Password { is_wrong } => {
                 let form = MessagePage { frame, title, text, password: Some(is_wrong), confirms: false };
                 leading_away(page(self, status, &form))
@@ -78,6 +88,22 @@ impl Renderer {
             _ => page(self, status, &MessagePage { frame, title, text, password: None, confirms: false }),
         }
     }
+}
+
+/// Marks the page for crawlers, which needs nothing from anywhere. The answer is not for others, so
+/// no shared cache may give it to them, and a crawler may keep it for as long as a redirect.
+fn for_crawlers(mut answer: Answer) -> Answer {
+    for (name, value) in [
+        (
+            CONTENT_SECURITY_POLICY,
+            "default-src 'none'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'",
+        ),
+        (CACHE_CONTROL, "private,max-age=30"),
+        (VARY, "user-agent"),
+    ] {
+        answer.headers_mut().insert(name, HeaderValue::from_static(value));
+    }
+    answer
 }
 
 fn words(shown: &VisitorPage, t: &Locale) -> (String, String) {
@@ -97,6 +123,9 @@ fn words(shown: &VisitorPage, t: &Locale) -> (String, String) {
         VisitorPage::TooMuch => (t.text("slow-down-title"), t.text("too-much-text")),
         VisitorPage::SlowDown => (t.text("slow-down-title"), t.text("slow-down-text")),
         VisitorPage::Preview(link) => (t.text("preview-title"), link.target.clone().unwrap_or_default()),
+        VisitorPage::SocialPreview(preview) => {
+            (preview.title.clone(), preview.description.clone().unwrap_or_default())
+        }
     }
 }
 
@@ -124,7 +153,10 @@ fn accepts_html(headers: &HeaderMap) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use hyper::header::{ACCEPT_LANGUAGE, CONTENT_TYPE, COOKIE, RETRY_AFTER};
+    use hyper::{
+        body::Bytes,
+        header::{ACCEPT_LANGUAGE, CONTENT_TYPE, COOKIE, RETRY_AFTER},
+    };
 
     use super::*;
     use crate::Theme;
@@ -149,6 +181,31 @@ mod tests {
         assert_eq!(page.headers()[CONTENT_TYPE], PROBLEM);
         let page = written(VisitorPage::NotFound, 404, &[]);
         assert_eq!(page.headers()[CONTENT_TYPE], "text/html; charset=utf-8");
+    }
+
+    #[test]
+    fn a_social_preview_is_html_for_everyone_and_its_texts_are_escaped() {
+        let attack = "\"><script>alert('1')</script>&amp;";
+        let shown = SocialPreview {
+            short_url: "https://s.example/x".to_owned(),
+            title: attack.to_owned(),
+            description: Some(attack.to_owned()),
+            image: Some("https://e.example/a.png?\"><b>".to_owned()),
+        };
+        let mut page = written(VisitorPage::SocialPreview(Box::new(shown)), 200, &[(ACCEPT, "*/*")]);
+        assert_eq!(page.headers()[CONTENT_TYPE], "text/html; charset=utf-8");
+        assert_eq!(page.headers()[CACHE_CONTROL], "private,max-age=30");
+        assert_eq!(page.headers()[VARY], "user-agent");
+        let policy = page.headers()[CONTENT_SECURITY_POLICY].to_str().unwrap();
+        assert!(policy.starts_with("default-src 'none'") && !policy.contains("self"), "{policy}");
+        let mut text = String::new();
+        page.body_mut().replace(|bytes| {
+            text = String::from_utf8_lossy(bytes).into_owned();
+            Bytes::new()
+        });
+        assert!(!text.contains("<script") && !text.contains("<b>"), "{text}");
+        assert_eq!(text.matches("&#34;&#62;&#60;script&#62;").count(), 5, "{text}");
+        assert!(text.contains("summary_large_image"), "{text}");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard},
 };
 
-use agents::is_crawler;
+use agents::{is_crawler, is_unfurler};
 use hyper::{
     Method, Request,
     header::{ACCEPT_LANGUAGE, USER_AGENT},
@@ -83,6 +83,11 @@ impl<'a> Asked<'a> {
     /// up no visit, and any client can claim to be a preview.
     pub(crate) fn is_look(&self) -> bool {
         self.is_head || is_crawler(self.user_agent)
+    }
+
+    /// Returns whether the request gets the link's own preview in place of a redirect.
+    pub(crate) fn unfurls(&self, link: &Link) -> bool {
+        !self.is_deliberate && link.details().preview.is_some() && is_unfurler(self.user_agent)
     }
 
     /// Notes a step of the decision: its outcome, and what it is about.

@@ -26,6 +26,7 @@ use crate::{
     follow::{Decision, check_visits_left, decide, redirect, status_of, target},
     qr_code::QrCodeLimits,
     robots::Robots,
+    social_preview::social_preview,
     steps::domain_step,
     visit::Refusal,
 };
@@ -102,6 +103,9 @@ async fn answer(redirector: &Redirector, asked: &Asked<'_>) -> Result<Answer, Re
         }
         Decision::Lead(found, now) => {
             let to = target(redirector, asked, now, &found)?;
+            if asked.unfurls(&found.link) {
+                return Ok(social_preview(redirector, asked, &found.link));
+            }
             check_visits_left(redirector, &found, asked).await?;
             Ok(redirect(status_of(redirector, &found.link), to.location))
         }

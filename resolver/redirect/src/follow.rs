@@ -30,6 +30,7 @@ use crate::{
     fast_path::RequestHead,
     preview,
     request::{host, is_prefetch, path_before, request_head},
+    social_preview::social_preview,
     steps::{domain_step, name_step, rule_step, state_step, unknown_step},
     visit::{Refusal, Visit, note, refuse},
 };
@@ -155,7 +156,8 @@ pub(crate) async fn decide(redirector: &Redirector, asked: &Asked<'_>) -> Result
         // up a visit.
         check_visits_left(redirector, &found, asked).await?;
     }
-    Ok(match (has_password, is_look && found.link.is_limited(), confirms) {
+    let unfurls = asked.unfurls(&found.link);
+    Ok(match (has_password, is_look && found.link.is_limited() && !unfurls, confirms && !unfurls) {
         (true, ..) => {
             asked.step(|| (Finding::PasswordAsked, String::new()));
             Decision::AskPassword(found, now)
@@ -398,8 +400,9 @@ pub(crate) async fn lead_visitor<B>(
     let redirector = &*thread.redirector;
     let asked = Asked::of(redirector, visitor, request);
     let to = target(redirector, &asked, now, found)?;
+    let (is_limited, unfurls) = (link.is_limited(), asked.unfurls(link));
     // The visit is counted last, so that a visit without a target does not count.
-    if link.is_limited() {
+    if is_limited && !unfurls {
         match redirector.visit_limiter.admit(link.id).await {
             Ok(true) => {}
             Ok(false) => return Err(spent(redirector, found, &asked)),
@@ -409,7 +412,12 @@ pub(crate) async fn lead_visitor<B>(
     let target = if to.is_own { &[][..] } else { to.location.as_bytes() };
     let (rule, is_other_name) = (to.rule, found.is_other_name);
     let visit = Visit { rule, target, is_other_name, ..Visit::of(link, Outcome::Redirected) };
-    note(thread, visitor, &request_head(request), now, visit);
+    if !(is_limited && unfurls) {
+        note(thread, visitor, &request_head(request), now, visit);
+    }
+    if unfurls {
+        return Ok(social_preview(redirector, &asked, link));
+    }
     Ok(redirect(status_of(redirector, link), to.location))
 }
 

@@ -30,6 +30,7 @@ mod request;
 pub mod robots;
 #[cfg(test)]
 mod site;
+mod social_preview;
 mod steps;
 pub mod unlock;
 mod visit;

@@ -9,6 +9,7 @@ use app::{
     creator::{Creator, CreatorConfig},
     delete_visits::DeletionPace,
     explain_link::Explainer,
+    fetch_titles::{TitleQueue, fetch_titles},
     key_names::KeyNames,
     key_permits::DatabasePermits,
     key_ring::{KeyRing, note_used},
@@ -276,7 +277,10 @@ impl Assembly<'_> {
             metrics: Arc::clone(&self.parts.webhook_metrics),
         };
         let webhooks = Stoppable::spawn(supervisor, "sender of webhooks", |stop| dispatcher.run(stop));
-        let links = Arc::new(self.link_service(creator, turns, explainer(redirector)));
+        let (titles, untitled) = TitleQueue::open();
+        let links = Arc::new(self.link_service(creator, turns, explainer(redirector), titles));
+        let reader = self.settings.webhooks.page_reader();
+        supervisor.spawn("fetcher of titles", fetch_titles(Arc::clone(&links), reader, untitled));
         Some((Arc::new(self.api(links)), webhooks))
     }
 
@@ -285,6 +289,7 @@ impl Assembly<'_> {
         creator: Arc<Creator>,
         turns: DatabasePermits,
         explainer: Explainer,
+        titles: TitleQueue,
     ) -> LinkService {
         let databases = &self.parts.databases;
         LinkService {
@@ -296,6 +301,7 @@ impl Assembly<'_> {
             backlog: self.parts.backlog.clone(),
             key_names: KeyNames::default(),
             passwords: Arc::clone(&self.passwords),
+            titles,
             webhook_policy: self.settings.webhooks.policy.clone(),
             turns,
             deletions: DeletionPace::default(),

@@ -4,7 +4,7 @@
 use std::fmt;
 
 use jiff::Timestamp;
-use links::Details;
+use links::{Details, Preview};
 use serde::{Serialize, Serializer, ser::Error as _};
 use serde_json::{Value, json};
 
@@ -58,6 +58,12 @@ pub struct Row {
     pub extra_path: Option<String>,
     /// The redirect target once the link has expired or its visits are used up.
     pub expired_url: Option<String>,
+    /// The title of the social preview.
+    pub preview_title: Option<String>,
+    /// The description of the social preview.
+    pub preview_description: Option<String>,
+    /// The URL of the social preview's picture.
+    pub preview_image: Option<String>,
     /// Whether the code was minted rather than picked by a person.
     pub minted: Option<bool>,
     /// The Argon2 hash of the password, in PHC string format.
@@ -90,7 +96,7 @@ pub struct Row {
 }
 
 /// The number of columns that are written: the first ones of [`LAYOUT`].
-pub(super) const WRITTEN: usize = 27;
+pub(super) const WRITTEN: usize = 30;
 
 /// Fields that only the JSON form has.
 pub(super) const JSON_ONLY: [&str; 2] = ["passwordHash", "deletedAt"];
@@ -117,6 +123,9 @@ pub(super) const LAYOUT: Layout = Layout {
         "redirectStatus",
         "extraPath",
         "expiredUrl",
+        "previewTitle",
+        "previewDescription",
+        "previewImage",
         "minted",
         "createdBy",
         "editedAt",
@@ -182,6 +191,7 @@ impl Row {
             status,
             extra_path,
             expired_url,
+            preview,
             password,
             rules,
             deleted_at,
@@ -193,6 +203,7 @@ impl Row {
             others: _,
             blocked,
         } = details;
+        let Preview { title, description: preview_description, image } = preview.unwrap_or_default();
         Self {
             description,
             valid_since,
@@ -201,6 +212,9 @@ impl Row {
             redirect_status: status.map(|status| u64::from(u16::from(status))),
             extra_path: extra_path.map(|extra_path| extra_path.as_str().to_owned()),
             expired_url: expired_url.map(|url| url.as_str().to_owned()),
+            preview_title: title,
+            preview_description,
+            preview_image: image.map(|url| url.as_str().to_owned()),
             password_hash: password.map(|hash| Secret(hash.phc().to_owned())),
             redirect_rules: (!rules.is_empty()).then(|| json!(rules).to_string()),
             edited_at,
@@ -224,6 +238,10 @@ impl Row {
             redirect_status: item.count("redirectStatus")?,
             extra_path: item.text("extraPath")?,
             expired_url: item.text("expiredUrl")?,
+            // Answers of the API have one object with all three.
+            preview_title: item.text("previewTitle")?.or(item.text("preview.title")?),
+            preview_description: item.text("previewDescription")?.or(item.text("preview.description")?),
+            preview_image: item.text("previewImage")?.or(item.text("preview.image")?),
             ..Self::default()
         })
     }
@@ -260,9 +278,11 @@ impl Row {
     /// Returns the approximate size of the row in bytes.
     pub fn weight(&self) -> usize {
         let Self { code, domain, title, description, expired_url, redirect_rules, .. } = self;
-        let texts = [code, domain, title, description, expired_url, redirect_rules];
+        let preview = [&self.preview_title, &self.preview_description, &self.preview_image];
+        let texts =
+            [code, domain, title, description, expired_url, redirect_rules].into_iter().chain(preview);
         let tags = self.tags.iter().map(|tag| tag.len() + size_of::<String>());
-        let texts = texts.into_iter().flatten().map(String::len);
+        let texts = texts.flatten().map(String::len);
         size_of::<Self>() + self.long_url.len() + texts.sum::<usize>() + tags.sum::<usize>()
     }
 

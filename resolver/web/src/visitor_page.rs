@@ -45,6 +45,21 @@ pub enum VisitorPage {
     SlowDown,
     /// Where a link leads, without following it.
     Preview(Box<LinkPreview>),
+    /// What the crawler of a chat or a social network is to show of a link.
+    SocialPreview(Box<SocialPreview>),
+}
+
+/// Content of the page for crawlers of chats and social networks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SocialPreview {
+    /// The short URL.
+    pub short_url: String,
+    /// The title.
+    pub title: String,
+    /// The description.
+    pub description: Option<String>,
+    /// The URL of the picture.
+    pub image: Option<String>,
 }
 
 /// Content of a link's preview.
@@ -82,6 +97,7 @@ impl VisitorPage {
             Self::TooMuch => "too-much",
             Self::SlowDown => "slow-down",
             Self::Preview(_) => "preview",
+            Self::SocialPreview(_) => "social-preview",
         }
     }
 

@@ -6,6 +6,8 @@
 //!    a pool was rejected: it follows redirects, reads proxies from the environment or chooses
 //!    addresses itself, and all of that would have to be switched off.
 
+mod page;
+
 use std::{
     fmt::Display,
     sync::Arc,
@@ -40,6 +42,8 @@ use crate::{
     signature::SignedHeaders,
     webhook_url::{PLAIN_TEXT, Refused, WebhookUrl},
 };
+
+pub use page::PageReader;
 
 /// The largest body of a request in bytes.
 const MAX_BODY: usize = 256 * 1024;

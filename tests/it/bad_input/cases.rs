@@ -114,6 +114,7 @@ fn wrong_values() -> Vec<(&'static str, Vec<Value>)> {
         ),
         ("extraPath", vec![json!(7), json!(""), json!("Fill"), json!(["fill"])]),
         ("expiredUrl", vec![json!(7), json!(""), json!("/over"), json!("javascript:1"), json!([])]),
+        ("preview", vec![json!("T"), json!([]), json!({ "image": "/a.png" }), json!({ "colour": "red" })]),
         ("password", vec![json!(7), json!(""), json!("a\nb"), json!("x".repeat(257))]),
         ("meta", vec![json!({ "maxVisits": 1 })]),
         ("colour", vec![json!("red"), Value::Null]),
@@ -124,6 +125,7 @@ fn wrong_values() -> Vec<(&'static str, Vec<Value>)> {
 fn wrong_values_of_creates() -> Vec<(&'static str, Vec<Value>)> {
     vec![
         ("findIfExists", vec![json!("TRUE"), json!({})]),
+        ("fetchTitle", vec![json!("yes"), json!(2)]),
         (
             "customSlug",
             vec![

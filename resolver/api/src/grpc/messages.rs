@@ -42,6 +42,7 @@ pub(super) fn create_command(request: CreateLinkRequest) -> Result<CreateLink, S
         redirect_status: request.redirect_status.map(|status| Some(u64::from(status))),
         extra_path: request.extra_path.map(Some),
         expired_url: request.expired_url.map(Some),
+        preview: None,
         password: request.password.map(Some),
     };
     Ok(CreateLink {
@@ -53,6 +54,7 @@ pub(super) fn create_command(request: CreateLinkRequest) -> Result<CreateLink, S
         strategy: request.strategy,
         domain: request.domain,
         find_if_exists: request.find_if_exists,
+        fetch_title: false,
     })
 }
 
@@ -71,6 +73,7 @@ pub(super) fn edit_command(request: EditLinkRequest) -> Result<(Target, LinkFiel
         redirect_status: request.redirect_status.map(|status| or_cleared(u64::from(status))),
         extra_path: request.extra_path.map(or_cleared),
         expired_url: request.expired_url.map(or_cleared),
+        preview: None,
         password: request.password.map(or_cleared),
     };
     let name = name(request.short_code, request.domain);

@@ -1,10 +1,13 @@
 //! The fields of a link between JSON and the application: how the fields of a request become a
 //! command, and how a link becomes an answer.
 
-use app::{Field, FieldErrors, LinkFields, create_link::CreateLink, key_names::Names, values::read_time};
+use app::{
+    Field, FieldErrors, LinkFields, PreviewFields, create_link::CreateLink, key_names::Names,
+    values::read_time,
+};
 use dto::{Flag, Number, Patch, Time};
 use hyper::header::{ETAG, HeaderValue};
-use links::{ExtraPath, LongUrl, Record, Tag, api_key::Grant};
+use links::{ExtraPath, LongUrl, Preview, Record, Tag, api_key::Grant};
 use serde_json::{Map, Value};
 use store::VisitTotals;
 
@@ -74,6 +77,7 @@ pub(super) fn create_command(api: &Api, mut fields: dto::LinkFields, wrong: &mut
         strategy: text(&mut fields.strategy),
         domain: text(&mut fields.domain),
         find_if_exists: fields.find_if_exists.value().is_some_and(|Flag(finds)| finds),
+        fetch_title: fields.fetch_title.value().is_some_and(|Flag(fetches)| fetches),
         fields: link_fields(api, fields, wrong),
     }
 }
@@ -100,7 +104,21 @@ fn link_fields(api: &Api, fields: dto::LinkFields, wrong: &mut FieldErrors) -> L
         redirect_status: number(fields.redirect_status),
         extra_path: fields.extra_path.change(),
         expired_url: fields.expired_url.change(),
+        preview: fields.preview.change().map(|preview| preview.map(preview_fields)),
         password: fields.password.change(),
+    }
+}
+
+fn preview_fields(preview: dto::NewSocialPreview) -> PreviewFields {
+    let dto::NewSocialPreview { title, description, image } = preview;
+    PreviewFields { title, description, image }
+}
+
+fn social_preview(preview: &Preview) -> dto::SocialPreview<'_> {
+    dto::SocialPreview {
+        title: preview.title.as_deref(),
+        description: preview.description.as_deref(),
+        image: preview.image.as_ref().map(LongUrl::as_str),
     }
 }
 
@@ -175,6 +193,7 @@ pub(super) fn short_url<'a>(
         redirect_status: link.details().status,
         extra_path: link.details().extra_path.map(ExtraPath::as_str),
         expired_url: link.details().expired_url.as_ref().map(LongUrl::as_str),
+        preview: link.details().preview.as_ref().map(social_preview),
         has_password: link.password().is_some(),
         created_by: names.creator(link),
         edited_by: names.editor(link),

@@ -46,6 +46,8 @@ pub struct CreateLink {
     pub domain: Option<String>,
     /// Whether an existing link for the URL may be returned.
     pub find_if_exists: bool,
+    /// Whether the title is fetched from the page that the long URL leads to, if there is none.
+    pub fetch_title: bool,
 }
 
 /// The idempotency key of a create (draft-ietf-httpapi-idempotency-key-header).
@@ -91,6 +93,7 @@ pub struct CheckedCreate {
     pub(super) domain: Option<Authority>,
     pub(super) password: Option<String>,
     pub(super) finds: bool,
+    pub(super) fetches_title: bool,
     pub(super) idempotency: Option<IdempotencyKey>,
 }
 
@@ -106,8 +109,7 @@ impl LinkService {
         Box::pin(async move {
             require(by, Scope::Create)?;
             let checked = CheckedCreate { idempotency, ..self.check_create(request, wrong, by.id)? };
-            let (draft, options) = self.prepare(checked, by).await?;
-            self.create(draft, options, by).await
+            self.create_checked(checked, by).await
         })
     }
 
@@ -138,12 +140,13 @@ impl LinkService {
             (Field::Strategy, request.strategy.is_some()),
         ];
         let checked = self.check_create(request, wrong, by)?;
-        let CheckedCreate { draft, options, domain, password, finds, .. } = checked;
+        let CheckedCreate { draft, options, domain, password, finds, fetches_title, .. } = checked;
         // Fields that ask for the next code of the default keyspace, in whichever way, are fine.
         let of_code = of_code.map(|(field, is_set)| (field, is_set && options.code != CodeChoice::Next));
         let others = [
             (Field::Tags, !options.tags.is_empty()),
             (Field::FindIfExists, finds),
+            (Field::FetchTitle, fetches_title),
             (Field::Domain, domain.is_some()),
             (Field::Password, password.is_some()),
         ];
@@ -185,8 +188,8 @@ impl LinkService {
         let options =
             CreateOptions { code, tags: edit.tags.take().unwrap_or_default(), ..CreateOptions::default() };
         let draft = Draft::from_edit(edit, by).ok_or(AppError::Internal)?;
-        let finds = request.find_if_exists;
-        Ok(CheckedCreate { draft, options, domain, password, finds, idempotency: None })
+        let (finds, fetches_title) = (request.find_if_exists, request.fetch_title);
+        Ok(CheckedCreate { draft, options, domain, password, finds, fetches_title, idempotency: None })
     }
 
     /// Checks the fields of the code, and returns which code the link is to have. As in Shlink, a
@@ -267,7 +270,7 @@ impl LinkService {
         checked: CheckedCreate,
         by: &Grant,
     ) -> Result<(Draft, CreateOptions), AppError> {
-        let CheckedCreate { mut draft, mut options, domain, password, finds, idempotency } = checked;
+        let CheckedCreate { mut draft, mut options, domain, password, finds, idempotency, .. } = checked;
         let mut details = draft.details.take().map_or_else(Details::default, |details| *details);
         details.domain = self.domain_for_new_link(domain, by).await?;
         let on = details.domain.unwrap_or(DomainId::DEFAULT);

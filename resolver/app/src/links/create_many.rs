@@ -1,7 +1,7 @@
 //! Checks and creates the links of a call for many.
 //!
 //! 1. A plain link has the next code of the default keyspace and is on the default domain, without
-//!    tags, password and deduplication. Many of them are one insert ([`Creator::create_many`]).
+//!    tags, password, a title to fetch and deduplication. Many of them are one insert ([`Creator::create_many`]).
 //! 2. Any other link is created as by a call of its own, and the adapter has a bounded number of
 //!    them under way. So all guarantees of a single create hold for it. Its commit point is that of
 //!    its own transaction; a slug that is a mintable code, and no tags, is in a batch with others
@@ -59,12 +59,17 @@ impl LinkService {
         }
     }
 
-    /// Creates a checked link by itself, as [`LinkService::create_link`] does.
+    /// Creates a checked link by itself, and has its title fetched afterwards if that is wanted.
     pub fn create_checked<'a>(&'a self, checked: CheckedCreate, by: &'a Grant) -> Answer<'a, Record> {
         Box::pin(async move {
             require(by, Scope::Create)?;
+            let fetches_title = checked.fetches_title;
             let (draft, options) = self.prepare(checked, by).await?;
-            self.create(draft, options, by).await
+            let record = self.create(draft, options, by).await?;
+            if fetches_title {
+                self.titles.add(&record, by);
+            }
+            Ok(record)
         })
     }
 }
@@ -85,5 +90,6 @@ impl CheckedCreate {
             && self.options.tags.is_empty()
             && self.domain.is_none()
             && self.password.is_none()
+            && !self.fetches_title
     }
 }

@@ -10,7 +10,7 @@ use links::{
     TITLE_BYTES, Tag,
 };
 
-use crate::{FieldErrors, LinkService, values::Checked};
+use crate::{FieldErrors, LinkService, PreviewFields, values::Checked};
 
 /// A field of a link that a create or an edit may set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +41,8 @@ pub enum Field {
     ExtraPath,
     /// The URL for visitors once the link has expired or its visits are used up.
     ExpiredUrl,
+    /// The social preview.
+    Preview,
     /// The password that visitors have to enter.
     Password,
     /// A slug of the caller's choice.
@@ -57,11 +59,13 @@ pub enum Field {
     Domain,
     /// Whether an existing link for the URL may be returned.
     FindIfExists,
+    /// Whether the title is taken from the page that the long URL leads to.
+    FetchTitle,
 }
 
 impl Field {
     /// Every field in the order of the declaration, with its name in requests.
-    const NAMES: [(Self, &str); 21] = [
+    const NAMES: [(Self, &str); 23] = [
         (Self::LongUrl, "longUrl"),
         (Self::Title, "title"),
         (Self::Description, "description"),
@@ -75,6 +79,7 @@ impl Field {
         (Self::RedirectStatus, "redirectStatus"),
         (Self::ExtraPath, "extraPath"),
         (Self::ExpiredUrl, "expiredUrl"),
+        (Self::Preview, "preview"),
         (Self::Password, "password"),
         (Self::CustomSlug, "customSlug"),
         (Self::PathPrefix, "pathPrefix"),
@@ -83,6 +88,7 @@ impl Field {
         (Self::Strategy, "strategy"),
         (Self::Domain, "domain"),
         (Self::FindIfExists, "findIfExists"),
+        (Self::FetchTitle, "fetchTitle"),
     ];
 
     /// Returns the field's name in requests.
@@ -110,12 +116,16 @@ impl Field {
                     .to_owned()
             }
             Self::MaxVisits => "expected a whole number from 1, or null".to_owned(),
-            Self::Crawlable | Self::ForwardQuery | Self::Enabled | Self::FindIfExists => {
+            Self::Crawlable | Self::ForwardQuery | Self::Enabled | Self::FindIfExists | Self::FetchTitle => {
                 "expected true, false or null".to_owned()
             }
             Self::RedirectStatus => "expected 301, 302, 307, 308 or null".to_owned(),
             Self::ExtraPath => "expected refuse, ignore, append, fill or null".to_owned(),
             Self::ExpiredUrl => "expected a string with an absolute URL, or null".to_owned(),
+            Self::Preview => {
+                "expected an object with title, description and image, each a string or null; or null"
+                    .to_owned()
+            }
             Self::Password | Self::CustomSlug | Self::PathPrefix | Self::Domain => {
                 "expected a string, or null".to_owned()
             }
@@ -165,6 +175,8 @@ pub struct LinkFields {
     pub extra_path: Change<String>,
     /// The target once the link has expired or its visits are used up: an absolute URL.
     pub expired_url: Change<String>,
+    /// The social preview, replaced as a whole.
+    pub preview: Change<PreviewFields>,
     /// The password that visitors are asked for.
     pub password: Change<String>,
 }
@@ -189,6 +201,7 @@ impl LinkService {
             redirect_status,
             extra_path,
             expired_url,
+            preview,
             password: _,
         } = fields;
         let long_url = long_url.flatten();
@@ -213,6 +226,7 @@ impl LinkService {
                 expired_url: check(wrong, Field::ExpiredUrl, expired_url, |url| {
                     self.check_long_url(&url).map(Some)
                 }),
+                preview: check(wrong, Field::Preview, preview, |preview| self.check_preview(preview)),
                 password: None,
                 rules: None,
             },

@@ -68,6 +68,8 @@ impl LinkService {
     fn check_former_targets(&self, edit: &Edit) -> Result<(), AppError> {
         let rules = edit.details.rules.iter().flatten().map(|rule| &rule.long_url);
         self.check_targets(Field::LongUrl.name(), edit.long_url.iter().chain(rules))?;
-        self.check_targets(Field::ExpiredUrl.name(), edit.details.expired_url.iter().flatten())
+        self.check_targets(Field::ExpiredUrl.name(), edit.details.expired_url.iter().flatten())?;
+        let previews = edit.details.preview.iter().flatten();
+        self.check_targets(Field::Preview.name(), previews.filter_map(|preview| preview.image.as_ref()))
     }
 }

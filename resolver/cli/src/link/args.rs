@@ -91,6 +91,9 @@ pub struct LinkCreateArgs {
     /// Return an existing link for the long URL that matches the given fields, if there is one.
     #[arg(long)]
     pub find_if_exists: bool,
+    /// Take the title from the page that the URL leads to, soon after the link was created.
+    #[arg(long, conflicts_with = "title")]
+    pub fetch_title: bool,
     /// Idempotency key of this call, 1 to 255 visible ASCII characters. A repeated call with the
     /// same key creates no other link, so a failed call is retried.
     #[arg(long, value_name = "KEY", value_parser = idempotency_key)]

@@ -55,6 +55,7 @@ pub(super) fn create_body(args: &LinkCreateArgs, password: Option<String>) -> Va
         keyspace: args.keyspace.clone().into(),
         strategy: args.strategy.clone().into(),
         find_if_exists: args.find_if_exists.then_some(Flag(true)).into(),
+        fetch_title: args.fetch_title.then_some(Flag(true)).into(),
         ..args.setters.fields(password)
     })
 }
@@ -129,7 +130,8 @@ mod tests {
     /// Flags, without those whose values have spaces or are empty.
     const SETTERS: &str = "--tag a --title T --valid-since 2026-01-01 --valid-until=2027-01-01T00:00:00+00:00 \
                            --max-visits 18446744073709551615 --redirect-status 308 \
-                           --extra-path append --expired-url v --crawlable --no-forward-query --json";
+                           --extra-path append --expired-url v --preview-title P --preview-image i \
+                           --crawlable --no-forward-query --json";
 
     fn all_setters() -> Vec<&'static str> {
         SETTERS.split_whitespace().chain(["--tag", "b c", "--description", ""]).collect()
@@ -139,7 +141,8 @@ mod tests {
         json!({
             "tags": ["a", "b c"], "title": "T", "description": "", "validSince": "2026-01-01",
             "validUntil": "2027-01-01T00:00:00+00:00", "maxVisits": u64::MAX, "redirectStatus": 308,
-            "extraPath": "append", "expiredUrl": "v", "crawlable": true, "forwardQuery": false, "password": "p",
+            "extraPath": "append", "expiredUrl": "v", "preview": { "title": "P", "image": "i" },
+            "crawlable": true, "forwardQuery": false, "password": "p",
         })
     }
 
@@ -147,6 +150,10 @@ mod tests {
     fn a_create_sends_what_was_said_and_nothing_else() {
         assert_eq!(body(&["create", "u"], None), json!({ "longUrl": "u" }));
         assert_eq!(body(&["create", "u", "--domain", "DEFAULT"], None), json!({ "longUrl": "u" }));
+        assert_eq!(
+            body(&["create", "u", "--fetch-title"], None),
+            json!({ "longUrl": "u", "fetchTitle": true })
+        );
         let own = "create https://example.com/ü --slug 短い/x --domain sho.rt --length 0 --keyspace web \
                    --strategy hash --find-if-exists --idempotency-key k";
         let own: Vec<&str> = own.split_whitespace().collect();
@@ -175,6 +182,7 @@ mod tests {
             ("--no-redirect-status", json!({ "redirectStatus": null })),
             ("--no-extra-path", json!({ "extraPath": null })),
             ("--no-expired-url", json!({ "expiredUrl": null })),
+            ("--no-preview", json!({ "preview": null })),
             ("--no-password", json!({ "password": null })),
             ("--no-crawlable", json!({ "crawlable": false })),
             ("--crawlable", json!({ "crawlable": true })),

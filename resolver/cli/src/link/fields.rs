@@ -7,7 +7,7 @@ use clap::{
     Args,
     builder::{PossibleValuesParser, TypedValueParser},
 };
-use dto::{Flag, LinkFields, Number, Patch, Time};
+use dto::{Flag, LinkFields, NewSocialPreview, Number, Patch, Time};
 use serde_json::Value;
 
 use crate::{
@@ -48,6 +48,16 @@ pub struct LinkSetters {
     /// domain.
     #[arg(long, value_name = "URL")]
     pub expired_url: Option<String>,
+    /// Title of the preview that chats and social networks show of the link. An edit replaces the
+    /// whole preview by what the three flags say.
+    #[arg(long, value_name = "TEXT")]
+    pub preview_title: Option<String>,
+    /// Description of the preview.
+    #[arg(long, value_name = "TEXT")]
+    pub preview_description: Option<String>,
+    /// URL of the picture of the preview.
+    #[arg(long, value_name = "URL")]
+    pub preview_image: Option<String>,
     /// Let search engines list the link.
     #[arg(long)]
     pub crawlable: bool,
@@ -89,6 +99,9 @@ pub struct LinkClears {
     /// Lead visitors where the domain says once the link has expired.
     #[arg(long, conflicts_with = "expired_url")]
     pub no_expired_url: bool,
+    /// Let chats and social networks show the preview of the target.
+    #[arg(long, conflicts_with_all = ["preview_title", "preview_description", "preview_image"])]
+    pub no_preview: bool,
     /// Remove the password.
     #[arg(long, conflicts_with = "password_file")]
     pub no_password: bool,
@@ -107,6 +120,16 @@ pub struct LinkClears {
 }
 
 impl LinkSetters {
+    /// Returns the preview that the flags set, if one of them is given.
+    fn preview(&self) -> Option<NewSocialPreview> {
+        let preview = NewSocialPreview {
+            title: self.preview_title.clone(),
+            description: self.preview_description.clone(),
+            image: self.preview_image.clone(),
+        };
+        (preview != NewSocialPreview::default()).then_some(preview)
+    }
+
     /// Returns the fields that the flags set, as a body has them.
     pub(super) fn fields(&self, password: Option<String>) -> LinkFields {
         LinkFields {
@@ -119,6 +142,7 @@ impl LinkSetters {
             redirect_status: self.redirect_status.map(|status| Number(status.into())).into(),
             extra_path: self.extra_path.clone().into(),
             expired_url: self.expired_url.clone().into(),
+            preview: self.preview().into(),
             crawlable: self.crawlable.then_some(Flag(true)).into(),
             forward_query: self.no_forward_query.then_some(Flag(false)).into(),
             password: password.into(),
@@ -138,6 +162,7 @@ impl LinkClears {
         clear(&mut edit.redirect_status, self.no_redirect_status);
         clear(&mut edit.extra_path, self.no_extra_path);
         clear(&mut edit.expired_url, self.no_expired_url);
+        clear(&mut edit.preview, self.no_preview);
         clear(&mut edit.password, self.no_password);
         if self.no_tags {
             edit.tags = Patch::Set(Vec::new());
@@ -189,6 +214,9 @@ pub(super) fn shown(link: &Value) -> String {
         ("redirect status", text(&link["redirectStatus"])),
         ("extra path", text(&link["extraPath"])),
         ("expired URL", text(&link["expiredUrl"])),
+        ("preview title", text(&link["preview"]["title"])),
+        ("preview text", text(&link["preview"]["description"])),
+        ("preview image", text(&link["preview"]["image"])),
         ("password", text(&link["hasPassword"])),
         ("redirect rules", text(&link["hasRedirectRules"])),
         ("version", text(&link["version"])),

@@ -10,7 +10,8 @@ use super::LinkFields;
 use crate::Ignored;
 
 /// Fields that a fill's items do not have.
-const NOT_IN_FILLS: [&str; 6] = ["tags", "password", "customSlug", "pathPrefix", "findIfExists", "domain"];
+const NOT_IN_FILLS: [&str; 7] =
+    ["tags", "password", "customSlug", "pathPrefix", "findIfExists", "fetchTitle", "domain"];
 
 impl LinkFields {
     /// Fields that are ignored, whatever their values: Shlink's clients send fields of answers, of
@@ -30,7 +31,7 @@ impl LinkFields {
     pub const IGNORED_IN_EDITS: [&str; 5] =
         ["pathPrefix", "shortCodeLength", "findIfExists", "domain", "shortCode"];
     /// Fields that an edit refuses.
-    pub const REFUSED_IN_EDITS: [&str; 2] = ["strategy", "keyspace"];
+    pub const REFUSED_IN_EDITS: [&str; 3] = ["strategy", "keyspace", "fetchTitle"];
 }
 
 /// Derives the schema of a body from that of all fields: without some, and needing `required`.

@@ -102,6 +102,7 @@ fn set(edit: &mut Edit, name: &str, value: &Value) -> Option<()> {
         "redirectStatus" => details.status = Some(read(value)?),
         "extraPath" => details.extra_path = Some(read(value)?),
         "expiredUrl" => details.expired_url = Some(read(value)?),
+        "preview" => details.preview = Some(read(value)?),
         "validSince" => details.valid_since = Some(read(value)?),
         "validUntil" => details.valid_until = Some(read(value)?),
         "maxVisits" => details.max_visits = Some(read(value)?),
@@ -119,7 +120,7 @@ fn read<T: DeserializeOwned>(value: &Value) -> Option<T> {
 mod tests {
     use super::*;
     use crate::{
-        Condition, Details, ExtraPath, Link, LongUrl, PasswordHash, RedirectStatus, Tag,
+        Condition, Details, ExtraPath, Link, LongUrl, PasswordHash, Preview, RedirectStatus, Tag,
         api_key::{ApiKeyId, OPERATOR},
         audit::change,
     };
@@ -154,6 +155,7 @@ mod tests {
             status: RedirectStatus::try_from(308).ok(),
             extra_path: Some(ExtraPath::Append),
             expired_url: Some(url("over")),
+            preview: Some(Preview { image: Some(url("a.png")), ..Preview::default() }),
             valid_since: at(1),
             valid_until: at(9),
             max_visits: Some(3),

@@ -13,6 +13,7 @@ use super::{
     link_form::{Conflict, Input, LinkForm},
     notices::{Notices, Refusal},
     paged::STORED,
+    preview_form::{self, PREVIEW, PreviewForm},
     shown::ShownLink,
 };
 use crate::{
@@ -27,7 +28,7 @@ use crate::{
 
 #[derive(Template)]
 #[template(path = "manage/link.html")]
-struct LinkPage<'a> {
+pub(super) struct LinkPage<'a> {
     frame: Frame<'a>,
     link: ShownLink,
     form: LinkForm,
@@ -38,7 +39,8 @@ struct LinkPage<'a> {
     path: Option<String>,
     may_edit: bool,
     may_delete: bool,
-    notices: Notices,
+    pub(super) notices: Notices,
+    pub(super) preview: PreviewForm,
     conflicts: Vec<Conflict>,
     history: History,
     explanation: ShownExplanation,
@@ -67,6 +69,7 @@ pub(super) async fn change(context: &Context<'_>, name: &str) -> Result<Answer, 
         }
         Some("restore") => link_page(&context.pages.name_of(&links.restore_link(&name, by).await?.link)),
         Some("undo") => return undo(context, name).await,
+        Some(PREVIEW) => return preview_form::store(context, name).await,
         _ => return edit(context, name).await,
     };
     Ok(redirect(StatusCode::SEE_OTHER, &to))
@@ -118,7 +121,7 @@ async fn undo(context: &Context<'_>, name: LinkName) -> Result<Answer, PageError
 }
 
 /// Leads to the page of a link that was stored, which offers to undo a change.
-fn stored(context: &Context<'_>, record: &Record, is_changed: bool) -> Answer {
+pub(super) fn stored(context: &Context<'_>, record: &Record, is_changed: bool) -> Answer {
     let mut page = with_parameter(&link_page(&context.pages.name_of(&record.link)), STORED);
     if is_changed {
         page = with_parameter(&page, &format!("{UNDO}={}", record.link.version()));
@@ -127,7 +130,11 @@ fn stored(context: &Context<'_>, record: &Record, is_changed: bool) -> Answer {
 }
 
 /// Makes the page of a link, its form filled with what is stored.
-async fn page_of<'a>(context: &Context<'a>, record: &Record, refusal: Option<Refusal>) -> LinkPage<'a> {
+pub(super) async fn page_of<'a>(
+    context: &Context<'a>,
+    record: &Record,
+    refusal: Option<Refusal>,
+) -> LinkPage<'a> {
     let visits = context.links.visit_totals_of(record).await;
     let link = ShownLink::new(context, record, visits.total);
     let history = History::of(context, &link.name).await;
@@ -141,6 +148,7 @@ async fn page_of<'a>(context: &Context<'a>, record: &Record, refusal: Option<Ref
         may_edit: context.allows(Scope::Edit),
         may_delete: context.allows(Scope::Delete),
         notices: Notices::new(context.query, refusal),
+        preview: PreviewForm::of(record),
         conflicts: Vec::new(),
         history,
         explanation: ShownExplanation::new(context),

@@ -16,6 +16,7 @@ mod new_link;
 mod notices;
 mod paged;
 mod period;
+mod preview_form;
 mod qr_sheet;
 mod reservations;
 mod rules;

@@ -108,7 +108,7 @@ fn read(stream: &mut impl Read) -> io::Result<Request> {
         head.push(byte[0]);
     }
     let mut request = Request { head: String::from_utf8(head).unwrap(), body: Vec::new() };
-    let length = request.header("content-length").unwrap().parse().unwrap();
+    let length = request.header("content-length").map_or(0, |length| length.parse().unwrap());
     request.body.resize(length, 0);
     stream.read_exact(&mut request.body)?;
     Ok(request)

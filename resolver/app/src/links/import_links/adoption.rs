@@ -6,7 +6,7 @@ use codes::Mint;
 use jiff::Timestamp;
 use links::{
     Block, Details, DomainId, Draft, IMPORTED_VISITS_MAX, ImportCode, ImportItem, LongUrl, LongUrlError,
-    Origin, PasswordHash, PickedCode, Rule, Schemes, Slug, Tag,
+    Origin, PasswordHash, PickedCode, Preview, Rule, Schemes, Slug, Tag,
     api_key::{ApiKeyId, OPERATOR, check_name},
     check_templates,
     targets::Targets,
@@ -123,6 +123,7 @@ impl Adoption {
             status: status.transpose()?,
             extra_path: extra_path.transpose()?,
             expired_url: expired_url.transpose()?,
+            preview: self.preview(row)?,
             // Without the hash, because reasons are written to files.
             password: password.map_err(|error| format!("passwordHash: {error}"))?,
             rules: row.redirect_rules.as_deref().map_or(Ok(Vec::new()), |text| self.rules(row, text))?,
@@ -174,6 +175,17 @@ impl Adoption {
             return Err(format!("{field} {text:?}: a target rule denies its host"));
         }
         Ok(url)
+    }
+
+    fn preview(&self, row: &Row) -> Result<Option<Preview>, String> {
+        let image = row.preview_image.as_deref().map(|url| self.long_url("previewImage", row, url));
+        let image = image.transpose()?;
+        if let Some(url) = image.as_ref().filter(|url| !Preview::takes(url)) {
+            return Err(format!("previewImage {:?}: expected https:// or http://", url.as_str()));
+        }
+        let title = text("previewTitle", row.preview_title.clone())?;
+        let description = text("previewDescription", row.preview_description.clone())?;
+        Ok(Preview { title, description, image }.some())
     }
 
     fn rules(&self, row: &Row, text: &str) -> Result<Vec<Rule>, String> {
@@ -326,6 +338,7 @@ mod tests {
         let many = format!("[{}]", vec![rule; RULES_MAX + 1].join(","));
         let rules = |text: &str| Row { redirect_rules: Some(text.to_owned()), ..Row::default() };
         let path = |name: &str| Row { extra_path: Some(name.to_owned()), ..Row::default() };
+        let picture = |url: &str| Row { preview_image: Some(url.to_owned()), ..Row::default() };
         let over = |url: &str| Row { expired_url: Some(url.to_owned()), ..Row::default() };
         for (row, part) in [
             (Row { password_hash: Some(hush), ..Row::default() }, "passwordHash: expected an Argon2 hash"),
@@ -344,6 +357,11 @@ mod tests {
             (path("fill"), "extraPath: fill needs {1} to {9} or {rest}"),
             (over("javascript:1"), "expiredUrl \"javascript:1\": only "),
             (over("https://denied.test/"), "expiredUrl \"https://denied.test/\": a target rule denies"),
+            (picture("mailto:a@e.test"), "previewImage \"mailto:a@e.test\": expected https://"),
+            (
+                picture("https://denied.test/a.png"),
+                "previewImage \"https://denied.test/a.png\": a target rule",
+            ),
             (Row { title: Some("a\0".to_owned()), ..Row::default() }, "title: must not contain NUL"),
             (Row { created_by: Some("a b".to_owned()), ..Row::default() }, "createdBy \"a b\": expected"),
             (Row { created_at: Some(Timestamp::MIN), ..Row::default() }, "expected a time since 1970"),

@@ -1,0 +1,38 @@
+//! The social preview of a link, in bodies and answers.
+
+use links::{DESCRIPTION_BYTES, LongUrl, TITLE_BYTES};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What crawlers of chats and social networks are to be shown of a link.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(extend("x-addition" = true))]
+pub struct NewSocialPreview {
+    /// The title; without it, that of the link is shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = TITLE_BYTES))]
+    pub title: Option<String>,
+    /// The description.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = DESCRIPTION_BYTES))]
+    pub description: Option<String>,
+    /// The picture: an absolute URL with the scheme https or http, whose host the target rules
+    /// allow.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = LongUrl::MAX_LEN))]
+    #[schemars(extend("format" = "iri", "examples" = ["https://example.com/picture.png"]))]
+    pub image: Option<String>,
+}
+
+/// What crawlers of chats and social networks are shown of a link.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(extend("x-addition" = true))]
+pub struct SocialPreview<'a> {
+    /// The title; null for that of the link.
+    pub title: Option<&'a str>,
+    /// The description.
+    pub description: Option<&'a str>,
+    /// The URL of the picture.
+    pub image: Option<&'a str>,
+}

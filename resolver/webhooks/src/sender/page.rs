@@ -1,0 +1,259 @@
+//! The title of a page that a long URL leads to.
+//!
+//! 1. A page is read over the connections of deliveries: each address is checked before it is
+//!    connected to, and so is that of each redirect.
+//! 2. A page is bounded in time and bytes. What has not come by then is not waited for.
+//! 3. Lookups of hosts have slots of their own, so that long URLs with slow names keep no webhook
+//!    from its receiver.
+
+use std::{sync::Arc, time::Duration};
+
+use http_body_util::{BodyExt as _, Full};
+use hyper::{
+    HeaderMap, Request, Response, StatusCode, Uri,
+    body::{Bytes, Incoming},
+    header,
+};
+use tokio::{
+    sync::Semaphore,
+    time::{Instant, timeout_at},
+};
+use url::Url;
+
+use super::{Connection, Sender};
+use crate::{
+    policy::Policy,
+    title::{END, find, title_of},
+    webhook_url::WebhookUrl,
+};
+
+/// How long a page and its redirects may take.
+const WITHIN: Duration = Duration::from_secs(3);
+/// The number of redirects that are followed.
+const REDIRECTS_MAX: usize = 3;
+/// The number of bytes of a page that are read.
+const PAGE_BYTES: usize = 512 * 1024;
+/// The number of lookups that may be under way at once. A slow one outlives its page.
+const LOOKUPS_MAX: usize = 32;
+const USER_AGENT: &str = concat!("ShortmintBot/", env!("CARGO_PKG_VERSION"), " (titles of links)");
+
+/// Reads the titles of pages.
+#[derive(Debug)]
+pub struct PageReader(Sender);
+
+impl Sender {
+    /// Returns a reader of pages, which reaches what webhooks may reach, with http too.
+    pub fn page_reader(&self) -> PageReader {
+        PageReader(Self {
+            policy: Policy { allow_http: true, ..self.policy.clone() },
+            connect_within: WITHIN,
+            total: WITHIN,
+            tls: Arc::clone(&self.tls),
+            lookups: Arc::new(Semaphore::new(LOOKUPS_MAX)),
+        })
+    }
+}
+
+impl PageReader {
+    /// Returns the title of a page in one line, within 3 s; `None` if there is none, or it cannot
+    /// be read. `allows` judges the URL and those of redirects.
+    pub async fn title(&self, url: &str, allows: impl Fn(&str) -> bool) -> Option<String> {
+        let deadline = Instant::now() + self.0.total;
+        let mut url = Url::parse(url).ok()?;
+        for _ in 0..=REDIRECTS_MAX {
+            url.set_fragment(None);
+            if !allows(url.as_str()) {
+                return None;
+            }
+            let (response, _connection) = self.get(&url, deadline).await?;
+            if !response.status().is_redirection() {
+                return read_title(response, deadline).await;
+            }
+            let to = response.headers().get(header::LOCATION)?.to_str().ok()?;
+            url = url.join(to).ok()?;
+        }
+        None
+    }
+
+    async fn get(&self, url: &Url, deadline: Instant) -> Option<(Response<Incoming>, Connection)> {
+        let url = WebhookUrl::parse(url.as_str(), &self.0.policy).ok()?;
+        let uri = Uri::try_from(url.as_str()).ok()?;
+        let request = Request::get(uri.path_and_query().map_or("/", |target| target.as_str()))
+            .header(header::HOST, uri.authority()?.as_str())
+            .header(header::ACCEPT, "text/html,application/xhtml+xml")
+            .header(header::USER_AGENT, USER_AGENT)
+            .header(header::CONNECTION, "close");
+        let request = request.body(Full::<Bytes>::default()).ok()?;
+        self.0.exchange(&url, request, deadline).await.ok()
+    }
+}
+
+async fn read_title(response: Response<Incoming>, deadline: Instant) -> Option<String> {
+    let (head, mut body) = response.into_parts();
+    if head.status != StatusCode::OK || !is_plain_html(&head.headers) {
+        return None;
+    }
+    let mut page = Vec::new();
+    while page.len() < PAGE_BYTES {
+        // A page that breaks off may have had its title before.
+        let Ok(Some(Ok(frame))) = timeout_at(deadline, body.frame()).await else { break };
+        let Some(data) = frame.data_ref() else { continue };
+        let searched = page.len().saturating_sub(END.len());
+        page.extend_from_slice(data);
+        if find(&page, END, searched).is_some() {
+            break;
+        }
+    }
+    page.truncate(PAGE_BYTES);
+    title_of(&page, content_type(&head.headers))
+}
+
+/// Returns whether an answer is HTML that is not compressed, as no request asks for.
+fn is_plain_html(headers: &HeaderMap) -> bool {
+    let kind = content_type(headers).split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
+    let is = |html: &[u8]| kind.eq_ignore_ascii_case(html);
+    (is(b"text/html") || is(b"application/xhtml+xml")) && !headers.contains_key(header::CONTENT_ENCODING)
+}
+
+fn content_type(headers: &HeaderMap) -> &[u8] {
+    headers.get(header::CONTENT_TYPE).map_or(&b""[..], header::HeaderValue::as_bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{net::TcpListener, sync::Mutex};
+
+    use super::*;
+    use crate::{
+        Roots,
+        sender::receiver::{Receiver, drips, floods, sends},
+    };
+
+    fn reader(networks: &[&str]) -> PageReader {
+        let allowed_networks = networks.iter().map(|network| network.parse().unwrap()).collect();
+        Sender::new(Policy { allowed_networks, allow_http: false }, Roots::mozilla()).page_reader()
+    }
+
+    fn local() -> PageReader {
+        reader(&["127.0.0.1/32"])
+    }
+
+    fn title_with(reader: &PageReader, url: &str, allows: impl Fn(&str) -> bool) -> Option<String> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(reader.title(url, allows))
+    }
+
+    fn title(reader: &PageReader, url: &str) -> Option<String> {
+        title_with(reader, url, |_| true)
+    }
+
+    fn page(answer: &'static str) -> Option<String> {
+        title(&local(), &format!("http://{}/", Receiver::new(sends(answer)).address))
+    }
+
+    /// Starts a receiver that redirects to a URL.
+    fn redirecting(to: String) -> Receiver {
+        Receiver::new(move |stream| {
+            write!(stream, "HTTP/1.1 301 Moved\r\nlocation: {to}\r\ncontent-length: 0\r\n\r\n").ok();
+        })
+    }
+
+    const TITLED: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\n\r\n<title>A &amp; B</title>";
+
+    #[test]
+    fn the_title_of_a_page_is_read_also_behind_redirects() {
+        assert_eq!(page(TITLED).as_deref(), Some("A & B"));
+        let target = Receiver::new(sends(TITLED));
+        let second = redirecting(format!("//{}/page#part", target.address));
+        let first = redirecting(format!("http://{}/next", second.address));
+        let url = format!("http://{}/?q=1#top", first.address);
+        let judged = Mutex::new(Vec::new());
+        let read = title_with(&local(), &url, |url| {
+            judged.lock().unwrap().push(url.to_owned());
+            true
+        });
+        assert_eq!(read.as_deref(), Some("A & B"));
+        let request = first.request();
+        assert!(request.head.starts_with("GET /?q=1 HTTP/1.1\r\n"), "{}", request.head);
+        assert_eq!(request.header("user-agent"), Some(USER_AGENT));
+        assert!(target.request().head.starts_with("GET /page HTTP/1.1\r\n"));
+        let addresses = [&first, &second, &target].map(|receiver| receiver.address);
+        let [first, second, target] = addresses;
+        let expected = [
+            format!("http://{first}/?q=1"),
+            format!("http://{second}/next"),
+            format!("http://{target}/page"),
+        ];
+        assert_eq!(*judged.lock().unwrap(), expected, "each of them is judged");
+    }
+
+    #[test]
+    fn more_redirects_than_three_are_not_followed() {
+        let target = Receiver::new(sends(TITLED));
+        let mut chain = vec![redirecting(format!("http://{}/", target.address))];
+        for _ in 0..3 {
+            chain.push(redirecting(format!("http://{}/", chain.last().unwrap().address)));
+        }
+        let at = |redirects: usize| format!("http://{}/", chain[redirects - 1].address);
+        assert_eq!(title(&local(), &at(4)), None);
+    }
+
+    #[test]
+    fn private_addresses_are_refused_in_all_their_forms_and_not_connected_to() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let hosts = "127.0.0.1 2130706433 0177.0.0.1 0x7f.1 127.1 0.0.0.0 [::1] [::ffff:127.0.0.1] \
+                     [64:ff9b::127.0.0.1] [2002:7f00:1::] localhost localhost.";
+        for host in hosts.split(' ') {
+            assert_eq!(title(&reader(&[]), &format!("http://{host}:{port}/")), None, "{host}");
+        }
+        // A page that may be reached leads to one that may not.
+        let only = reader(&["127.0.0.1/32"]);
+        let elsewhere = TcpListener::bind("127.0.0.2:0").unwrap();
+        let leads = redirecting(format!("http://{}/", elsewhere.local_addr().unwrap()));
+        assert_eq!(title(&only, &format!("http://{}/", leads.address)), None);
+        leads.request();
+        for listener in [listener, elsewhere] {
+            listener.set_nonblocking(true).unwrap();
+            assert!(listener.accept().is_err(), "it was connected to");
+        }
+    }
+
+    #[test]
+    fn what_the_caller_denies_is_not_asked_for() {
+        let target = TcpListener::bind("127.0.0.1:0").unwrap();
+        let denied = format!("http://{}/", target.local_addr().unwrap());
+        let first = redirecting(denied.clone());
+        let url = format!("http://{}/", first.address);
+        assert_eq!(title_with(&local(), &url, |url| url != denied), None);
+        first.request();
+        target.set_nonblocking(true).unwrap();
+        assert!(target.accept().is_err());
+    }
+
+    #[test]
+    fn other_answers_have_no_title() {
+        for answer in [
+            "HTTP/1.1 404 Not Found\r\ncontent-type: text/html\r\n\r\n<title>Not found</title>",
+            "HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\n\r\n<title>no</title>",
+            "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-encoding: gzip\r\n\r\n<title>no</title>",
+            "HTTP/1.1 200 OK\r\n\r\n<title>no</title>",
+            "HTTP/1.1 302 Found\r\n\r\n",
+            "HTTP/1.1 302 Found\r\nlocation: ftp://e.test/\r\n\r\n",
+            "SSH-2.0-OpenSSH_9.9\r\n",
+        ] {
+            assert_eq!(page(answer), None, "{answer}");
+        }
+        for url in ["mailto:a@e.test", "https://user:secret@e.test/", "no URL"] {
+            assert_eq!(title(&local(), url), None, "{url}");
+        }
+    }
+
+    #[test]
+    fn an_endless_page_is_cut_and_a_slow_one_is_left() {
+        const BEGUN: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\n\r\n<p>";
+        for endless in [Receiver::new(floods(BEGUN)), Receiver::new(drips(BEGUN))] {
+            assert_eq!(title(&local(), &format!("http://{}/", endless.address)), None);
+        }
+    }
+}
