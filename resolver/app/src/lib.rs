@@ -52,7 +52,7 @@ pub use self::{
         link_fields::{Change, Field, LinkFields},
         link_indexer, list_links, redirect_rules, reservation, reserve_codes,
         reserve_codes::Reserved,
-        unvisited_cleanup, values,
+        scheduled_edits, unvisited_cleanup, values,
     },
     visits::{delete_visits, list_visits, live, visit_stats, visit_subjects, visit_totals},
 };

@@ -19,6 +19,7 @@ pub mod redirect_rules;
 mod rename_link;
 pub mod reservation;
 pub mod reserve_codes;
+pub mod scheduled_edits;
 mod tags;
 mod target_rules;
 mod undo_edit;

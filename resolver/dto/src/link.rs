@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{DateTime, Flag, Number, Patch, Time, VisitsSummary, page::Page, values::inline_schema};
-pub use bodies::{BatchItem, FillItem, NewShortUrl, ShortUrlEdit};
+pub use bodies::{BatchItem, FillItem, NewScheduledEdit, NewShortUrl, ShortUrlEdit};
 
 /// The fields of a link that a caller sets.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

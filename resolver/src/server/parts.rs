@@ -14,6 +14,7 @@ use app::{
     key_ring::{KeyRing, note_used},
     link_indexer::index_links,
     live::LiveVisits,
+    scheduled_edits::make_due_edits,
     unvisited_cleanup::{LastVisits, remove_unvisited},
     webhooks::{Dispatcher, metrics::WebhookMetrics},
 };
@@ -277,6 +278,7 @@ impl Assembly<'_> {
         };
         let webhooks = Stoppable::spawn(supervisor, "sender of webhooks", |stop| dispatcher.run(stop));
         let links = Arc::new(self.link_service(creator, turns, explainer(redirector)));
+        supervisor.spawn("maker of scheduled edits", make_due_edits(Arc::clone(&links)));
         Some((Arc::new(self.api(links)), webhooks))
     }
 
