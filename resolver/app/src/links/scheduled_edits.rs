@@ -18,9 +18,7 @@ use links::{
 use store::{Scheduled, StoreError};
 use tokio::time::sleep;
 
-use crate::{
-    Answer, AppError, FieldErrors, LinkFields, LinkService, authorize::require, find_link::LinkName,
-};
+use crate::{Answer, AppError, FieldErrors, LinkFields, LinkService, authorize::require, find_link::LinkName};
 
 /// The field with the moment of an edit.
 pub const SCHEDULED_FOR: &str = "scheduledFor";

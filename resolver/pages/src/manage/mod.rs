@@ -19,6 +19,7 @@ mod period;
 mod qr_sheet;
 mod reservations;
 mod rules;
+mod schedule;
 mod shown;
 mod statistics;
 mod tags;

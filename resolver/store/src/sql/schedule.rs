@@ -58,10 +58,7 @@ pub(crate) async fn scheduled_edits(sql: &mut dyn Sql, link: LinkId) -> Result<V
     sql.query(&select, &[Value::Int(link.get())]).await?.iter().map(edit_in).collect()
 }
 
-pub(crate) async fn scheduled_edit(
-    sql: &mut dyn Sql,
-    id: ScheduledEditId,
-) -> Result<Option<ScheduledEdit>> {
+pub(crate) async fn scheduled_edit(sql: &mut dyn Sql, id: ScheduledEditId) -> Result<Option<ScheduledEdit>> {
     let select = format!("{SELECT} WHERE scheduled_change.id = $1");
     sql.first(&select, &[Value::Int(id.get())]).await?.as_ref().map(edit_in).transpose()
 }
