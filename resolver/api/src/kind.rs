@@ -73,8 +73,8 @@ pub(crate) enum Kind {
     /// The key has as many codes in open reservations as the operator allows, or as many open
     /// reservations as a key may have.
     TooManyReserved,
-    /// No scheduled edit has this id: it was made or cancelled, or its link is one that the key must
-    /// not know of.
+    /// No scheduled edit has this id: it was made or cancelled, or the key must not know of its
+    /// link.
     NoScheduledEdit,
     /// The link or the key has as many scheduled edits as it may have, those that failed included.
     TooManyScheduledEdits,

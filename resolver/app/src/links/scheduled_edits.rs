@@ -5,8 +5,8 @@
 //!    is made once. If the answer to COMMIT is lost, the schedule tells.
 //! 2. An edit is checked when it is scheduled, and like an undo when it is made: its key has to be
 //!    valid and see the link, and the target rules decide anew.
-//! 3. One that fails is kept with the reason, and is not tried again. What passes, such as a database
-//!    that does not answer, is no failure.
+//! 3. One that fails is kept with the reason, and is not tried again. What passes, such as a
+//!    database that does not answer, is no failure.
 
 use std::{sync::Arc, time::Duration};
 
@@ -25,7 +25,7 @@ pub const SCHEDULED_FOR: &str = "scheduledFor";
 const EXPECTED: &str = "expected a time in the future";
 /// How often the database is asked for due edits.
 const EVERY: Duration = Duration::from_millis(500);
-/// Maximum number of due edits that are read at once.
+/// Maximum number of due edits that are read at once. They are of different links.
 const DUE_MAX: usize = 100;
 /// Maximum number of edits that are made at a time.
 const AT_ONCE: usize = 8;
@@ -49,8 +49,8 @@ pub async fn make_due_edits(links: Arc<LinkService>) {
         };
         let ended = stream::iter(due.into_iter().map(make)).buffer_unordered(AT_ONCE);
         let ended: Vec<bool> = ended.collect().await;
-        // More may be due if all that were read have ended.
-        if ended.len() < DUE_MAX || ended.contains(&false) {
+        // After an edit, the next one of its link may be due.
+        if !ended.contains(&true) {
             sleep(EVERY).await;
         }
     }
@@ -122,8 +122,8 @@ impl LinkService {
         Ok(self.store.scheduled_edits(link).await?)
     }
 
-    /// Cancels a scheduled edit of a link that the key sees, whichever key scheduled it. Removes one
-    /// that failed.
+    /// Cancels a scheduled edit of a link that the key sees, whichever key scheduled it. Removes
+    /// one that failed.
     pub async fn cancel_scheduled_edit(&self, id: &str, by: &Grant) -> Result<(), AppError> {
         require(by, Scope::Edit)?;
         let missing = || AppError::NoScheduledEdit(id.to_owned());
@@ -137,7 +137,8 @@ impl LinkService {
         if self.store.cancel_edit(number).await? { Ok(()) } else { Err(missing()) }
     }
 
-    /// Makes a due edit, or records why it cannot be made. Returns false if it is to be tried again.
+    /// Makes a due edit, or records why it cannot be made. Returns false if it is to be tried
+    /// again.
     async fn make_due(&self, due: &ScheduledEdit) -> bool {
         let reason = match self.try_due(due).await {
             Ok(()) => return true,

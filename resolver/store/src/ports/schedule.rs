@@ -57,7 +57,7 @@ pub trait Schedule: Database {
     }
 
     /// Returns at most `most` edits whose moments have come by the database's clock, and that have
-    /// not failed, the earliest first.
+    /// not failed, the earliest first; of each link only its earliest.
     async fn due_edits(&self, most: usize) -> Result<Vec<ScheduledEdit>> {
         run(self, Read, most, |sql, most| Box::pin(schedule::due_edits(sql, *most))).await
     }

@@ -68,11 +68,14 @@ pub(crate) async fn cancel_edit(sql: &mut dyn Sql, id: ScheduledEditId) -> Resul
     Ok(sql.execute(cancel, &[Value::Int(id.get())]).await? > 0)
 }
 
-/// An index has the edits that are not made yet by their moments, so that it costs next to nothing
-/// if none is due.
+/// Of each link only the earliest, so that processes which make edits at the same time keep their
+/// order. An index has the edits by their moments, so that it costs next to nothing if none is due.
 pub(crate) async fn due_edits(sql: &mut dyn Sql, most: usize) -> Result<Vec<ScheduledEdit>> {
     let select = format!(
         "{SELECT} WHERE scheduled_change.failed_because IS NULL AND scheduled_change.due_at <= {}
+           AND NOT EXISTS (SELECT 1 FROM scheduled_change AS earlier
+               WHERE earlier.link_id = scheduled_change.link_id AND earlier.failed_because IS NULL
+                 AND (earlier.due_at, earlier.id) < (scheduled_change.due_at, scheduled_change.id))
          ORDER BY scheduled_change.due_at, scheduled_change.id LIMIT $1",
         sql.dialect().now()
     );
