@@ -302,6 +302,20 @@ const tests = {
     assert.equal(await title(), "Two");
   },
 
+  async "a change is scheduled with the form, listed and cancelled"(browser, other) {
+    const page = await open(browser);
+    await signIn(page);
+    const { shortCode } = await rest("POST", "/short-urls", { longUrl: `${other.url}/later`, title: "One" });
+    await go(page, `/manage/link/${shortCode}`);
+    await fill(page, "#title", "Two");
+    await page.$eval("#scheduledFor", (field) => (field.value = "2090-01-01T00:00:00"));
+    await press(page, ".edit button");
+    assert.equal(await text(page, "#schedule + div .changes"), "Title: Two");
+    assert.equal((await rest("GET", `/short-urls/${shortCode}`)).title, "One");
+    await press(page, "#schedule + div button");
+    assert.equal(await page.$("#schedule"), null);
+  },
+
   async "a deleted link is restored from the trash"(browser, other) {
     const page = await open(browser);
     await signIn(page);

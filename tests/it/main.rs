@@ -107,6 +107,7 @@ mod rest_calls;
 mod robots;
 mod roles;
 mod rules;
+mod schedule;
 mod sdk;
 mod shares;
 mod shlink_shapes;

@@ -1,6 +1,6 @@
 //! Calls of the REST API that several test files share, and checks of the responses.
 
-use std::time::Duration;
+use std::{path::PathBuf, time::Duration};
 
 use harness::{Answer, Api, Launch, Resolver, ResolverBuilder, Scratch, binaries, secret};
 use reqwest::Method;
@@ -36,6 +36,11 @@ impl Alone {
     /// Returns a client with the administrator's key.
     pub(crate) fn api(&self) -> &Api {
         &self.resolver.api
+    }
+
+    /// Returns the path of a file in the resolver's folder.
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.scratch.path().join(name)
     }
 
     /// Runs `resolver api-key` on the resolver's database and returns its output.

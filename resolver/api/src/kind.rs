@@ -73,6 +73,11 @@ pub(crate) enum Kind {
     /// The key has as many codes in open reservations as the operator allows, or as many open
     /// reservations as a key may have.
     TooManyReserved,
+    /// No scheduled edit has this id: it was made or cancelled, or the key must not know of its
+    /// link.
+    NoScheduledEdit,
+    /// The link or the key has as many scheduled edits as it may have, those that failed included.
+    TooManyScheduledEdits,
     /// No webhook has this id.
     NoWebhook,
     /// The webhook has no such delivery, or it was removed a week after its end.
@@ -104,7 +109,7 @@ pub(crate) enum Kind {
 /// All kinds, in their order: each with its HTTP status, its gRPC status, and Shlink's short name
 /// and title where it has them. Otherwise the status says what it is. The gRPC status of a kind
 /// that only HTTP has is not used.
-static KINDS: [(Kind, u16, Code, &str, &str); 38] = [
+static KINDS: [(Kind, u16, Code, &str, &str); 40] = [
     (Kind::MalformedBody, 400, Code::InvalidArgument, "malformed-request-body", "Malformed request body"),
     (Kind::BodyTooLarge, 413, Code::ResourceExhausted, "", ""),
     (Kind::SlowBody, 408, Code::DeadlineExceeded, "", ""),
@@ -138,6 +143,8 @@ static KINDS: [(Kind, u16, Code, &str, &str); 38] = [
     (Kind::NoReservation, 404, Code::NotFound, "", ""),
     (Kind::ReservationClosed, 409, Code::FailedPrecondition, "", ""),
     (Kind::TooManyReserved, 409, Code::ResourceExhausted, "", ""),
+    (Kind::NoScheduledEdit, 404, Code::NotFound, "", ""),
+    (Kind::TooManyScheduledEdits, 409, Code::ResourceExhausted, "", ""),
     (Kind::NoWebhook, 404, Code::NotFound, "", ""),
     (Kind::NoDelivery, 404, Code::NotFound, "", ""),
     (Kind::TooManyWebhooks, 409, Code::ResourceExhausted, "", ""),
@@ -212,6 +219,8 @@ impl Kind {
             AppError::NoReservation { .. } => Self::NoReservation,
             AppError::ReservationClosed { .. } => Self::ReservationClosed,
             AppError::TooManyReserved { .. } | AppError::TooManyReservations { .. } => Self::TooManyReserved,
+            AppError::NoScheduledEdit { .. } => Self::NoScheduledEdit,
+            AppError::TooManyScheduledEdits { .. } => Self::TooManyScheduledEdits,
             AppError::NoWebhook { .. } => Self::NoWebhook,
             AppError::NoDelivery { .. } => Self::NoDelivery,
             AppError::TooManyWebhooks { .. } => Self::TooManyWebhooks,

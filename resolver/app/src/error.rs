@@ -125,6 +125,12 @@ pub enum AppError {
         /// The limit.
         most: u64,
     },
+    /// No scheduled edit has this id, or the API key does not see its link.
+    #[error("No scheduled edit found with id \"{0}\"")]
+    NoScheduledEdit(String),
+    /// The link or the API key has as many scheduled edits as it may have.
+    #[error("Limit of scheduled edits reached ({0}). Cancel one first.")]
+    TooManyScheduledEdits(u32),
     /// No webhook has this id.
     #[error("No webhook found with id \"{0}\"")]
     NoWebhook(String),

@@ -55,7 +55,7 @@ pub use self::{
         preview_fields::PreviewFields,
         redirect_rules, reservation, reserve_codes,
         reserve_codes::Reserved,
-        unvisited_cleanup, values,
+        scheduled_edits, unvisited_cleanup, values,
     },
     visits::{delete_visits, list_visits, live, visit_stats, visit_subjects, visit_totals},
 };

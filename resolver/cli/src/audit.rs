@@ -82,7 +82,8 @@ fn changes(entry: &Value) -> String {
     printable(&fields.join(", "))
 }
 
-fn value(value: &Value) -> String {
+/// Formats a value of the log in one line.
+pub(super) fn value(value: &Value) -> String {
     let shown = match value {
         Value::Null => "none".to_owned(),
         Value::Array(items) => items.iter().map(self::value).collect::<Vec<_>>().join(" "),

@@ -1,9 +1,10 @@
-//! `resolver link create|get|list|edit|explain|history|undo|delete|restore|block|unblock`: manages
-//! the links of a running server.
+//! `resolver link create|get|list|edit|schedule|explain|history|undo|delete|restore|block|unblock`:
+//! manages the links of a running server.
 
 pub(crate) mod args;
 mod body;
 mod fields;
+mod schedule;
 mod table;
 
 use std::io::{self, Write};
@@ -42,6 +43,7 @@ pub(super) async fn run(command: LinkCommand) -> Result<String, Error> {
             Server::list(&args.table, call, &table::LIST).await
         }
         LinkCommand::Edit(args) => edit(&args).await,
+        LinkCommand::Schedule(command) => schedule::run(command).await,
         LinkCommand::History { name, before, table } => {
             let code = vec![("shortCode", name.code.clone())];
             let query = [code, domain_query(&name), maybe("before", before)].concat();

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{DateTime, Flag, Number, Patch, Time, VisitsSummary, page::Page, values::inline_schema};
-pub use bodies::{BatchItem, FillItem, NewShortUrl, ShortUrlEdit};
+pub use bodies::{BatchItem, FillItem, NewScheduledEdit, NewShortUrl, ShortUrlEdit};
 pub use preview::{NewSocialPreview, SocialPreview};
 
 /// The fields of a link that a caller sets.

@@ -15,6 +15,7 @@ pub use state::{
     without_hashes,
 };
 pub use undo::NotUndone;
+pub(crate) use undo::set as set_field;
 
 codes::named_values! {
     /// Kind of change that an entry records, with its name in the log and in the database.

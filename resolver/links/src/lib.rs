@@ -33,6 +33,7 @@ mod reference;
 pub mod reservation;
 mod reserved;
 mod rule;
+mod schedule;
 mod scheme;
 pub mod scope;
 mod search;
@@ -66,7 +67,8 @@ pub use idempotency::{EarlierRequest, Idempotency, quoted};
 pub use import::{IMPORTED_VISITS_MAX, ImportCode, ImportItem, PickedCode};
 pub use lifecycle::Refusal;
 pub use limits::{
-    CODE_LEN_MAX, DESCRIPTION_BYTES, PER_PAGE, PER_PAGE_MAX, STRAY_TARGET_BYTES, TITLE_BYTES, granted_visits,
+    CODE_LEN_MAX, DESCRIPTION_BYTES, PER_PAGE, PER_PAGE_MAX, SCHEDULED_PER_KEY, SCHEDULED_PER_LINK,
+    STRAY_TARGET_BYTES, TITLE_BYTES, granted_visits,
 };
 pub use link::{Draft, Link, NewLink};
 pub use location::{ESCAPED_IN_PATHS, location, location_with_query};
@@ -83,6 +85,7 @@ pub use rule::{
     Device, ONE_PATH_EXPECTED, PathPattern, RULES_MAX, Rule, SHARES_EXPECTED, Share, Text, excess_share,
     unmapped_network,
 };
+pub use schedule::{ScheduledEdit, ScheduledEditId, ScheduledFields};
 pub use scheme::Schemes;
 pub use search::{search_key, sort_key};
 pub use slug::{Slug, is_of_service};

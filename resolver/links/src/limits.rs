@@ -15,6 +15,11 @@ pub const PER_PAGE: u64 = 10;
 /// Maximum number of links on a page of a list.
 pub const PER_PAGE_MAX: u64 = 10_000;
 
+/// Maximum number of scheduled edits of a link, those that failed included.
+pub const SCHEDULED_PER_LINK: u32 = 10;
+/// Maximum number of edits that an API key has scheduled, those that failed included.
+pub const SCHEDULED_PER_KEY: u32 = 10_000;
+
 /// Returns how many wanted visits a link grants that has granted `used` of its limit.
 pub fn granted_visits(limit: Option<u64>, used: u64, wanted: u64) -> u64 {
     limit.map_or(wanted, |limit| wanted.min(limit.saturating_sub(used)))

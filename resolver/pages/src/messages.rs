@@ -25,6 +25,8 @@ pub(crate) fn message(error: &AppError, t: &Locale) -> String {
         AppError::TooManyReservations { held, most } => {
             t.with_two("error-too-many-reservations", t.number(held), t.number(most))
         }
+        AppError::NoScheduledEdit(_) => t.text("error-no-scheduled-edit"),
+        AppError::TooManyScheduledEdits(most) => t.with("error-too-many-scheduled", most.to_string()),
         AppError::Forbidden(scope) => t.with("error-forbidden", scope.as_str()),
         AppError::LimitedKey => t.text("error-limited-key"),
         AppError::NoLink(name) => t.with("error-no-link", &name.code),
@@ -66,6 +68,7 @@ pub(crate) fn expected(field: &InvalidField, t: &Locale) -> String {
     let name = field.field.split(['.', '[']).next().unwrap_or_default();
     match name {
         "count" => t.with("expected-count", t.number(&COUNT_MAX)),
+        "(the fields)" => t.text("expected-any-field"),
         _ if name.ends_with("Redirect") => {
             t.with("expected-redirect", t.try_text(&format!("domains-{name}")).unwrap_or_default())
         }
@@ -111,6 +114,10 @@ mod tests {
             AppError::NoReservation(text()),
             AppError::TooManyReserved { held: 9_999, most: 10_000 },
             AppError::TooManyReservations { held: 1_000, most: 1_000 },
+            AppError::NoScheduledEdit(text()),
+            AppError::TooManyScheduledEdits(10),
+            invalid("scheduledFor"),
+            invalid("(the fields)"),
             AppError::NotUndone(NotUndone::NoEntry),
             AppError::NotUndone(NotUndone::NotAnEdit),
             AppError::NotUndone(NotUndone::ChangedAgain(vec!["title".to_owned()])),

@@ -15,6 +15,7 @@ use app::{
     key_ring::{KeyRing, note_used},
     link_indexer::index_links,
     live::LiveVisits,
+    scheduled_edits::make_due_edits,
     unvisited_cleanup::{LastVisits, remove_unvisited},
     webhooks::{Dispatcher, metrics::WebhookMetrics},
 };
@@ -281,6 +282,7 @@ impl Assembly<'_> {
         let links = Arc::new(self.link_service(creator, turns, explainer(redirector), titles));
         let reader = self.settings.webhooks.page_reader();
         supervisor.spawn("fetcher of titles", fetch_titles(Arc::clone(&links), reader, untitled));
+        supervisor.spawn("maker of scheduled edits", make_due_edits(Arc::clone(&links)));
         Some((Arc::new(self.api(links)), webhooks))
     }
 

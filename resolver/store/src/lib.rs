@@ -1,7 +1,7 @@
-//! The database of the application: six ports with two implementations, Postgres and SQLite.
+//! The database of the application: seven ports with two implementations, Postgres and SQLite.
 //!
-//! [`Links`], [`Catalog`], [`Register`], [`Settings`], [`Keys`] and [`Webhooks`] say what use
-//! cases need; [`Store`] is all of them.
+//! [`Links`], [`Catalog`], [`Register`], [`Settings`], [`Keys`], [`Schedule`] and [`Webhooks`] say
+//! what use cases need; [`Store`] is all of them.
 
 mod buckets;
 mod error;
@@ -27,7 +27,7 @@ pub use outcomes::{
 };
 pub use ports::{
     AfterAttempt, AttemptEnd, Backlog, Catalog, ClaimedDelivery, Disable, FanOut, FannedOut, Keys, Links,
-    Register, Settings, Store, Webhooks,
+    Register, Schedule, Scheduled, Settings, Store, Webhooks,
 };
 pub use requests::{
     BlockEntry, Comparison, CustomSlugLink, FullLink, ImportBatch, ImportPosition, LinkVisits, Source, Sweep,

@@ -34,6 +34,7 @@ mod reservations;
 mod route;
 mod router;
 mod rules;
+mod schedule;
 mod split;
 mod stats;
 mod streamed;
@@ -82,6 +83,7 @@ fn routes(has_single_step: bool) -> Vec<Route> {
         create::routes(has_single_step),
         bulk::routes(),
         link::routes(),
+        schedule::routes(),
         explain::routes(),
         rules::routes(),
         tags::routes(),

@@ -67,6 +67,6 @@ impl LinkService {
         by: &Grant,
     ) -> Result<Record, AppError> {
         // Only a move is blocked, or finds its name taken.
-        self.store_edit(link, edit, by).await?.map_err(|_| self.no_link(name))
+        self.store_edit(link, edit, by.id).await?.map_err(|_| self.no_link(name))
     }
 }

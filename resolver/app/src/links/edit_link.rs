@@ -2,7 +2,7 @@
 
 use codes::LinkId;
 use links::{
-    DetailsEdit, Edit, Link, Precondition, Record, Refusal, api_key::Grant, check_templates, scope::Scope,
+    DetailsEdit, Edit, Link, Precondition, Record, Refusal, api_key::{ApiKeyId, Grant}, check_templates, scope::Scope,
 };
 
 use crate::{
@@ -70,7 +70,7 @@ impl LinkService {
             let link = self.find_link(&target.name, by).await?;
             let precondition = Precondition { versions: target.versions.clone(), ..Precondition::of(&link) };
             let edit = Edit { precondition, ..edit_for(&link)? };
-            match self.store_edit(link.id, &edit, by).await? {
+            match self.store_edit(link.id, &edit, by.id).await? {
                 Ok(record) => return Ok(record),
                 Err(Refusal::Absent) => {}
                 Err(Refusal::Superseded) => return Err(AppError::Superseded),
@@ -90,10 +90,10 @@ impl LinkService {
         &self,
         link: LinkId,
         edit: &Edit,
-        by: &Grant,
+        by: ApiKeyId,
     ) -> Result<Result<Record, Refusal>, AppError> {
-        let turn = self.turns.writes.take(by.id).await?;
-        let edited = self.store.edit(link, edit, by.id).await?;
+        let turn = self.turns.writes.take(by).await?;
+        let edited = self.store.edit(link, edit, by).await?;
         drop(turn);
         self.lookup.changed(link);
         Ok(edited)

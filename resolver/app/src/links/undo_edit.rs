@@ -64,8 +64,9 @@ impl LinkService {
         found.ok_or(AppError::NotUndone(NotUndone::NoEntry))
     }
 
-    /// Rejects an undo that brings back a long URL which the target rules deny by now.
-    fn check_former_targets(&self, edit: &Edit) -> Result<(), AppError> {
+    /// Rejects an edit, such as an undo, whose long URLs were checked earlier and which the target
+    /// rules deny by now.
+    pub(crate) fn check_former_targets(&self, edit: &Edit) -> Result<(), AppError> {
         let rules = edit.details.rules.iter().flatten().map(|rule| &rule.long_url);
         self.check_targets(Field::LongUrl.name(), edit.long_url.iter().chain(rules))?;
         self.check_targets(Field::ExpiredUrl.name(), edit.details.expired_url.iter().flatten())?;

@@ -2,7 +2,10 @@
 
 use clap::{Args, Subcommand, builder::PossibleValue};
 
-use super::fields::{LinkClears, LinkSetters};
+use super::{
+    fields::{LinkClears, LinkSetters},
+    schedule::ScheduleCommand,
+};
 use crate::args::{ServerArgs, ShowArgs, TableArgs};
 
 #[derive(Debug, Subcommand)]
@@ -15,6 +18,9 @@ pub enum LinkCommand {
     List(Box<LinkListArgs>),
     /// Edit a link. Fields without a flag stay unchanged.
     Edit(Box<LinkEditArgs>),
+    /// Manage edits of a link that are made at a moment.
+    #[command(subcommand)]
+    Schedule(ScheduleCommand),
     /// Show the changes of a link, the latest first.
     History {
         #[command(flatten)]

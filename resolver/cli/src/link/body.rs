@@ -69,7 +69,7 @@ pub(super) fn edit_body(args: &LinkEditArgs, password: Option<String>) -> Value 
     sent(&edit)
 }
 
-fn sent(fields: &LinkFields) -> Value {
+pub(super) fn sent(fields: &LinkFields) -> Value {
     // A struct of plain values always serializes to an object.
     serde_json::to_value(fields).unwrap_or_default()
 }

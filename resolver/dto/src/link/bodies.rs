@@ -7,11 +7,14 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Value, json};
 
 use super::LinkFields;
-use crate::Ignored;
+use crate::{Ignored, Time};
 
 /// Fields that a fill's items do not have.
 const NOT_IN_FILLS: [&str; 7] =
     ["tags", "password", "customSlug", "pathPrefix", "findIfExists", "fetchTitle", "domain"];
+
+/// Describes the field `scheduledFor`.
+const MOMENT: &str = "When the edit is made: a time in the future, written like `validSince`.";
 
 impl LinkFields {
     /// Fields that are ignored, whatever their values: Shlink's clients send fields of answers, of
@@ -103,6 +106,23 @@ body!(
 );
 
 body!(
+    /// The schema of the body of an edit on schedule.
+    NewScheduledEdit,
+    |generator| {
+        let mut schema = ShortUrlEdit::json_schema(generator);
+        let mut moment = Time::json_schema(generator);
+        moment.insert("description".to_owned(), json!(MOMENT));
+        if let Some(Value::Object(fields)) = schema.get_mut("properties") {
+            fields.retain(|name, _| name != "customSlug");
+            fields.insert("scheduledFor".to_owned(), moment.to_value());
+        }
+        schema.insert("description".to_owned(), json!("An edit of a link, and its moment."));
+        schema.insert("required".to_owned(), json!(["scheduledFor"]));
+        addition(schema)
+    }
+);
+
+body!(
     /// The schema of an item of a bulk create.
     BatchItem,
     |generator| {
@@ -147,6 +167,8 @@ mod tests {
         assert_eq!(edit["pathPrefix"]["deprecated"], true);
         assert!(!edit.contains_key("keyspace") && edit["customSlug"]["deprecated"].is_null());
         assert_eq!(edit["shortUrl"]["deprecated"], true);
+        let scheduled = fields_of::<NewScheduledEdit>();
+        assert!(scheduled.contains_key("scheduledFor") && !scheduled.contains_key("customSlug"));
         let item = fields_of::<BatchItem>();
         assert!(["customSlug", "tags", "domain"].iter().all(|name| item.contains_key(*name)));
         assert!(!item.contains_key("shortCode"));

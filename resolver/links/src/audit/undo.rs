@@ -89,7 +89,7 @@ fn is_same(name: &str, value: &Value, logged: &Value) -> bool {
 }
 
 /// Sets a field to a value of the log. Returns `None` if no edit sets it, or not to this value.
-fn set(edit: &mut Edit, name: &str, value: &Value) -> Option<()> {
+pub(crate) fn set(edit: &mut Edit, name: &str, value: &Value) -> Option<()> {
     let Edit { long_url, title, crawlable, forward_query, details, tags, .. } = edit;
     match name {
         "longUrl" => *long_url = Some(read(value)?),

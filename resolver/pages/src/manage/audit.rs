@@ -146,7 +146,8 @@ pub(super) fn changes(entry: &Entry, details: &Map<String, Value>, t: &Locale) -
     }
 }
 
-fn text(value: &Value, t: &Locale) -> String {
+/// Returns a value of the log in words.
+pub(super) fn text(value: &Value, t: &Locale) -> String {
     match value {
         Value::Null => t.text("audit-none"),
         Value::Bool(true) => t.text("audit-yes"),

@@ -14,6 +14,7 @@ use super::{
     notices::{Notices, Refusal},
     paged::STORED,
     preview_form::{self, PREVIEW, PreviewForm},
+    schedule::{Schedule, cancel, read_moment},
     shown::ShownLink,
 };
 use crate::{
@@ -42,6 +43,7 @@ pub(super) struct LinkPage<'a> {
     pub(super) notices: Notices,
     pub(super) preview: PreviewForm,
     conflicts: Vec<Conflict>,
+    schedule: Schedule,
     history: History,
     explanation: ShownExplanation,
 }
@@ -70,6 +72,10 @@ pub(super) async fn change(context: &Context<'_>, name: &str) -> Result<Answer, 
         Some("restore") => link_page(&context.pages.name_of(&links.restore_link(&name, by).await?.link)),
         Some("undo") => return undo(context, name).await,
         Some(PREVIEW) => return preview_form::store(context, name).await,
+        Some("cancel") => {
+            cancel(context).await?;
+            with_parameter(&link_page(&name), STORED)
+        }
         _ => return edit(context, name).await,
     };
     Ok(redirect(StatusCode::SEE_OTHER, &to))
@@ -81,14 +87,21 @@ async fn edit(context: &Context<'_>, name: LinkName) -> Result<Answer, PageError
     let target = Target { name: name.clone(), versions: version.map(|version| vec![version]) };
     let (form, mut wrong) = (LinkForm::read(context.form), FieldErrors::default());
     let fields = form.changes(zone, &mut wrong);
-    let edited = match &form.slug() {
-        Some(slug) => links.rename_link(&target, slug, fields, wrong, by).await,
-        None => links.edit_link(&target, fields, wrong, by).await,
+    let edited = match (&form.slug(), form.moment()) {
+        (slug, Some(moment)) => {
+            let moment = read_moment(moment, slug.as_ref(), zone, &mut wrong);
+            links.schedule_edit(&name, moment, fields, wrong, by).await.map(|_| None)
+        }
+        (Some(slug), None) => links.rename_link(&target, slug, fields, wrong, by).await.map(Some),
+        (None, None) => links.edit_link(&target, fields, wrong, by).await.map(Some),
     };
     let error = match edited {
-        Ok(record) => {
+        Ok(Some(record)) => {
             let is_changed = version != Some(record.link.version());
             return Ok(stored(context, &record, is_changed));
+        }
+        Ok(None) => {
+            return Ok(redirect(StatusCode::SEE_OTHER, &with_parameter(&link_page(&name), STORED)));
         }
         Err(error) => error,
     };
@@ -138,6 +151,7 @@ pub(super) async fn page_of<'a>(
     let visits = context.links.visit_totals_of(record).await;
     let link = ShownLink::new(context, record, visits.total);
     let history = History::of(context, &link.name).await;
+    let schedule = Schedule::of(context, &link.name).await;
     LinkPage {
         frame: context.frame(LINKS),
         form: LinkForm::of(record, &context.pages.api.time_zone),
@@ -150,6 +164,7 @@ pub(super) async fn page_of<'a>(
         notices: Notices::new(context.query, refusal),
         preview: PreviewForm::of(record),
         conflicts: Vec::new(),
+        schedule,
         history,
         explanation: ShownExplanation::new(context),
         link,

@@ -10,7 +10,7 @@
 //! Another field takes a line of [`FIELDS`], one of [`LinkForm::changes`], and the texts `field-…`
 //! and `expected-…` of its name in each language.
 
-use app::{Field, FieldErrors, LinkFields, values::read_time};
+use app::{Field, FieldErrors, LinkFields, scheduled_edits::SCHEDULED_FOR, values::read_time};
 use jiff::{Timestamp, tz::TimeZone};
 use links::{Details, ExtraPath, LongUrl, Record};
 
@@ -62,6 +62,8 @@ pub(super) struct LinkForm {
     pub(super) fields: Vec<FormField>,
     pub(super) password: String,
     pub(super) removes_password: bool,
+    /// When the edit is made; empty for now.
+    pub(super) scheduled_for: String,
 }
 
 /// A field of the form. A checkbox is `on` or empty.
@@ -106,6 +108,7 @@ impl LinkForm {
             fields: FIELDS.into_iter().map(sent).collect(),
             password: form.value("password").to_owned(),
             removes_password: form.is_on("removePassword"),
+            scheduled_for: form.value(SCHEDULED_FOR).trim().to_owned(),
         }
     }
 
@@ -149,6 +152,11 @@ impl LinkForm {
     /// keeps its own.
     pub(super) fn slug(&self) -> Option<String> {
         self.changed(Field::CustomSlug).filter(|slug| !slug.is_empty())
+    }
+
+    /// Returns when the edit is made, unless that is now.
+    pub(super) fn moment(&self) -> Option<&str> {
+        Some(self.scheduled_for.as_str()).filter(|moment| !moment.is_empty())
     }
 
     fn changed(&self, name: Field) -> Option<String> {

@@ -20,6 +20,7 @@ mod preview_form;
 mod qr_sheet;
 mod reservations;
 mod rules;
+mod schedule;
 mod shown;
 mod statistics;
 mod tags;

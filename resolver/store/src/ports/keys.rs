@@ -43,6 +43,12 @@ pub trait Keys: Database {
         run(self, Authenticate, args, |sql, (id, secret)| Box::pin(keys::find_grant(sql, *id, *secret))).await
     }
 
+    /// Returns the grant of the API key with this id for what it has scheduled, whichever secret it
+    /// has by now. A revoked or expired key has none.
+    async fn find_grant_of_key(&self, id: ApiKeyId) -> Result<Option<Grant>> {
+        run(self, Authenticate, id, |sql, id| Box::pin(keys::find_grant_of_key(sql, *id))).await
+    }
+
     /// Opens a browser session with a secret of an API key. It expires after `lasts`, by the
     /// database's clock. Idempotent: a session that exists stays as it is. Of more than 50 sessions
     /// of a key, those that expire first end.

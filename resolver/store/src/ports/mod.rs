@@ -1,4 +1,4 @@
-//! The application's ports to its database: six, each for one noun of the application, and
+//! The application's ports to its database: seven, each for one noun of the application, and
 //! [`Store`], which is all of them.
 //!
 //! 1. The code that opens a database hands out its parts: `Arc<dyn Store>` coerces to
@@ -13,6 +13,7 @@ mod catalog;
 mod keys;
 mod links;
 mod register;
+mod schedule;
 mod settings;
 mod webhooks;
 
@@ -23,6 +24,7 @@ pub use self::{
     keys::Keys,
     links::Links,
     register::Register,
+    schedule::{Schedule, Scheduled},
     settings::Settings,
     webhooks::{AfterAttempt, AttemptEnd, Backlog, ClaimedDelivery, Disable, FanOut, FannedOut, Webhooks},
 };
@@ -42,7 +44,7 @@ use crate::{Result, Schema, postgres::PoolCount};
 /// time or refuses the statement. Inserts return [`InsertError`](crate::InsertError), which says
 /// whether the links may be stored all the same.
 #[async_trait]
-pub trait Store: Links + Catalog + Register + Settings + Keys + Webhooks {
+pub trait Store: Links + Catalog + Register + Settings + Keys + Schedule + Webhooks {
     /// Applies all pending migrations.
     async fn migrate(&self) -> Result<()>;
 

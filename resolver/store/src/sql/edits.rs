@@ -215,6 +215,7 @@ pub(crate) async fn delete(
     let link = link.deleted(tags.clone(), now, by);
     write(sql, &link).await?;
     set_tags(sql, id, &[]).await?;
+    sql.execute("DELETE FROM scheduled_change WHERE link_id = $1", &[Value::Int(id.get())]).await?;
     note_link(sql, by, Action::DeleteLink, (&link, &tags, &[]), state(&link)).await?;
     tell_deleted(sql, &link).await.map(Ok)
 }

@@ -64,6 +64,12 @@ pub(crate) async fn find_grant(
     grant(sql, "CAST($1 AS bigint)", &of, &[Value::Int(secret.0), Value::Int(id.0)]).await
 }
 
+/// Whichever secret the key has.
+pub(crate) async fn find_grant_of_key(sql: &mut dyn Sql, id: ApiKeyId) -> Result<Option<Grant>> {
+    let of = format!("api_key WHERE api_key.id = $1 AND {}", is_valid(sql.dialect()));
+    grant(sql, "api_key.secrets", &of, &[Value::Int(id.0)]).await
+}
+
 /// SQL condition that the API key of a row is neither revoked nor expired.
 pub(super) fn is_valid(dialect: Dialect) -> String {
     let now = dialect.now();

@@ -30,6 +30,7 @@ pub(super) mod list;
 pub(super) mod long_urls;
 pub(super) mod reservations;
 pub(super) mod restore;
+pub(super) mod schedule;
 mod search;
 pub(super) mod sessions;
 pub(super) mod slugs;

@@ -109,6 +109,7 @@ fn not_found(parameter: &str) -> Kind {
         "pattern" => Kind::NoTarget,
         "webhook" => Kind::NoWebhook,
         "delivery" => Kind::NoDelivery,
+        "scheduled" => Kind::NoScheduledEdit,
         _ => Kind::NoReservation,
     }
 }

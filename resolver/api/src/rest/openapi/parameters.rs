@@ -40,9 +40,14 @@ fn path_parameter(name: &str) -> (String, Value) {
         "tag" => ("A tag, percent-encoded.", text, false),
         "domain" => ("A domain with its port, if it has one, or `DEFAULT` for the default one.", text, false),
         "pattern" => ("A pattern as the list shows it, percent-encoded.", text, true),
-        "webhook" | "delivery" => {
+        "webhook" | "delivery" | "scheduled" => {
             let id = json!({ "type": "integer", "minimum": 1, "maximum": i64::MAX });
-            (if name == "webhook" { "The id of a webhook." } else { "The id of a delivery." }, id, true)
+            let description = match name {
+                "webhook" => "The id of a webhook.",
+                "delivery" => "The id of a delivery.",
+                _ => "The id of a scheduled edit.",
+            };
+            (description, id, true)
         }
         _ => {
             let id = json!({ "type": "string", "pattern": "^[0-9a-f]{32}$" });

@@ -1,0 +1,90 @@
+//! `/rest/v3/schedule`: edits of a link that are made at a moment. An addition to Shlink's API.
+//!
+//! It has no path below its link: slugs may end in `schedule`.
+
+use app::{Field, find_link::LinkName, scheduled_edits::SCHEDULED_FOR, values::read_time};
+use dto::Time;
+use jiff::{Timestamp, tz::TimeZone};
+use links::{SCHEDULED_PER_KEY, SCHEDULED_PER_LINK, ScheduledEdit};
+use serde_json::Value;
+
+use super::{
+    json::atom,
+    link_fields::read_edit_fields,
+    prelude::*,
+    read::{in_order, object},
+};
+
+const SCHEDULE: &str = "/rest/v3/schedule";
+
+pub(super) fn routes() -> Vec<Route> {
+    let of = |method, path, handler, id, summary| {
+        Route::new(method, path, handler).document(id, Topic::Links, summary).addition()
+    };
+    vec![
+        of(Method::GET, SCHEDULE, keyed!(Scope::Read, list), "listScheduledEdits", "List the scheduled edits of a link")
+            .text("In the order of their moments, with those that failed.")
+            .query::<dto::ScheduleQuery>()
+            .answers::<dto::ScheduledEditList>("The scheduled edits.")
+            .fails(&[Kind::NoShortUrl]),
+        of(Method::POST, SCHEDULE, keyed!(Scope::Edit, schedule), "scheduleShortUrlEdit", "Schedule an edit of a link")
+            .text(format!("The fields are those of `PATCH`, without another name, and are checked now and again at the moment. Then the edit is made with this key, on every resolver within a second; one whose moment passes while no process runs is made when one starts. If the key has ended by then, does not see the link any more, or a target rule denies the long URL, the edit fails: it is listed with the reason, and is not tried again. A link has at most {SCHEDULED_PER_LINK} scheduled edits, and a key {SCHEDULED_PER_KEY}, with those that failed. They end with the deletion of the link."))
+            .query::<dto::ScheduleQuery>()
+            .body::<dto::NewScheduledEdit>()
+            .answers::<dto::ScheduledEdit>("The scheduled edit.")
+            .fails(&[Kind::NoShortUrl, Kind::TooManyScheduledEdits, Kind::LaterRelease]),
+        of(Method::DELETE, "/rest/v3/schedule/{scheduled}", keyed!(Scope::Edit, cancel), "cancelScheduledEdit", "Cancel a scheduled edit")
+            .text("Whichever key scheduled it. One that failed is removed from the list.")
+            .done("The edit is not made any more."),
+    ]
+}
+
+impl Fields for dto::ScheduleQuery {}
+
+/// Returns the name of the link that the query names.
+fn named(call: &Call) -> Result<LinkName, Problem> {
+    let (dto::ScheduleQuery { short_code, domain }, mut wrong) = call.query();
+    let code = short_code.ok_or_else(|| "expected the code or slug of a link".to_owned());
+    let code = wrong.note("shortCode", code).unwrap_or_default();
+    wrong.finish()?;
+    Ok(LinkName { code, domain })
+}
+
+async fn list(call: &Call, by: &Grant) -> Result<Answer, Problem> {
+    let edits = call.api.links.scheduled_edits(&named(call)?, by).await?;
+    let data = edits.iter().map(shown).collect();
+    Ok(json(&dto::ScheduledEditList { scheduled_edits: dto::Data { data } }))
+}
+
+async fn schedule(call: &Call, by: &Grant) -> Result<Answer, Problem> {
+    let (name, mut fields) = (named(call)?, object(&call.body)?);
+    let moment = fields.shift_remove(SCHEDULED_FOR);
+    let (fields, slug, mut wrong) = read_edit_fields(&call.api, fields);
+    if slug.is_some() {
+        wrong.add(Field::CustomSlug.name(), "expected none: a name is not changed on schedule");
+    }
+    let moment = moment.map(|moment| read_moment(moment, &call.api.time_zone)).transpose();
+    let moment = wrong.note(SCHEDULED_FOR, moment).flatten();
+    let scheduled = call.api.links.schedule_edit(&name, moment, fields, wrong, by).await;
+    Ok(json(&shown(&scheduled.map_err(|error| in_order(error, &call.body))?)))
+}
+
+async fn cancel(call: &Call, by: &Grant) -> Result<Answer, Problem> {
+    call.api.links.cancel_scheduled_edit(&call.parameter(), by).await?;
+    Ok(empty(StatusCode::NO_CONTENT))
+}
+
+fn read_moment(value: Value, zone: &TimeZone) -> Result<Timestamp, String> {
+    let Time(text) = serde_json::from_value(value).map_err(|_| Field::ValidSince.expected())?;
+    read_time(&text, zone)
+}
+
+fn shown(edit: &ScheduledEdit) -> dto::ScheduledEdit<'_> {
+    dto::ScheduledEdit {
+        id: edit.id.get(),
+        scheduled_for: atom(edit.due_at),
+        fields: edit.fields.shown(),
+        api_key: edit.by_name.as_deref(),
+        failure: edit.failure.as_deref(),
+    }
+}

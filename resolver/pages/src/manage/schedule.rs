@@ -1,0 +1,68 @@
+//! The scheduled changes of a link on its page, and the form that cancels one.
+
+use app::{AppError, FieldErrors, find_link::LinkName, scheduled_edits::SCHEDULED_FOR, values::read_time};
+use jiff::{Timestamp, tz::TimeZone};
+use links::ScheduledEdit;
+use serde_json::Value;
+
+use super::audit::{Change, text};
+use crate::{context::Context, messages::logged_field};
+
+pub(super) struct Schedule {
+    pub(super) edits: Vec<ShownEdit>,
+}
+
+pub(super) struct ShownEdit {
+    pub(super) id: i64,
+    pub(super) at: String,
+    pub(super) time: String,
+    pub(super) by: Option<String>,
+    pub(super) changes: Vec<Change>,
+    pub(super) failure: Option<String>,
+}
+
+impl Schedule {
+    /// Reads the schedule of a link that the key sees. If that fails, the page is shown without it:
+    /// the reason is in the server's log.
+    pub(super) async fn of(context: &Context<'_>, name: &LinkName) -> Self {
+        let edits = context.links.scheduled_edits(name, context.by).await.unwrap_or_default();
+        Self { edits: edits.into_iter().map(|edit| ShownEdit::new(context, edit)).collect() }
+    }
+}
+
+impl ShownEdit {
+    fn new(context: &Context<'_>, edit: ScheduledEdit) -> Self {
+        let t = context.t;
+        let change = |(name, value): (String, Value)| {
+            let (field, after) = (logged_field(&name, t), text(&value, t));
+            Change { field, before: None, after }
+        };
+        Self {
+            id: edit.id.get(),
+            at: edit.due_at.to_string(),
+            time: context.pages.shown_time(&edit.due_at),
+            changes: edit.fields.shown().into_iter().map(change).collect(),
+            by: edit.by_name,
+            failure: edit.failure,
+        }
+    }
+}
+
+/// Reads the moment of an edit. With another name of the link there is none: that changes at once.
+pub(super) fn read_moment(
+    moment: &str,
+    slug: Option<&String>,
+    zone: &TimeZone,
+    wrong: &mut FieldErrors,
+) -> Option<Timestamp> {
+    let moment = match slug {
+        Some(_) => Err("expected no time: the name of a link is not changed on schedule".to_owned()),
+        None => read_time(moment, zone),
+    };
+    wrong.note(SCHEDULED_FOR, moment)
+}
+
+/// Cancels the scheduled edit of the form.
+pub(super) async fn cancel(context: &Context<'_>) -> Result<(), AppError> {
+    context.links.cancel_scheduled_edit(context.form.value("scheduled"), context.by).await
+}
