@@ -9,6 +9,7 @@
 //!    link is.
 
 mod report;
+mod visits;
 
 use std::{
     fs::{File, OpenOptions},
@@ -20,7 +21,7 @@ use std::{
 
 use app::import_links::{ImportError, LinkImport, Piece, Unprotected};
 use clap::{
-    Args,
+    Args, Subcommand,
     builder::{PossibleValue, PossibleValuesParser, TypedValueParser as _},
 };
 use jiff::tz::TimeZone;
@@ -45,12 +46,17 @@ const PIECES: usize = 2;
 
 #[derive(Clone, Debug, Args)]
 #[command(
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
     after_help = "Exit code: 0 if every link of the file is here; 65 if links were refused, now or by an earlier run, \
                         or the file has none or cannot be read to its end. The right ones are stored nevertheless."
 )]
 pub struct ImportArgs {
+    #[command(subcommand)]
+    pub what: Option<ImportCommand>,
     /// File to import: an export of the other system, or an answer of its API.
-    pub file: PathBuf,
+    #[arg(required = true)]
+    pub file: Option<PathBuf>,
     /// System that the file comes from: shortmint for a file of `resolver export`, shlink, kutt,
     /// yourls, bitly, rebrandly, shortio, dub, or csv for a table with shortCode and longUrl in its
     /// first line.
@@ -102,18 +108,34 @@ pub struct ImportArgs {
     pub database: DatabaseArgs,
 }
 
+/// What to import in place of links.
+#[derive(Clone, Debug, Subcommand)]
+pub enum ImportCommand {
+    /// Import single visits of links that are here already.
+    Visits(Box<visits::ImportVisitsArgs>),
+}
+
+impl ImportArgs {
+    fn path(&self) -> &Path {
+        self.file.as_deref().unwrap_or(Path::new(""))
+    }
+}
+
 pub(super) async fn run(args: ImportArgs) -> Result<Output, Error> {
+    if let Some(ImportCommand::Visits(args)) = &args.what {
+        return visits::run(args).await;
+    }
     let schemes = Schemes::parse(&args.allowed_schemes)
         .map_err(|error| wrong_value("--allowed-schemes", args.allowed_schemes.join(","), error))?;
     let no_zone = "this system has no time zone of that name: write UTC or a name such as Europe/Berlin";
     let zone =
         find_zone(&args.time_zone).ok_or_else(|| wrong_value("--time-zone", &args.time_zone, no_zone))?;
     // The file is opened before the database, so that a mistyped name is reported at once.
-    let unreadable = |error: io::Error| wrong_value("FILE", args.file.display(), error);
-    let file = File::open(&args.file).map_err(unreadable)?;
+    let unreadable = |error: io::Error| wrong_value("FILE", args.path().display(), error);
+    let file = File::open(args.path()).map_err(unreadable)?;
     let name = match &args.name {
         Some(name) => name.clone(),
-        None => digest(&args.file).map_err(unreadable)?,
+        None => digest(args.path()).map_err(unreadable)?,
     };
     let store = ready(&args.database).await?;
     let mint = open_mint(&*store, &args.database, args.code_key_file.as_deref()).await?;
@@ -150,7 +172,7 @@ async fn import_file(
     mut import: LinkImport,
     report: &mut Report,
 ) -> Result<(), Error> {
-    let length = file.metadata().map_err(|error| wrong_value("FILE", args.file.display(), error))?.len();
+    let length = file.metadata().map_err(|error| wrong_value("FILE", args.path().display(), error))?.len();
     let bar = progress_bar(Some(length), "{bytes}/{total_bytes}");
     let (sender, received) = mpsc::channel(PIECES);
     let (source, reader) = (args.from, bar.wrap_read(file));
