@@ -137,7 +137,9 @@ fn of_documents(
     });
     match read {
         Err(error) => Err(RowError::broken(count, error)),
-        Ok(_) if has_none => Err(RowError::broken(count, "the document has no list of visits in visits.data")),
+        Ok(_) if has_none => {
+            Err(RowError::broken(count, "the document has no list of visits in visits.data"))
+        }
         Ok(_) => Ok(()),
     }
 }
@@ -262,7 +264,8 @@ mod tests {
         let location = VisitPlace { city: "Berlin".to_owned(), ..VisitPlace::default() };
         assert_eq!(visits, [empty, SingleVisit { place: 2, location, ..none }]);
         assert_eq!(errors.len(), 4, "{errors:?}");
-        for (error, part) in errors.iter().zip(["item 3: date", "item 4: date", "item 5: type", "item 6: referer"]) {
+        let parts = ["item 3: date", "item 4: date", "item 5: type", "item 6: referer"];
+        for (error, part) in errors.iter().zip(parts) {
             assert!(error.starts_with(part), "{error}");
         }
         for (input, error) in [

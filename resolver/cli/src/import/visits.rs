@@ -97,7 +97,9 @@ impl Source {
             (None, SourceArgs { url: Some(url), key: Some(key) }) => {
                 live::Live::new(url, key).map(Self::Live)
             }
-            (None, _) => Err(wrong_value("--url", "", "expected the URL and the API key of a server, or a file")),
+            (None, _) => {
+                Err(wrong_value("--url", "", "expected the URL and the API key of a server, or a file"))
+            }
         }
     }
 }

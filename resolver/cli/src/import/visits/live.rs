@@ -54,8 +54,8 @@ impl Page {
         total.saturating_sub(visit + 1) / PAGE + 1
     }
 
-    /// Returns the visits that the page should have, counted from the oldest one, which is 0; `None`
-    /// if it should have none.
+    /// Returns the visits that the page should have, counted from the oldest one, which is 0;
+    /// `None` if it should have none.
     fn range(&self) -> Option<RangeInclusive<u64>> {
         let last = self.total.checked_sub((self.number - 1) * PAGE + 1)?;
         Some(last.saturating_sub(PAGE - 1)..=last)
