@@ -242,7 +242,8 @@ mod tests {
             "visitLocation":{"countryCode":"de","cityName":"Berlin","latitude":52.5,"longitude":-0.25,"isEmpty":false}"#;
         let by_url = format!(r#"{{"visitedUrl":"https://s.test/abc?x",{fields}}}"#);
         let by_code = format!(r#"{{"shortCode":"abc","domain":"s.test",{fields}}}"#);
-        let answer = format!(r#"{{"visits":{{"data":[{by_url},{by_code}],"pagination":{{"totalItems":2}}}}}}"#);
+        let answer =
+            format!(r#"{{"visits":{{"data":[{by_url},{by_code}],"pagination":{{"totalItems":2}}}}}}"#);
         let table = "date,visitedUrl,redirectUrl,referer,userAgent,potentialBot,countryCode,cityName,latitude,longitude\n\
             2026-11-25T10:00:00+00:00,https://s.test/abc,,https://e.test/,'=curl/8,true,DE,Berlin,52.5,-0.25\n\
             2026-11-25T10:00:00+00:00,https://s.test/abc,,https://e.test/,'=curl/8,true,DE,Berlin,52.5,-0.25\n";

@@ -87,7 +87,9 @@ mod tests {
         (0..25).for_each(|place| report.refuse(2, format!("item {place}: too late")));
         assert_eq!((report.read(), report.exit()), (55, Exit::Refused));
         let text = report.summary(1.0, false);
-        assert!(text.starts_with("55 read: 3 visits stored in 1.0 s, 2 came with earlier runs, 50 refused\n"));
+        assert!(
+            text.starts_with("55 read: 3 visits stored in 1.0 s, 2 came with earlier runs, 50 refused\n")
+        );
         assert!(text.contains("1 of them count") && text.contains("item 19: too late"), "{text}");
         assert!(text.ends_with("  … and 5 more reasons\n"), "{text}");
     }
