@@ -129,6 +129,7 @@ mod unknown_names;
 mod visit_backlog;
 mod visit_conformance;
 mod visit_faults;
+mod visit_import;
 mod visit_lists;
 mod visit_store_postgres;
 mod visit_store_sqlite;

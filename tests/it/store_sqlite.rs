@@ -112,7 +112,7 @@ async fn an_export_reads_few_links_at_a_time_where_they_are_long() {
 }
 
 fn visits(link: i64, total: i64, bots: i64, last: i64) -> LinkVisits {
-    LinkVisits { link: LinkId::from_stored(link), total, bots, last }
+    LinkVisits { link: LinkId::from_stored(link), total, bots, last, imported: 0 }
 }
 
 fn totals_of(link: i64, total: u64, bots: u64, last: Option<i64>) -> (LinkId, VisitTotals) {

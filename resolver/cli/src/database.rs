@@ -11,6 +11,9 @@ use store::{
     sqlite::SqliteStore,
 };
 use tokio::time::{Instant, sleep};
+use visit_store::{
+    ClickhouseAddress, ClickhouseVisits, PostgresVisits, SqliteVisits, VisitStore, VisitStoreError,
+};
 
 use crate::{
     Error,
@@ -54,6 +57,32 @@ pub async fn open_with(
             Ok(Arc::new(store))
         }
     }
+}
+
+/// Opens the store of visits: in the database of the links on Postgres, with the rows in ClickHouse
+/// if it has an address, and in a file of its own beside the links on SQLite.
+pub fn open_visits(
+    database: &Database,
+    clickhouse: Option<&ClickhouseAddress>,
+    links: &Arc<dyn Store>,
+    options: &ConnectOptions,
+) -> Result<Arc<dyn VisitStore>, Error> {
+    let failed = |error: VisitStoreError| {
+        wrong_value("--database", database, format!("open the store of visits: {error}"))
+    };
+    Ok(match database {
+        Database::Postgres(url) => {
+            let visits = PostgresVisits::with_options(url, options).map_err(failed)?;
+            match clickhouse {
+                Some(address) => Arc::new(ClickhouseVisits::new(address.clone(), visits)),
+                None => Arc::new(visits),
+            }
+        }
+        Database::Sqlite(path) => {
+            let visits = path.with_file_name("visits.db");
+            Arc::new(SqliteVisits::open(&visits, path, Arc::clone(links)).map_err(failed)?)
+        }
+    })
 }
 
 /// Opens an existing database. A command that only reads or fills a database must not create one: a

@@ -15,6 +15,7 @@ mod live;
 mod report;
 mod source;
 mod verify;
+mod visits;
 
 use std::{
     fs::{File, OpenOptions},
@@ -26,7 +27,7 @@ use std::{
 
 use app::import_links::{ImportError, LinkImport, Piece, Unprotected};
 use clap::{
-    Args,
+    Args, Subcommand,
     builder::{PossibleValue, PossibleValuesParser, TypedValueParser as _},
 };
 use indicatif::ProgressBar;
@@ -57,11 +58,15 @@ const PIECES: usize = 2;
 
 #[derive(Clone, Debug, Args)]
 #[command(
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
     after_help = "Exit code: 0 if every link of the file is here; 65 if links were refused, now or by an earlier run, \
                         or the file has none or cannot be read to its end, or --verify has found differences. The \
                         right ones are stored nevertheless."
 )]
 pub struct ImportArgs {
+    #[command(subcommand)]
+    pub what: Option<ImportCommand>,
     /// File to import: an export of the other system, or an answer of its API.
     #[arg(required_unless_present = "url")]
     pub file: Option<PathBuf>,
@@ -119,7 +124,17 @@ pub struct ImportArgs {
     pub database: DatabaseArgs,
 }
 
+/// What to import in place of links.
+#[derive(Clone, Debug, Subcommand)]
+pub enum ImportCommand {
+    /// Import single visits of links that are here already.
+    Visits(Box<visits::ImportVisitsArgs>),
+}
+
 pub(super) async fn run(args: ImportArgs) -> Result<Output, Error> {
+    if let Some(ImportCommand::Visits(args)) = &args.what {
+        return visits::run(args).await;
+    }
     let schemes = Schemes::parse(&args.allowed_schemes)
         .map_err(|error| wrong_value("--allowed-schemes", args.allowed_schemes.join(","), error))?;
     let no_zone = "this system has no time zone of that name: write UTC or a name such as Europe/Berlin";

@@ -36,7 +36,7 @@ use std::pin::Pin;
 use clap::Subcommand;
 
 pub use client::ClientError;
-pub use database::{open_with, wait_for};
+pub use database::{open_visits, open_with, wait_for};
 pub use error::{Error, wrong_value};
 pub use output::Output;
 pub use probe::{Probed, probe};

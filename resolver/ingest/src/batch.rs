@@ -16,7 +16,7 @@ use visits::{
 
 use crate::{
     announce::Announcer,
-    enrich::{Derived, Enricher},
+    enrich::{Derived, Enricher, Imported},
     known_texts::KnownTexts,
 };
 
@@ -70,30 +70,48 @@ impl<'a> BatchMaker<'a> {
 
     /// Adds a visit.
     pub fn add(&mut self, event: &Event<'_>, thread: Thread) {
+        let Some(id) = self.id_of(event, thread) else { return };
         let context = &mut self.context;
-        let id = VisitId::new(event.at, context.slot, thread);
-        let listed_under = event.link.filter(|_| event.outcome.is_of_link());
-        if context.cuts.get(&listed_under).is_some_and(|before| id < *before) {
-            self.deleted += 1;
-            return;
-        }
-        let day = Day::of(event.at);
-        let secret = context.secrets.get(&day).and_then(Option::as_ref);
+        let secret = context.secrets.get(&Day::of(event.at)).and_then(Option::as_ref);
         let derived = context.enricher.derive(event, secret, context.today);
+        self.put(event, id, &derived);
+    }
+
+    /// Adds a visit that another system has recorded. Returns false if it was deleted here.
+    pub fn add_imported(&mut self, event: &Event<'_>, imported: Imported<'_>, thread: Thread) -> bool {
+        let Some(id) = self.id_of(event, thread) else { return false };
+        let context = &mut self.context;
+        let derived = context.enricher.derive_imported(event, imported, context.texts, context.today);
+        self.put(event, id, &derived);
+        true
+    }
+
+    /// Returns the id of a visit, unless it was deleted before it is stored.
+    fn id_of(&mut self, event: &Event<'_>, thread: Thread) -> Option<VisitId> {
+        let id = VisitId::new(event.at, self.context.slot, thread);
+        let is_deleted = self.context.cuts.get(&listed_under(event)).is_some_and(|before| id < *before);
+        self.deleted += u64::from(is_deleted);
+        (!is_deleted).then_some(id)
+    }
+
+    fn put(&mut self, event: &Event<'_>, id: VisitId, derived: &Derived) {
+        let (context, listed_under) = (&mut self.context, listed_under(event));
         if let Some(announcer) = &mut context.announcer {
             let tags = listed_under.and_then(|link| context.tags.get(&link));
-            announcer.add(event, listed_under, &derived, tags.map_or(&[][..], Vec::as_slice));
+            announcer.add(event, listed_under, derived, tags.map_or(&[][..], Vec::as_slice));
         }
-        self.count(event, &derived, day);
+        let day = Day::of(event.at);
+        self.count(event, derived, day);
         if let Some(link) = listed_under {
-            let one = LinkVisits { link, total: 0, bots: 0, last: 0 };
+            let one = LinkVisits { link, total: 0, bots: 0, last: 0, imported: 0 };
             let visits = self.links.entry(link).or_insert(one);
             visits.total += 1;
             visits.bots += i64::from(derived.is_bot);
             visits.last = visits.last.max(event.at);
+            visits.imported += i64::from(derived.is_imported);
         }
         if derived.is_listed {
-            let row = self.row(event, id, listed_under, &derived);
+            let row = self.row(event, id, listed_under, derived);
             if row.address.is_text()
                 && let Some(IpAddr::V6(whole)) = derived.kept
             {
@@ -194,6 +212,11 @@ impl<'a> BatchMaker<'a> {
             events: self.context.announcer.map(Announcer::events).unwrap_or_default(),
         }
     }
+}
+
+/// Returns the link whose visit it is; `None` for an orphan visit.
+fn listed_under(event: &Event<'_>) -> Option<LinkId> {
+    event.link.filter(|_| event.outcome.is_of_link())
 }
 
 /// Returns the part of a visitor's key that rows keep; 0 for none.

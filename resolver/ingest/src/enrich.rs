@@ -13,7 +13,8 @@ use links::DomainId;
 use url::Url;
 use visit_store::Erasure;
 use visits::{
-    AddressMode, AddressSecret, Day, DaySecret, Event, Language, PlaceText, VisitId, tally::Dimension,
+    AddressMode, AddressSecret, Day, DaySecret, Event, Language, PlaceText, TextKey, VisitId,
+    tally::Dimension,
 };
 
 /// Places remembered; the table is emptied when it is full.
@@ -26,6 +27,15 @@ pub struct Options {
     pub addresses: AddressMode,
     /// Days for which rows are kept; 0 for none.
     pub keep_days: i32,
+}
+
+/// What another system has told of a visit that it recorded.
+#[derive(Clone, Copy, Debug)]
+pub struct Imported<'a> {
+    /// The place.
+    pub place: &'a PlaceText,
+    /// Whether a bot made the visit; `None` if the system does not tell.
+    pub is_bot: Option<bool>,
 }
 
 /// Derives what is stored of a visit.
@@ -70,6 +80,8 @@ pub(crate) struct Derived {
     pub(crate) kept: Option<IpAddr>,
     /// The key of that address.
     pub(crate) address: Option<u64>,
+    /// Whether another system has recorded the visit.
+    pub(crate) is_imported: bool,
 }
 
 impl Derived {
@@ -123,30 +135,66 @@ impl Enricher {
 
     /// Derives what is stored of a visit. `secret` is that of its day, and `today` the current day.
     pub(crate) fn derive(&mut self, event: &Event<'_>, secret: Option<&DaySecret>, today: Day) -> Derived {
-        let agents = self.agents.get_or_insert_with(|| Cache::new(Cache::BYTES_MAX));
-        let agent = agents.agent(event.user_agent);
+        let agent = self.agent(event);
         let kept = self.options.addresses.keep(event.client);
         // Visitors who ask not to be tracked are counted without a row and a visitor key. Where the
         // operator does not respect that, it is not recorded.
         let is_private = event.is_opted_out
             || self.untracked.contains(&event.domain)
             || kept.is_some_and(|kept| self.is_erased(event, kept));
-        let oldest = today.minus(self.options.keep_days);
-        let is_kept = self.options.keep_days > 0 && Day::of(event.at) > oldest;
         let kept = kept.filter(|_| !is_private);
         Derived {
             located: self.locate(event),
             language: Language::preferred(event.languages),
             referrer_host: referrer_host(event.referrer),
             is_bot: agent.bot,
-            is_listed: is_kept && !is_private,
+            is_listed: self.is_kept(event, today) && !is_private,
             visitor: secret
                 .filter(|_| !is_private)
                 .map(|secret| secret.visitor(event.client, event.user_agent)),
             address: kept.map(|address| self.addresses.key(address)),
             kept,
             agent,
+            is_imported: false,
         }
+    }
+
+    /// Derives what is stored of a visit that another system has recorded. Without its address, a
+    /// visitor is told by day, user agent and place.
+    pub(crate) fn derive_imported(
+        &mut self,
+        event: &Event<'_>,
+        imported: Imported<'_>,
+        texts: &TextKey,
+        today: Day,
+    ) -> Derived {
+        let (agent, located) = (self.agent(event), located_at(imported.place));
+        let is_private = self.untracked.contains(&event.domain);
+        let day = Day::of(event.at).get().to_le_bytes();
+        let visitor = [&day[..], event.user_agent, &located.text[..]].join(&b'\n');
+        Derived {
+            located: Arc::new(located),
+            language: Language::preferred(event.languages),
+            referrer_host: referrer_host(event.referrer),
+            is_bot: imported.is_bot.unwrap_or(agent.bot),
+            is_listed: self.is_kept(event, today) && !is_private,
+            visitor: (!is_private).then(|| texts.hash(&visitor).get().cast_unsigned()),
+            kept: None,
+            address: None,
+            agent,
+            is_imported: true,
+        }
+    }
+
+    fn agent(&mut self, event: &Event<'_>) -> Arc<Agent> {
+        let agents = self.agents.get_or_insert_with(|| Cache::new(Cache::BYTES_MAX));
+        agents.agent(event.user_agent)
+    }
+
+    /// Returns whether rows of the day of a visit are kept.
+    fn is_kept(&self, event: &Event<'_>, today: Day) -> bool {
+        let keep_days = self.options.keep_days;
+        keep_days > 0 && Day::of(event.at) > today.minus(keep_days)
     }
 
     /// Locates an address. The country that a trusted proxy names takes precedence.
@@ -178,20 +226,24 @@ fn located(place: &Place, told: Option<[u8; 2]>) -> Located {
     let name = |name: Option<&str>| name.unwrap_or_default().to_owned();
     let (region, city) = (name(place.region.as_deref()), name(place.city.as_deref()));
     let coordinates = place.coordinates;
-    let text = PlaceText {
-        country: country.clone(),
+    located_at(&PlaceText {
+        country,
         country_name: name(place.country_name.as_deref()),
-        region: region.clone(),
-        city: city.clone(),
+        region,
+        city,
         latitude: coordinates.map_or(0.0, |it| it.latitude),
         longitude: coordinates.map_or(0.0, |it| it.longitude),
         time_zone: name(place.time_zone.as_deref()),
-    };
+    })
+}
+
+fn located_at(place: &PlaceText) -> Located {
+    let PlaceText { country, region, city, .. } = place;
     Located {
-        text: text.join(),
-        region: joined(&[&country, &region]),
-        city: joined(&[&country, &region, &city]),
-        country,
+        text: place.join(),
+        region: joined(&[country, region]),
+        city: joined(&[country, region, city]),
+        country: country.clone(),
     }
 }
 

@@ -10,6 +10,7 @@ pub mod announce;
 mod attempts;
 pub mod batch;
 pub mod enrich;
+pub mod import;
 pub mod known_texts;
 mod metrics;
 mod minute;

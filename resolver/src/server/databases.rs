@@ -107,7 +107,7 @@ fn open_visits(
     (recorder, options): (&Recorder, &ConnectOptions),
 ) -> Result<(Arc<dyn VisitStore>, Option<OpenSpool>), cli::Error> {
     let (database, clickhouse) = (&settings.flags.database.database, settings.visits.store.as_ref());
-    let visits = visits_task::open_store(database, clickhouse, store, options)?;
+    let visits = cli::open_visits(database, clickhouse, store, options)?;
     if !(settings.visits.is_on && settings.flags.role.serves_visitors()) {
         let spool = &settings.visits.spool;
         if settings.visits.is_on && std::fs::read_dir(spool).is_ok_and(|mut files| files.next().is_some()) {

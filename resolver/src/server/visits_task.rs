@@ -17,44 +17,17 @@ use limits::Resources;
 use lookup::domain_cache::DomainCache;
 use recorder::BlockSink;
 use spool::{Backlog, Block, Limits, Reader, Sidecars, Spool, Writer};
-use store::{Store, postgres::ConnectOptions};
 use tokio::{
     sync::{oneshot, watch},
     time::timeout,
 };
-use visit_store::{
-    ClickhouseAddress, ClickhouseVisits, PostgresVisits, SpoolId, SqliteVisits, VisitStore, VisitStoreError,
-};
+use visit_store::{SpoolId, VisitStore, VisitStoreError};
 
 use super::left_visits::SpoolBacklog;
 use crate::config::{Settings, VisitSettings};
 
 /// How long a process that ends goes on storing what it has recorded. The rest stays in the spool.
 const DRAIN: Duration = Duration::from_secs(10);
-
-/// Opens the store of visits: in the database of the links on Postgres, with the rows in ClickHouse
-/// if it has an address, and in a file of its own beside the links on SQLite.
-pub(super) fn open_store(
-    database: &Database,
-    clickhouse: Option<&ClickhouseAddress>,
-    links: &Arc<dyn Store>,
-    options: &ConnectOptions,
-) -> Result<Arc<dyn VisitStore>, cli::Error> {
-    let failed = |error: VisitStoreError| failed(database, &error);
-    Ok(match database {
-        Database::Postgres(url) => {
-            let visits = PostgresVisits::with_options(url, options).map_err(failed)?;
-            match clickhouse {
-                Some(address) => Arc::new(ClickhouseVisits::new(address.clone(), visits)),
-                None => Arc::new(visits),
-            }
-        }
-        Database::Sqlite(path) => {
-            let visits = path.with_file_name("visits.db");
-            Arc::new(SqliteVisits::open(&visits, path, Arc::clone(links)).map_err(failed)?)
-        }
-    })
-}
 
 /// Returns the error of a store of visits that cannot be opened.
 pub(super) fn failed(database: &Database, error: &VisitStoreError) -> cli::Error {

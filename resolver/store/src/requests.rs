@@ -112,6 +112,8 @@ pub struct LinkVisits {
     pub bots: i64,
     /// The time of the last visit, in microseconds since 1970.
     pub last: i64,
+    /// How many of the visits take the place of imported ones, which were only counted.
+    pub imported: i64,
 }
 
 /// An entry of the block register.

@@ -95,7 +95,7 @@ pub fn harmless(text: &str) -> Cow<'_, str> {
 }
 
 /// Returns the text of a cell that [`harmless`] escaped.
-fn revealed(cell: &str) -> &str {
+pub(super) fn revealed(cell: &str) -> &str {
     cell.strip_prefix('\'').filter(|text| looks_computed(text)).unwrap_or(cell)
 }
 

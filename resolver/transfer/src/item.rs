@@ -85,6 +85,18 @@ impl Item {
         flag.map(Some).ok_or_else(|| self.wrong(field, "true or false"))
     }
 
+    /// Reads an angle in degrees; 0 if it is absent.
+    pub(super) fn degrees(&self, field: &'static str) -> Result<f64, RowError> {
+        let degrees = match self.find(field)? {
+            None => return Ok(0.0),
+            Some(Value::Number(number)) => number.as_f64(),
+            Some(Value::String(text)) => text.trim().parse().ok(),
+            Some(_) => None,
+        };
+        let degrees = degrees.filter(|degrees: &f64| degrees.abs() <= 360.0);
+        degrees.ok_or_else(|| self.wrong(field, "an angle in degrees"))
+    }
+
     pub(super) fn time(&self, field: &'static str) -> Result<Option<Timestamp>, RowError> {
         let Some(text) = self.text(field)? else { return Ok(None) };
         let text = spreadsheet::time(&text).map_err(|problem| self.broken(field, problem))?;

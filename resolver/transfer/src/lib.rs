@@ -24,6 +24,7 @@ mod shortio;
 mod source;
 mod spreadsheet;
 mod table;
+mod visit;
 mod yourls;
 
 pub use csv::{harmless, link_column, split_tags};
@@ -34,3 +35,4 @@ pub use live::{LinkPage, LiveSource};
 pub use records::{Record, RecordError, Records, is_same_name};
 pub use row::{LeftOut, Row, RowError, Secret};
 pub use source::{Source, each_row};
+pub use visit::{SingleVisit, VisitPlace, each_visit, read_visit};

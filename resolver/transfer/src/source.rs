@@ -250,7 +250,7 @@ impl Documents {
 
 /// Returns the first byte that is not white space. What is before it in its buffer stays: tabs may
 /// separate empty cells, and line breaks are counted.
-fn begin<R: Read>(reader: R) -> io::Result<(Option<u8>, BufReader<R>)> {
+pub(super) fn begin<R: Read>(reader: R) -> io::Result<(Option<u8>, BufReader<R>)> {
     let mut input = BufReader::with_capacity(BUFFER_BYTES, reader);
     loop {
         let bytes = match input.fill_buf() {

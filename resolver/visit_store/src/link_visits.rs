@@ -5,7 +5,7 @@ use store::{Dialect, Sql, StoreError, Value};
 
 use crate::{LinkVisits, Result, sqlite::next_number};
 
-/// Bytes of an entry: four numbers of eight bytes.
+/// Bytes of an entry: four numbers of eight bytes. A time below zero marks imported visits.
 const ENTRY: usize = 32;
 
 /// Stores visits by link, which are added to the links later.
@@ -25,8 +25,11 @@ pub(crate) async fn insert_links(sql: &mut dyn Sql, links: &[LinkVisits]) -> Res
 }
 
 fn encode_links(links: &[LinkVisits]) -> Vec<u8> {
-    let numbers = links.iter().flat_map(|visits| [visits.link.get(), visits.total, visits.bots, visits.last]);
-    numbers.flat_map(i64::to_le_bytes).collect()
+    let entry = |visits: &LinkVisits| {
+        let last = if visits.imported > 0 { -visits.last } else { visits.last };
+        [visits.link.get(), visits.total, visits.bots, last]
+    };
+    links.iter().flat_map(entry).flat_map(i64::to_le_bytes).collect()
 }
 
 pub(crate) fn decode_links(bytes: &[u8]) -> Result<Vec<LinkVisits>, StoreError> {
@@ -37,11 +40,13 @@ pub(crate) fn decode_links(bytes: &[u8]) -> Result<Vec<LinkVisits>, StoreError> 
     let entry = |entry: &[u8; ENTRY]| {
         let (numbers, _) = entry.as_chunks::<8>();
         let number = |place: usize| i64::from_le_bytes(numbers[place]);
+        let (total, last) = (number(1), number(3));
         LinkVisits {
             link: LinkId::from_stored(number(0)),
-            total: number(1),
+            total,
             bots: number(2),
-            last: number(3),
+            last: last.abs(),
+            imported: if last < 0 { total } else { 0 },
         }
     };
     Ok(entries.iter().map(entry).collect())
@@ -56,6 +61,7 @@ pub(crate) fn sum_links(mut links: Vec<LinkVisits>) -> Vec<LinkVisits> {
             sum.total += next.total;
             sum.bots += next.bots;
             sum.last = sum.last.max(next.last);
+            sum.imported += next.imported;
         }
         is_same
     });
@@ -67,7 +73,7 @@ mod tests {
     use super::*;
 
     fn visits(link: i64, total: i64, last: i64) -> LinkVisits {
-        LinkVisits { link: LinkId::from_stored(link), total, bots: total / 2, last }
+        LinkVisits { link: LinkId::from_stored(link), total, bots: total / 2, last, imported: 0 }
     }
 
     #[test]
@@ -75,6 +81,10 @@ mod tests {
         let given = [visits(3, 4, 50), visits(1, 2, 10), visits(3, -2, 40)];
         assert_eq!(decode_links(&encode_links(&given)).unwrap(), given);
         assert_eq!(sum_links(given.to_vec()), [visits(1, 2, 10), visits(3, 2, 50)]);
+        let imported = LinkVisits { imported: 5, ..visits(3, 5, 60) };
+        assert_eq!(decode_links(&encode_links(&[imported])).unwrap(), [imported]);
+        let sum = LinkVisits { imported: 5, bots: 4, ..visits(3, 9, 60) };
+        assert_eq!(sum_links(vec![imported, visits(3, 4, 50)]), [sum]);
         assert!(decode_links(&[0; 33]).is_err());
     }
 }

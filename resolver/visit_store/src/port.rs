@@ -16,7 +16,7 @@ use crate::{
     Batch, Changes, Columns, DayCounters, Days, Erased, Erasure, ErasureId, Producer, Remaining, Result,
     RowQuery, RowsRecord, SpoolId, Standing, StoredText, TextRef, VisitStoreError, WriteError,
     sql::{
-        changes, closing, counters, deletion, erasures, producers, rows, secrets,
+        changes, closing, counters, deletion, erasures, old_counters, producers, rows, secrets,
         transferred::NothingTransferred,
     },
 };
@@ -68,6 +68,11 @@ pub trait VisitReader: Send + Sync + 'static {
     /// Returns the first day that rows are kept of; `None` if no row was ever removed for its age.
     async fn rows_from(&self) -> Result<Option<Day>> {
         run(self, Read, (), |sql, ()| Box::pin(rows::rows_from(sql))).await
+    }
+
+    /// Returns the first day whose visits count; `None` if all do.
+    async fn counts_from(&self) -> Result<Option<Day>> {
+        run(self, Read, (), |sql, ()| Box::pin(old_counters::counts_from(sql))).await
     }
 }
 

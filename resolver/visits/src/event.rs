@@ -62,7 +62,7 @@ pub struct Malformed;
 impl<'a> Event<'a> {
     /// Cuts the texts to their maximum lengths.
     #[inline]
-    pub(crate) fn cut(mut self) -> Self {
+    pub fn cut(mut self) -> Self {
         let cut = |text: &mut &'a [u8], most: usize| *text = &text[..text.len().min(most)];
         cut(&mut self.user_agent, USER_AGENT_MAX);
         cut(&mut self.referrer, REFERRER_MAX);

@@ -69,7 +69,7 @@ pub(super) async fn imported_visits_are_part_of_a_link_s_total_until_they_are_de
     };
     let again = store.import(&batch).await.unwrap();
     assert_eq!(again, [Imported::AlreadyThere; 3], "and their visits are not added again");
-    let counted = LinkVisits { link: first, total: 5, bots: 1, last: 1_000_000 };
+    let counted = LinkVisits { link: first, total: 5, bots: 1, last: 1_000_000, imported: 0 };
     store.add_visits(1, &[counted]).await.unwrap();
     let totals = async || {
         let mut found = store.visit_totals(&[first, second, third]).await.unwrap();
@@ -97,4 +97,13 @@ pub(super) async fn imported_visits_are_part_of_a_link_s_total_until_they_are_de
     assert_eq!(store.take_imported_visits(first).await.unwrap(), 0);
     assert_eq!((totals().await, of_tag().await), (vec![(5, 1), (0, 0), (2, 0)], 7), "counted visits stay");
     assert_eq!(most_visited().await, [first, third, second]);
+    let single = LinkVisits { link: third, total: 1, bots: 1, last: 1_000_000, imported: 1 };
+    store.add_visits(2, &[single]).await.unwrap();
+    assert_eq!(totals().await, [(5, 1), (0, 0), (2, 1)], "it takes the place of one that was counted");
+    let more = LinkVisits { total: 3, bots: 0, imported: 3, ..single };
+    let without_counts = LinkVisits { link: second, ..more };
+    let mut both = [more, without_counts];
+    both.sort_by_key(|visits| visits.link);
+    store.add_visits(3, &both).await.unwrap();
+    assert_eq!(totals().await, [(5, 1), (3, 0), (4, 1)]);
 }

@@ -223,10 +223,12 @@ pub(super) async fn links_are_listed_by_visits_and_those_without_by_age(store: &
     let totals = [0, 5, 0, 5, 1, 900, 0, 0, 5, 1, 0, 3];
     let totals = totals.into_iter().chain(std::iter::repeat(0));
     let totals: Vec<(i64, LinkId)> = totals.zip(links.iter().copied()).collect();
-    let visits =
-        |(total, link): &(i64, LinkId)| LinkVisits { link: *link, total: *total, bots: 0, last: 1_000_000 };
+    let visits = |(total, link): &(i64, LinkId)| {
+        let (link, total) = (*link, *total);
+        LinkVisits { link, total, bots: 0, last: 1_000_000, imported: 0 }
+    };
     let visits: Vec<_> = totals.iter().filter(|(total, _)| *total > 0).map(visits).collect();
-    store.add_visits(2, &visits).await.unwrap();
+    store.add_visits(4, &visits).await.unwrap();
     for descending in [true, false] {
         let mut expected = totals.clone();
         // Stable: links with the same number stay in the order of their creation.

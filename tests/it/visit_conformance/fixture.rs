@@ -107,7 +107,8 @@ pub(crate) fn batch(producer: &Producer, visits: &[Visit]) -> Batch {
         }
         if visit.outcome.orphan().is_none() {
             let link = LinkId::from_stored(visit.link);
-            let sum = links.entry(visit.link).or_insert(LinkVisits { link, total: 0, bots: 0, last: 0 });
+            let none = LinkVisits { link, total: 0, bots: 0, last: 0, imported: 0 };
+            let sum = links.entry(visit.link).or_insert(none);
             sum.total += 1;
             sum.bots += i64::from(visit.is_bot);
             sum.last = sum.last.max(visit.at);

@@ -2,7 +2,10 @@
 
 use codes::LinkId;
 use links::{
-    DetailsEdit, Edit, Link, Precondition, Record, Refusal, api_key::{ApiKeyId, Grant}, check_templates, scope::Scope,
+    DetailsEdit, Edit, Link, Precondition, Record, Refusal,
+    api_key::{ApiKeyId, Grant},
+    check_templates,
+    scope::Scope,
 };
 
 use crate::{

@@ -30,9 +30,10 @@ pub(crate) async fn add_visits(sql: &mut dyn Sql, up_to: i64, visits: &[LinkVisi
 }
 
 /// Adds visits to links in a transaction of the caller. Each link occurs once, and the ids must
-/// ascend, so that two resolvers cannot deadlock.
+/// ascend, so that two resolvers cannot deadlock. An imported visit takes the place of one that was
+/// only counted, if there is any left: a link's total is right at each moment of an import.
 pub async fn add_to_links(sql: &mut dyn Sql, visits: &[LinkVisits]) -> Result<()> {
-    let row = |LinkVisits { link, total, bots, last }: &LinkVisits| {
+    let row = |LinkVisits { link, total, bots, last, .. }: &LinkVisits| {
         let last =
             Timestamp::from_microsecond(*last).map_err(|error| StoreError::Corrupt(error.to_string()))?;
         Ok([Value::Int(link.get()), Value::Time(last), Value::Int(*total), Value::Int(*bots)])
@@ -43,7 +44,15 @@ pub async fn add_to_links(sql: &mut dyn Sql, visits: &[LinkVisits]) -> Result<()
              total = link_seen.total + excluded.total, bots = link_seen.bots + excluded.bots",
         sql.dialect().later("link_seen.seen_at", "excluded.seen_at")
     );
-    insert_rows(sql, "INSERT INTO link_seen (link_id, seen_at, total, bots)", &rows, &then).await
+    insert_rows(sql, "INSERT INTO link_seen (link_id, seen_at, total, bots)", &rows, &then).await?;
+    let replace = format!(
+        "UPDATE link_seen SET imported = {} WHERE link_id = $1",
+        sql.dialect().later("imported - $2", "0")
+    );
+    for LinkVisits { link, imported, .. } in visits.iter().filter(|visits| visits.imported > 0) {
+        sql.query(&replace, &[Value::Int(link.get()), Value::Int(*imported)]).await?;
+    }
+    Ok(())
 }
 
 /// Returns how often a link was visited and by how many bots, without imported visits.

@@ -79,7 +79,7 @@ async fn delete_of_link(
     if read_first_kept(sql).await? > 0 {
         (total, bots) = whole_total(sql, link, added).await?;
     }
-    insert_links(sql, &[LinkVisits { link, total: -total, bots: -bots, last: 0 }]).await?;
+    insert_links(sql, &[LinkVisits { link, total: -total, bots: -bots, last: 0, imported: 0 }]).await?;
     Ok(u64::try_from(total).unwrap_or(0))
 }
 
@@ -177,7 +177,7 @@ mod tests {
                 block_on(days::add(sql, MERGED, &[delta])).unwrap();
             }
             for link in [link, other] {
-                let waiting = LinkVisits { link, total: 3, bots: 2, last: 0 };
+                let waiting = LinkVisits { link, total: 3, bots: 2, last: 0, imported: 0 };
                 block_on(insert_links(sql, &[waiting])).unwrap();
             }
             if has_old {
@@ -189,7 +189,7 @@ mod tests {
             let bytes: Vec<u8> = connection.query_row(last, [], |row| row.get(0)).unwrap();
             let taken = decode_links(&bytes).unwrap();
             let (total, bots) = if has_old { (-103, -12) } else { (-2, 0) };
-            assert_eq!(taken, [LinkVisits { link, total, bots, last: 0 }]);
+            assert_eq!(taken, [LinkVisits { link, total, bots, last: 0, imported: 0 }]);
         }
     }
 }

@@ -31,6 +31,11 @@ pub(crate) async fn read_first_kept(sql: &mut dyn Sql) -> Result<i64> {
     Ok(sql.number(&query, &[]).await?.unwrap_or(0))
 }
 
+pub(crate) async fn counts_from(sql: &mut dyn Sql) -> Result<Option<Day>> {
+    let day = i32::try_from(read_first_kept(sql).await?).ok();
+    Ok(day.filter(|day| *day > 0).map(Day::from_stored))
+}
+
 /// Notes the first day of a month as the first one that is kept, and removes some counters before
 /// it. Returns whether there may be more.
 ///

@@ -83,7 +83,7 @@ mod tests {
     }
 
     fn visits(link: i64, total: i64) -> LinkVisits {
-        LinkVisits { link: LinkId::from_stored(link), total, bots: 0, last: 0 }
+        LinkVisits { link: LinkId::from_stored(link), total, bots: 0, last: 0, imported: 0 }
     }
 
     #[test]

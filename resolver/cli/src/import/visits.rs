@@ -1,0 +1,216 @@
+//! `resolver import visits`: imports single visits of links that are here already, from a server
+//! with Shlink's API or from a file ([`ingest::import`]).
+//!
+//! 1. Of a server, each link is a source: its visits are counted from the oldest on, so a later run
+//!    brings what has come since. Of files, each is a source, named by the digest of its content.
+//! 2. Each item is stored, was taken by an earlier run, or is refused with a reason.
+
+mod file;
+mod known_links;
+mod live;
+mod report;
+
+use std::{fmt, path::PathBuf};
+
+use clap::Args;
+use daemon::Exit;
+use indicatif::ProgressBar;
+use ingest::import::{ImportedVisit, VisitImport};
+use sha2::{Digest as _, Sha256};
+use store::postgres::ConnectOptions;
+use tokio::time::Instant;
+use transfer::{SingleVisit, VisitPlace};
+use visit_store::{Producer, SpoolId};
+use visits::PlaceText;
+
+use self::{
+    known_links::{KnownLinks, Place},
+    report::Report,
+};
+use crate::{
+    Error, Output,
+    args::{DatabaseArgs, VisitsStoreArgs},
+    database::{open_mint, open_visits, ready},
+    wrong_value,
+};
+
+#[derive(Clone, Debug, Args)]
+#[command(
+    after_help = "Exit code: 0 if every visit is here; 65 if this run has refused some, or the file has none or cannot \
+                        be read to its end. The right ones are stored nevertheless."
+)]
+pub struct ImportVisitsArgs {
+    /// File to import: answers of Shlink's API for visits, a file of `resolver visits export`, or a
+    /// table or lines of JSON with date, shortCode, domain, referer, userAgent, potentialBot and a
+    /// place.
+    #[arg(required_unless_present = "url", conflicts_with = "url")]
+    pub file: Option<PathBuf>,
+    /// System that the visits come from: shlink, whose API Shortmint has as well.
+    #[arg(long, value_name = "SYSTEM", default_value = "shlink", value_parser = ["shlink"])]
+    pub from: String,
+    #[command(flatten)]
+    pub source: SourceArgs,
+    /// Domains of the other system that are the default domain here.
+    #[arg(long, value_name = "HOST[,HOST…]", value_delimiter = ',')]
+    pub default_domain: Vec<String>,
+    /// File with the code key. Defaults to code.key beside the SQLite file, or in ./data.
+    #[arg(long, env = "RESOLVER_CODE_KEY_FILE", value_name = "FILE")]
+    pub code_key_file: Option<PathBuf>,
+    /// Print JSON instead of text.
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub database: DatabaseArgs,
+    #[command(flatten)]
+    pub visits_store: VisitsStoreArgs,
+}
+
+/// The running server to import from.
+#[derive(Clone, Args)]
+pub struct SourceArgs {
+    /// URL of a running server to import from, such as https://s.example.
+    #[arg(long, value_name = "URL", requires = "source_key")]
+    pub url: Option<String>,
+    /// API key of that server. Pass it in the environment to hide it from other users of this
+    /// machine.
+    #[arg(long, env = "RESOLVER_SOURCE_KEY", hide_env_values = true, value_name = "KEY")]
+    pub source_key: Option<String>,
+}
+
+impl fmt::Debug for SourceArgs {
+    /// Formats the arguments without the key.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SourceArgs").field("url", &self.url).finish_non_exhaustive()
+    }
+}
+
+/// Where the visits come from.
+enum Source {
+    File(file::File),
+    Live(live::Live),
+}
+
+impl Source {
+    fn open(args: &ImportVisitsArgs) -> Result<Self, Error> {
+        match (&args.file, &args.source) {
+            (Some(path), _) => file::File::open(path).map(Self::File),
+            (None, SourceArgs { url: Some(url), source_key: Some(key) }) => {
+                live::Live::new(url, key).map(Self::Live)
+            }
+            (None, _) => {
+                Err(wrong_value("--url", "", "expected the URL and the API key of a server, or a file"))
+            }
+        }
+    }
+}
+
+/// An import under way, and what is known of the links here.
+struct Session {
+    import: VisitImport,
+    links: KnownLinks,
+    report: Report,
+    bar: ProgressBar,
+}
+
+pub(super) async fn run(args: &ImportVisitsArgs) -> Result<Output, Error> {
+    // Before the database, so that a mistyped name is reported at once.
+    let source = Source::open(args)?;
+    let clickhouse = args.visits_store.of(&args.database.database)?;
+    let store = ready(&args.database).await?;
+    let mint = open_mint(&*store, &args.database, args.code_key_file.as_deref()).await?;
+    let options = ConnectOptions::default();
+    let visits = open_visits(&args.database.database, clickhouse.as_ref(), &store, &options)?;
+    visits.migrate().await.map_err(failed)?;
+    let polled = store.poll_settings(None).await?;
+    let (now, settings) = (polled.now, polled.settings.unwrap_or_default());
+    let untracked = settings.domains.iter().filter(|domain| domain.settings.untracked);
+    let untracked = untracked.map(|domain| domain.id).collect();
+    let import = VisitImport::begin(visits, untracked, now).await.map_err(failed)?;
+    let links = KnownLinks::new(store, mint, &settings, &args.default_domain);
+    let begun = Instant::now();
+    let mut session = Session { import, links, report: Report::default(), bar: ProgressBar::hidden() };
+    match source {
+        Source::File(file) => session.import_file(file).await?,
+        Source::Live(live) => session.import_all(&live).await?,
+    }
+    session.bar.finish_and_clear();
+    let report = session.report;
+    Ok(Output { text: report.summary(begun.elapsed().as_secs_f64(), args.json), exit: report.exit() })
+}
+
+impl Session {
+    /// Stores some visits of a source, and moves its position to `to`.
+    async fn store(
+        &mut self,
+        producer: &mut Producer,
+        visits: &[ImportedVisit],
+        to: u64,
+        name: impl Fn(u64) -> String,
+    ) -> Result<(), Error> {
+        let taken = self.import.take(producer, visits, to).await.map_err(failed)?;
+        self.report.stored += taken.stored;
+        self.report.unlisted += taken.unlisted;
+        for (place, reason) in taken.refused {
+            self.report.refuse(1, format!("{}: {reason}", name(place)));
+        }
+        Ok(())
+    }
+}
+
+/// Returns the error of a store of visits.
+fn failed(error: impl std::error::Error + Send + Sync + 'static) -> Error {
+    Error::Failed("store of visits".to_owned(), Exit::Unavailable, error.into())
+}
+
+/// Returns the identity of a source: the first half of a digest of what names it.
+fn source_id(names: &[&str]) -> SpoolId {
+    let mut hash = Sha256::new();
+    for name in names {
+        hash.update(name);
+        // No name has it.
+        hash.update(b"\n");
+    }
+    let digest = hash.finalize();
+    let (first, _) = digest.split_first_chunk::<16>().expect("a digest has 32 bytes");
+    SpoolId(u128::from_be_bytes(*first))
+}
+
+fn imported(visit: SingleVisit, (link, domain): Place) -> ImportedVisit {
+    let SingleVisit { place, at, referrer, user_agent, location, is_bot, .. } = visit;
+    let VisitPlace { country, country_name, region, city, latitude, longitude, time_zone } = location;
+    ImportedVisit {
+        place,
+        link,
+        domain,
+        at,
+        user_agent,
+        referrer,
+        location: PlaceText { country, country_name, region, city, latitude, longitude, time_zone },
+        is_bot,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn a_source_is_told_by_all_of_its_names_in_their_order() {
+        let ids: HashSet<u128> = [&["a", "b"][..], &["b", "a"], &["ab"], &["a", "b", ""]]
+            .into_iter()
+            .map(|names| source_id(names).0)
+            .collect();
+        assert_eq!(ids.len(), 4);
+        assert_eq!(source_id(&["a", "b"]), source_id(&["a", "b"]));
+    }
+
+    #[test]
+    fn a_key_is_not_shown() {
+        let args =
+            SourceArgs { url: Some("https://s.test".to_owned()), source_key: Some("secret".to_owned()) };
+        let shown = format!("{args:?}");
+        assert!(shown.contains("s.test") && !shown.contains("secret"), "{shown}");
+    }
+}

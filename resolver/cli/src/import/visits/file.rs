@@ -1,0 +1,125 @@
+//! Single visits of a file.
+
+use std::{io, ops::ControlFlow, path::Path};
+
+use ingest::import::{BATCH, ImportedVisit};
+use tokio::{sync::mpsc, task::spawn_blocking};
+use transfer::{RowError, SingleVisit, each_visit};
+use visit_store::{Producer, SpoolId};
+
+use super::{Session, failed, imported, source_id};
+use crate::{Error, import::digest, output::progress_bar, wrong_value};
+
+/// Pieces that wait to be stored.
+const PIECES: usize = 2;
+
+/// Some consecutive items.
+type Piece = Vec<Result<SingleVisit, RowError>>;
+
+pub(super) struct File {
+    file: std::fs::File,
+    bytes: u64,
+    id: SpoolId,
+}
+
+impl File {
+    pub(super) fn open(path: &Path) -> Result<Self, Error> {
+        let open = || {
+            let file = std::fs::File::open(path)?;
+            let (bytes, digest) = (file.metadata()?.len(), digest(path)?);
+            Ok::<_, io::Error>(Self { file, bytes, id: source_id(&["visits of a file", &digest]) })
+        };
+        open().map_err(|error| wrong_value("FILE", path.display(), error))
+    }
+}
+
+impl Session {
+    pub(super) async fn import_file(&mut self, file: File) -> Result<(), Error> {
+        let mut producer = self.import.open(file.id).await.map_err(failed)?;
+        self.bar = progress_bar(Some(file.bytes), "{bytes}/{total_bytes}");
+        let (sender, received) = mpsc::channel(PIECES);
+        let reader = self.bar.wrap_read(file.file);
+        // Reading and parsing wait for the disk, so they run on a thread of their own.
+        let reading = spawn_blocking(move || send_pieces(reader, &sender));
+        let taken = self.take_pieces(received, &mut producer).await;
+        let closed = self.import.close(&producer).await;
+        taken?;
+        closed.map_err(failed)?;
+        reading.await.map_err(|_| Error::TaskFailed("reader of the import"))
+    }
+
+    async fn take_pieces(
+        &mut self,
+        mut received: mpsc::Receiver<Piece>,
+        producer: &mut Producer,
+    ) -> Result<(), Error> {
+        let mut is_empty = true;
+        while let Some(piece) = received.recv().await {
+            is_empty &= piece.is_empty();
+            self.take_piece(piece, producer).await?;
+        }
+        if is_empty {
+            self.report.cut_off = Some("the file has no visits".to_owned());
+        }
+        Ok(())
+    }
+
+    async fn take_piece(&mut self, piece: Piece, producer: &mut Producer) -> Result<(), Error> {
+        let begin = producer.position;
+        let (mut to, mut visits) = (begin, Vec::new());
+        for item in piece {
+            let place = match &item {
+                Ok(visit) => Some(visit.place),
+                Err(error) => error.place,
+            };
+            let Some(place) = place else {
+                self.report.cut_off = item.err().map(|error| error.to_string());
+                continue;
+            };
+            if place <= begin {
+                self.report.before += 1;
+                continue;
+            }
+            to = place;
+            match item {
+                Ok(visit) => visits.extend(self.with_link(visit).await?),
+                Err(error) => self.report.refuse(1, error.to_string()),
+            }
+        }
+        if to > begin {
+            self.store(producer, &visits, to, |place| format!("item {place}")).await?;
+        }
+        Ok(())
+    }
+
+    /// Returns a visit with its link here, or refuses it.
+    async fn with_link(&mut self, visit: SingleVisit) -> Result<Option<ImportedVisit>, Error> {
+        let place = visit.place;
+        let Some(code) = visit.code.clone() else {
+            self.report.refuse(1, format!("item {place}: expected a shortCode or a visitedUrl"));
+            return Ok(None);
+        };
+        match self.links.find(visit.domain.as_deref(), &code).await? {
+            Some(link) => Ok(Some(imported(visit, link))),
+            None => {
+                let domain = visit.domain.as_deref().unwrap_or("the default domain");
+                self.report.refuse(1, format!("item {place}: no link {code:?} on {domain} here"));
+                Ok(None)
+            }
+        }
+    }
+}
+
+/// Reads visits and sends them in pieces, until the input ends or the receiver is gone.
+fn send_pieces(reader: impl io::Read, to: &mpsc::Sender<Piece>) {
+    let mut piece = Vec::new();
+    each_visit(reader, |visit| {
+        piece.push(visit);
+        if piece.len() >= BATCH && to.blocking_send(std::mem::take(&mut piece)).is_err() {
+            return ControlFlow::Break(());
+        }
+        ControlFlow::Continue(())
+    });
+    // The importer may have stopped.
+    let _ = to.blocking_send(piece);
+}

@@ -1,0 +1,96 @@
+//! The report on an import of visits.
+
+use daemon::Exit;
+use serde_json::json;
+
+use crate::json_text;
+
+/// The maximum number of reasons that are printed; further ones are only counted.
+const REASONS_MAX: usize = 20;
+
+#[derive(Default)]
+pub(super) struct Report {
+    /// Visits that this run has stored.
+    pub(super) stored: u64,
+    /// Those of them that count and are not listed: single visits of their days are not kept.
+    pub(super) unlisted: u64,
+    /// Visits that earlier runs have stored or refused.
+    pub(super) before: u64,
+    refused: u64,
+    /// Why the input was not read to its end.
+    pub(super) cut_off: Option<String>,
+    reasons: Vec<String>,
+    dropped_reasons: u64,
+}
+
+impl Report {
+    /// Counts visits that cannot be stored, for one reason.
+    pub(super) fn refuse(&mut self, visits: u64, reason: String) {
+        self.refused += visits;
+        if self.reasons.len() < REASONS_MAX {
+            self.reasons.push(reason);
+        } else {
+            self.dropped_reasons += 1;
+        }
+    }
+
+    fn read(&self) -> u64 {
+        self.stored + self.before + self.refused
+    }
+
+    /// Returns the exit code: whether each visit that this run has read is here.
+    pub(super) fn exit(&self) -> Exit {
+        let is_whole = self.refused == 0 && self.cut_off.is_none();
+        if is_whole { Exit::Clean } else { Exit::Refused }
+    }
+
+    pub(super) fn summary(&self, seconds: f64, as_json: bool) -> String {
+        let Self { stored, unlisted, before, refused, cut_off, reasons, dropped_reasons } = self;
+        let read = self.read();
+        if as_json {
+            let summary = json!({
+                "read": read, "stored": stored, "countedOnly": unlisted, "earlierRuns": before, "refused": refused,
+                "complete": cut_off.is_none(), "cutOff": cut_off, "reasons": reasons,
+                "reasonsLeftOut": dropped_reasons, "seconds": seconds,
+            });
+            return json_text::pretty(&summary);
+        }
+        let mut text = format!(
+            "{read} read: {stored} visits stored in {seconds:.1} s, {before} came with earlier runs, {refused} refused\n"
+        );
+        if *unlisted > 0 {
+            text.push_str(&format!(
+                "{unlisted} of them count and are not listed: single visits of their days or domains are not kept\n"
+            ));
+        }
+        if let Some(reason) = cut_off {
+            text.push_str(&format!("The input was not read to its end: {reason}\n"));
+        }
+        for reason in reasons {
+            text.push_str(&format!("  {reason}\n"));
+        }
+        if *dropped_reasons > 0 {
+            text.push_str(&format!("  … and {dropped_reasons} more reasons\n"));
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_read_is_stored_was_there_or_is_refused() {
+        let mut report = Report { stored: 3, unlisted: 1, before: 2, ..Report::default() };
+        assert_eq!(report.exit(), Exit::Clean);
+        (0..25).for_each(|place| report.refuse(2, format!("item {place}: too late")));
+        assert_eq!((report.read(), report.exit()), (55, Exit::Refused));
+        let text = report.summary(1.0, false);
+        assert!(
+            text.starts_with("55 read: 3 visits stored in 1.0 s, 2 came with earlier runs, 50 refused\n")
+        );
+        assert!(text.contains("1 of them count") && text.contains("item 19: too late"), "{text}");
+        assert!(text.ends_with("  … and 5 more reasons\n"), "{text}");
+    }
+}

@@ -1,0 +1,280 @@
+//! Single visits: answers of `GET /rest/v3/short-urls/{shortCode}/visits` of Shlink or of this
+//! project, exports of `resolver visits export`, and tables and lines of JSON with the same names.
+
+use std::{io::Read, ops::ControlFlow};
+
+use jiff::{Timestamp, tz::TimeZone};
+use serde_json::Value;
+
+use super::{
+    csv::revealed,
+    encoding::decoded,
+    item::Item,
+    json::{Shape, each_item},
+    records::RecordError,
+    row::RowError,
+    source::begin,
+    table::{self, Layout},
+};
+
+/// An answer has a list; a line of JSON is a visit, which has a time.
+const SHAPE: Shape = Shape { alone: Some("date"), ..Shape::list(&["visits", "data"]) };
+
+/// The columns of a table, of which `shortCode` or `visitedUrl` names the link.
+const LAYOUT: Layout = Layout {
+    columns: &[
+        "date",
+        "shortCode code",
+        "domain",
+        "visitedUrl",
+        "type",
+        "referer referrer",
+        "userAgent",
+        "potentialBot",
+        "countryCode",
+        "countryName",
+        "regionName",
+        "cityName",
+        "latitude",
+        "longitude",
+        "timezone",
+    ],
+    needed: &["date"],
+    is_closed: false,
+    unnamed: None,
+};
+
+/// The fields of a place: in JSON, and in a table.
+const PLACE: [[&str; 7]; 2] = [
+    [
+        "visitLocation.countryCode",
+        "visitLocation.countryName",
+        "visitLocation.regionName",
+        "visitLocation.cityName",
+        "visitLocation.latitude",
+        "visitLocation.longitude",
+        "visitLocation.timezone",
+    ],
+    ["countryCode", "countryName", "regionName", "cityName", "latitude", "longitude", "timezone"],
+];
+
+/// Maximum length of a name of a place, in characters.
+const NAME_MAX: usize = 100;
+
+/// A visit as another system has recorded it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SingleVisit {
+    /// The item's position in the input, counted from 1.
+    pub place: u64,
+    /// The code or slug of its link, if the item names it.
+    pub code: Option<String>,
+    /// The host of the link, with its port if it has one; `None` for the default domain.
+    pub domain: Option<String>,
+    /// When it was.
+    pub at: Timestamp,
+    /// The referrer; empty if absent.
+    pub referrer: String,
+    /// The user agent; empty if absent.
+    pub user_agent: String,
+    /// The place.
+    pub location: VisitPlace,
+    /// Whether a bot made it; `None` if the item does not tell.
+    pub is_bot: Option<bool>,
+}
+
+/// The place of a visitor; empty texts are not known.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct VisitPlace {
+    /// The country, as two letters.
+    pub country: String,
+    /// The name of the country.
+    pub country_name: String,
+    /// The name of the region.
+    pub region: String,
+    /// The name of the city.
+    pub city: String,
+    /// The latitude in degrees.
+    pub latitude: f64,
+    /// The longitude in degrees.
+    pub longitude: f64,
+    /// The name of the time zone.
+    pub time_zone: String,
+}
+
+/// Passes the visits of an input to `take` until that breaks. After an error the next visit
+/// follows, unless [`RowError::is_final`]. Times without an offset are in UTC.
+pub fn each_visit(reader: impl Read, mut take: impl FnMut(Result<SingleVisit, RowError>) -> ControlFlow<()>) {
+    let broken = |problem: &str| Err(RowError::broken(0, problem));
+    let read = match decoded(reader).and_then(begin) {
+        Err(cause) => Err(RowError::broken(0, RecordError::from(cause))),
+        Ok((None, _)) => broken("the input is empty"),
+        Ok((Some(b'{' | b'['), input)) => of_documents(input, &mut take),
+        Ok((Some(_), input)) => table::each_item(input, LAYOUT, &TimeZone::UTC, |item| {
+            take(item.and_then(of_table))?;
+            ControlFlow::Continue(0)
+        }),
+    };
+    if let Err(error) = read {
+        // It is the last one, so it does not matter whether more would be taken.
+        let _ = take(Err(error));
+    }
+}
+
+fn of_documents(
+    input: impl Read,
+    take: &mut impl FnMut(Result<SingleVisit, RowError>) -> ControlFlow<()>,
+) -> Result<(), RowError> {
+    let (mut count, mut has_none) = (0, false);
+    let read = each_item(input, SHAPE, |found| match found {
+        Some(value) => {
+            count += 1;
+            take(read_visit(count, value))
+        }
+        None => {
+            has_none = true;
+            ControlFlow::Break(())
+        }
+    });
+    match read {
+        Err(error) => Err(RowError::broken(count, error)),
+        Ok(_) if has_none => {
+            Err(RowError::broken(count, "the document has no list of visits in visits.data"))
+        }
+        Ok(_) => Ok(()),
+    }
+}
+
+/// Reads a visit as an answer of the API has it.
+pub fn read_visit(place: u64, value: Value) -> Result<SingleVisit, RowError> {
+    let Value::Object(fields) = value else {
+        return Err(RowError::item(place, "expected a JSON object"));
+    };
+    read(&Item { place, fields, zone: TimeZone::UTC }, &PLACE[0])
+}
+
+fn of_table(mut item: Item) -> Result<SingleVisit, RowError> {
+    for value in item.fields.values_mut() {
+        if let Value::String(text) = value {
+            *text = revealed(text).to_owned();
+        }
+    }
+    read(&item, &PLACE[1])
+}
+
+fn read(item: &Item, place: &[&'static str; 7]) -> Result<SingleVisit, RowError> {
+    let at = item.time("date")?.ok_or_else(|| item.wrong("date", "a time"))?;
+    if item.text("type")?.is_some() {
+        return Err(item.broken("type", "an orphan visit, which belongs to no link"));
+    }
+    let (code, domain) = match item.text("shortCode")? {
+        Some(code) => (Some(code), item.text("domain")?),
+        None => match item.short_url("visitedUrl")? {
+            Some(url) => (url.code, Some(url.domain)),
+            None => (None, None),
+        },
+    };
+    let &[country, country_name, region, city, latitude, longitude, time_zone] = place;
+    let name = |field| Ok::<_, RowError>(clean(&item.text(field)?.unwrap_or_default()));
+    let country = name(country)?.to_ascii_uppercase();
+    let is_country = country.len() == 2 && country.bytes().all(|byte| byte.is_ascii_uppercase());
+    Ok(SingleVisit {
+        place: item.place,
+        code,
+        domain,
+        at,
+        referrer: item.text("referer")?.unwrap_or_default(),
+        user_agent: item.text("userAgent")?.unwrap_or_default(),
+        location: VisitPlace {
+            country: if is_country { country } else { String::new() },
+            country_name: name(country_name)?,
+            region: name(region)?,
+            city: name(city)?,
+            latitude: item.degrees(latitude)?,
+            longitude: item.degrees(longitude)?,
+            time_zone: name(time_zone)?,
+        },
+        is_bot: item.flag("potentialBot")?,
+    })
+}
+
+fn clean(name: &str) -> String {
+    name.trim().chars().filter(|character| !character.is_control()).take(NAME_MAX).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn visits(input: &str) -> (Vec<SingleVisit>, Vec<String>) {
+        let (mut visits, mut errors) = (Vec::new(), Vec::new());
+        each_visit(input.as_bytes(), |visit| {
+            match visit {
+                Ok(visit) => visits.push(visit),
+                Err(error) => errors.push(error.to_string()),
+            }
+            ControlFlow::Continue(())
+        });
+        (visits, errors)
+    }
+
+    fn expected(place: u64) -> SingleVisit {
+        SingleVisit {
+            place,
+            code: Some("abc".to_owned()),
+            domain: Some("s.test".to_owned()),
+            at: "2026-11-25T10:00:00Z".parse().unwrap(),
+            referrer: "https://e.test/".to_owned(),
+            user_agent: "=curl/8".to_owned(),
+            location: VisitPlace {
+                country: "DE".to_owned(),
+                city: "Berlin".to_owned(),
+                latitude: 52.5,
+                longitude: -0.25,
+                ..VisitPlace::default()
+            },
+            is_bot: Some(true),
+        }
+    }
+
+    #[test]
+    fn answers_lines_and_tables_tell_the_same() {
+        let fields = r#""date":"2026-11-25T11:00:00+01:00","referer":"https://e.test/","userAgent":"=curl/8","potentialBot":true,
+            "visitLocation":{"countryCode":"de","cityName":"Berlin","latitude":52.5,"longitude":-0.25,"isEmpty":false}"#;
+        let by_url = format!(r#"{{"visitedUrl":"https://s.test/abc?x",{fields}}}"#);
+        let by_code = format!(r#"{{"shortCode":"abc","domain":"s.test",{fields}}}"#);
+        let answer =
+            format!(r#"{{"visits":{{"data":[{by_url},{by_code}],"pagination":{{"totalItems":2}}}}}}"#);
+        let table = "date,visitedUrl,redirectUrl,referer,userAgent,potentialBot,countryCode,cityName,latitude,longitude\n\
+            2026-11-25T10:00:00+00:00,https://s.test/abc,,https://e.test/,'=curl/8,true,DE,Berlin,52.5,-0.25\n\
+            2026-11-25T10:00:00+00:00,https://s.test/abc,,https://e.test/,'=curl/8,true,DE,Berlin,52.5,-0.25\n";
+        for input in [&*answer, &format!("{by_url}\n{by_code}\n"), table] {
+            assert_eq!(visits(input), (vec![expected(1), expected(2)], vec![]), "{input}");
+        }
+    }
+
+    #[test]
+    fn what_is_missing_is_empty_and_what_is_wrong_is_told() {
+        let input = r#"{"date":"2026-11-25T10:00:00Z","visitLocation":null,"userAgent":""}
+            {"date":"2026-11-25T10:00:00Z","visitLocation":{"countryCode":"Germany","cityName":"Ber\nlin"}}
+            {"date":"yesterday"}{"date":null}{"date":"2026-11-25","type":"base_url"}{"date":"2026-11-25","referer":1}"#;
+        let (visits, errors) = visits(input);
+        let at = "2026-11-25T10:00:00Z".parse().unwrap();
+        let none = SingleVisit { code: None, domain: None, at, ..expected(1) };
+        let none = SingleVisit { referrer: String::new(), user_agent: String::new(), is_bot: None, ..none };
+        let empty = SingleVisit { location: VisitPlace::default(), ..none.clone() };
+        let location = VisitPlace { city: "Berlin".to_owned(), ..VisitPlace::default() };
+        assert_eq!(visits, [empty, SingleVisit { place: 2, location, ..none }]);
+        assert_eq!(errors.len(), 4, "{errors:?}");
+        let parts = ["item 3: date", "item 4: date", "item 5: type", "item 6: referer"];
+        for (error, part) in errors.iter().zip(parts) {
+            assert!(error.starts_with(part), "{error}");
+        }
+        for (input, error) in [
+            ("", "after item 0: the input is empty"),
+            (r#"{"title":"no"}"#, "after item 0: the document has no list of visits in visits.data"),
+        ] {
+            assert_eq!(self::visits(input), (vec![], vec![error.to_owned()]));
+        }
+        assert!(self::visits("shortCode\nabc\n").1[0].contains("date is missing"));
+    }
+}
