@@ -30,7 +30,7 @@ pub use ports::{
     Register, Settings, Store, Webhooks,
 };
 pub use requests::{
-    BlockEntry, Comparison, CustomSlugLink, FullLink, ImportBatch, ImportPosition, LinkVisits, Source, Sweep,
+    BatchLink, BlockEntry, Comparison, CustomSlugLink, FullLink, ImportBatch, ImportPosition, LinkVisits, Source, Sweep,
     Visible,
 };
 pub use sql::{
