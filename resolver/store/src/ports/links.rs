@@ -118,9 +118,8 @@ pub trait Links: Database {
 
     /// Inserts at most [`BATCH_MAX`](crate::BATCH_MAX) links in one transaction, and notifies other
     /// resolvers of those with custom slugs. Returns id, creation time and version of each in the
-    /// order of `links`; `None` means that a link is not stored, and
-    /// [`insert_full`](Self::insert_full) or [`insert_with_slug`](Self::insert_with_slug) decides why.
-    /// All claimed numbers are of `history`, which counts as for [`insert`](Self::insert).
+    /// order of `links`; `None` means that a link is not stored, and an insert by itself decides
+    /// why. All claimed numbers are of `history`, which counts as for [`insert`](Self::insert).
     async fn insert_together(
         &self,
         history: Option<&StoreEpoch>,
