@@ -77,7 +77,7 @@ impl LinkService {
     /// of each in their order.
     pub fn create_together<'a>(
         &'a self,
-        links: Vec<Box<CheckedCreate>>,
+        links: Vec<CheckedCreate>,
         by: &'a Grant,
     ) -> BoxFuture<'a, Vec<CreatedTogether>> {
         Box::pin(async move {
@@ -91,7 +91,7 @@ impl LinkService {
                     break;
                 }
                 let named: Vec<_> = some.iter().map(|link| link.domain.clone()).collect();
-                let some = join_all(some.into_iter().map(|link| self.prepare_one(*link, by))).await;
+                let some = join_all(some.into_iter().map(|link| self.prepare_one(link, by))).await;
                 for ((domain, ready), place) in named.into_iter().zip(some).zip(places.by_ref()) {
                     match ready {
                         Ok(ready) => {
@@ -120,11 +120,7 @@ impl LinkService {
         })
     }
 
-    async fn prepare_one(
-        &self,
-        link: CheckedCreate,
-        by: &Grant,
-    ) -> Result<(Draft, CreateOptions), AppError> {
+    async fn prepare_one(&self, link: CheckedCreate, by: &Grant) -> Result<(Draft, CreateOptions), AppError> {
         require(by, Scope::Create)?;
         self.prepare(link, by).await
     }
@@ -148,10 +144,9 @@ impl CheckedCreate {
     /// Returns whether neither an earlier link nor a hash or a digest decides what is stored.
     fn needs_no_other(&self) -> bool {
         let is_deduplicated = self.finds || self.idempotency.is_some();
-        let CodeChoice::Next | CodeChoice::In(_) | CodeChoice::CustomSlug(_) = self.options.code else {
-            return false;
-        };
-        !is_deduplicated && self.password.is_none()
+        let code = &self.options.code;
+        let is_given = matches!(code, CodeChoice::Next | CodeChoice::In(_) | CodeChoice::CustomSlug(_));
+        is_given && !is_deduplicated && self.password.is_none()
     }
 
     fn is_plain(&self, by: &Grant) -> bool {

@@ -164,11 +164,7 @@ impl Creates {
 
     /// Creates links in one transaction, and then those one by one that it left and that could not
     /// be in it.
-    async fn create_others(
-        self: &Arc<Self>,
-        together: Vec<Single>,
-        mut singles: Vec<Single>,
-    ) -> Vec<Placed> {
+    async fn create_others(self: &Arc<Self>, together: Vec<Single>, mut singles: Vec<Single>) -> Vec<Placed> {
         let (mut results, left) = self.create_together(together).await;
         singles.extend(left);
         results.extend(self.create_singles(singles).await);
@@ -181,7 +177,8 @@ impl Creates {
         if links.is_empty() {
             return (results, left);
         }
-        let (places, links): (Vec<usize>, Vec<Box<CheckedCreate>>) = links.into_iter().unzip();
+        let (places, links): (Vec<usize>, Vec<_>) =
+            links.into_iter().map(|(place, checked)| (place, *checked)).unzip();
         let call = Arc::clone(self);
         let task: Task<Vec<CreatedTogether>> =
             Box::pin(async move { call.api.links.create_together(links, &call.by).await });
