@@ -11,9 +11,9 @@ use jiff::Timestamp;
 use links::{Edit, Idempotency, NewLink, Precondition, Record, Refusal, Tag, api_key::ApiKeyId};
 use numbers::{Mark, StoreEpoch};
 use store::{
-    Advanced, BatchLink, BlockEntry, Change, Comparison, CustomSlugLink, Database, Done, FullLink, InsertError,
-    Inserted, InsertedLink, Lane, Links, Operation, Reading, Register, Registration, Schema, Settings,
-    SettingsPoll, SettingsVersion, Source, Store, StoreError, Under,
+    Advanced, BatchLink, BlockEntry, Change, Comparison, CustomSlugLink, Database, Done, FullLink,
+    InsertError, Inserted, InsertedLink, Lane, Links, Operation, Reading, Register, Registration, Schema,
+    Settings, SettingsPoll, SettingsVersion, Source, Store, StoreError, Under,
 };
 use tokio::sync::{mpsc, watch};
 
