@@ -381,7 +381,8 @@ async fn a_batch_whose_commit_is_not_answered_is_found() {
     run("SELECT pg_reload_conf()").await;
     let waits = async |table: &str| {
         let waits = backends("count(*)", table);
-        wait::until(SOON, table, async || sql.query_one(&waits, &[]).await.unwrap().get::<_, i64>(0) > 0).await
+        let are_there = async || sql.query_one(&waits, &[]).await.unwrap().get::<_, i64>(0) > 0;
+        wait::until(SOON, table, are_there).await
     };
     waits("probe").await.unwrap();
     let meanwhile = async {
