@@ -1,5 +1,5 @@
-//! Bulk creation of links that no batch carries: with slugs, tags, domains, passwords and
-//! deduplication. Every item has the result that a create of its own would have.
+//! Bulk creation of links with slugs, tags, domains, passwords and deduplication. Every item has
+//! the result that a create of its own would have.
 
 use std::time::Duration;
 
@@ -254,11 +254,177 @@ async fn links_that_are_created_one_by_one_end_with_their_key() {
     };
     let items: Vec<Value> =
         (0..ITEMS).map(|number| json!({ "longUrl": target(number), "tags": ["t"] })).collect();
-    let (results, ()) = tokio::join!(results(&key, &items, None), meanwhile);
+    // Links of a call with an idempotency key are in no batch.
+    let (results, ()) = tokio::join!(results(&key, &items, Some("once")), meanwhile);
     let last = &results[ITEMS - 1]["expected"]["(the item)"];
     assert!(last.as_str().is_some_and(|reason| reason.contains("revoked")), "{last}");
     let of = |word: &str| words(&results).into_iter().filter(|one| *one == word).count();
     let (stored, created) = (count(&cluster.resolvers[0].api).await, of("created"));
     let stored = usize::try_from(stored.as_u64().unwrap()).unwrap();
     assert!((created..=created + of("unavailable")).contains(&stored), "{stored} links, {created} created");
+}
+
+/// Items of one call for each way to be in the way of others, by their number.
+fn mixed(number: usize) -> Value {
+    let domain = "mixed.example";
+    let lost = [format!("lost-{number}")];
+    match number % 8 {
+        0 => json!({}),
+        1 => json!({ "customSlug": format!("own-{number}"), "domain": domain, "tags": ["all", "x"] }),
+        2 => json!({ "customSlug": format!("own-{number}"), "tags": ["all"], "title": "T" }),
+        3 => json!({ "domain": domain, "tags": ["all"] }),
+        4 => json!({ "customSlug": "taken", "domain": domain, "tags": lost }),
+        5 => json!({ "customSlug": format!("docs/{number}"), "tags": lost }),
+        6 => json!({ "customSlug": format!("twice-{}", number / 16), "domain": domain, "tags": ["all"] }),
+        _ => json!({ "customSlug": format!("Zz{number:04}"), "tags": ["all"] }),
+    }
+}
+
+/// Creates ten thousand links for a key that sees its own links only, in the way of which are names
+/// of others and of one another.
+async fn ten_thousand_items_are_told_apart(admin: &Api, tenant: &Api) {
+    let taken = json!({ "longUrl": target(0), "customSlug": "taken", "domain": "mixed.example" });
+    admin.create_with(&taken).await.unwrap();
+    let docs = json!({ "longUrl": "https://example.org/", "customSlug": "docs", "extraPath": "append" });
+    admin.create_with(&docs).await.unwrap();
+    let before = count(admin).await.as_u64().unwrap();
+    let items = with_targets((0..10_000).map(mixed).collect());
+    let made = results(tenant, &items, None).await;
+    let words = words(&made);
+    for (number, word) in words.iter().enumerate() {
+        let expected = match number % 8 {
+            4 | 5 => "taken",
+            // Within a batch the first one is created. In two batches either may be.
+            6 => {
+                let (first, second) = (number / 16 * 16 + 6, number / 16 * 16 + 14);
+                assert_ne!(words[first], words[second], "{number}: {}", made[number]);
+                let is_clear = first / 1_000 == second / 1_000;
+                match is_clear {
+                    true if number == first => "created",
+                    true => "taken",
+                    false => *word,
+                }
+            }
+            _ => "created",
+        };
+        assert_eq!(*word, expected, "{number}: {}: {}", items[number], made[number]);
+    }
+    let created = words.iter().filter(|word| **word == "created").count();
+    assert_eq!(created, 6_875, "five of eight, and half of one");
+    assert_eq!(count(admin).await.as_u64().unwrap(), before + 6_875);
+    for number in (0..10_000).step_by(397).filter(|number| words[*number] == "created") {
+        let (code, domain) = (code(&made[number]), items[number]["domain"].as_str());
+        let query = domain.map_or(String::new(), |domain| format!("?domain={domain}"));
+        let shown = get(tenant, &format!("short-urls/{code}{query}")).await;
+        let tags = if items[number]["tags"].is_array() { items[number]["tags"].clone() } else { json!([]) };
+        assert_eq!((&shown["longUrl"], &shown["tags"]), (&json!(target(number)), &tags), "{number}");
+        assert_eq!(shown["title"], items[number]["title"], "{number}");
+        assert_eq!(visit(admin, domain.unwrap_or("s.test"), code).await, leads_to(&target(number)));
+    }
+    let tags = get(admin, "tags").await.to_string();
+    assert!(tags.contains("\"all\"") && !tags.contains("lost-"), "{tags}");
+}
+
+const TENANT: [&str; 5] = ["create", "--name", "tenant", "--scopes", "create,read"];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ten_thousand_items_are_told_apart_on_sqlite() {
+    let alone = Alone::start(&[]).await;
+    let key = alone.api_key(&[&TENANT[..], &["--own-links-only"]].concat()).await;
+    ten_thousand_items_are_told_apart(alone.api(), &alone.api().with_key(&key)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ten_thousand_items_are_told_apart_on_postgres() {
+    let cluster = Cluster::builder().resolvers(1).on_one_postgres().start().await.unwrap();
+    let database = cluster.postgres.url();
+    let args = [&["api-key"], &TENANT[..], &["--own-links-only", "--database", &database]].concat();
+    let key = cluster.run_resolver(&args, SOON).await.unwrap().success().unwrap().stdout;
+    let api = &cluster.resolvers[0].api;
+    ten_thousand_items_are_told_apart(api, &api.with_key(key.trim())).await;
+}
+
+/// Selects from the backends that have written to a table, and wait for a standby.
+fn backends(what: &str, table: &str) -> String {
+    format!(
+        "SELECT {what} FROM pg_stat_activity JOIN pg_locks USING (pid)
+         WHERE wait_event = 'SyncRep' AND relation = '{table}'::regclass AND mode = 'RowExclusiveLock'"
+    )
+}
+
+/// So few that the numbers in hand suffice.
+const HALVES: usize = 100;
+
+/// Half of the items have a custom slug. All have a tag.
+fn halves() -> Vec<Value> {
+    let half = |number: usize| match number % 2 {
+        0 => json!({ "customSlug": format!("half-{number}"), "tags": ["half"] }),
+        _ => json!({ "tags": ["half"] }),
+    };
+    with_targets((0..HALVES).map(half).collect())
+}
+
+/// The server has committed, and waits for a standby that does not exist when it loses the
+/// connection. So it never answers.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_batch_whose_commit_is_not_answered_is_found() {
+    let cluster = Cluster::builder().resolvers(1).on_one_postgres().start().await.unwrap();
+    let api = &cluster.resolvers[0].api;
+    let sql = cluster.postgres.client().await.unwrap();
+    let run = async |statement: &str| sql.batch_execute(statement).await.unwrap();
+    run("CREATE TABLE probe (number bigint)").await;
+    let probing = cluster.postgres.client().await.unwrap();
+    let probing =
+        tokio::spawn(
+            async move { while probing.batch_execute("INSERT INTO probe VALUES (1)").await.is_ok() {} },
+        );
+    run("ALTER SYSTEM SET synchronous_standby_names = 'nobody'").await;
+    run("SELECT pg_reload_conf()").await;
+    let waits = async |table: &str| {
+        let waits = backends("count(*)", table);
+        let are_there = async || sql.query_one(&waits, &[]).await.unwrap().get::<_, i64>(0) > 0;
+        wait::until(SOON, table, are_there).await
+    };
+    waits("probe").await.unwrap();
+    let meanwhile = async {
+        waits("slug").await.unwrap();
+        sql.query(&backends("pg_terminate_backend(pid)", "slug"), &[]).await.unwrap();
+        probing.abort();
+        run("ALTER SYSTEM RESET synchronous_standby_names").await;
+        run("SELECT pg_reload_conf()").await;
+    };
+    let items = halves();
+    let (made, ()) = tokio::join!(results(api, &items, None), meanwhile);
+    assert_eq!(words(&made), ["created"; HALVES], "{made:?}");
+    assert_eq!(count(api).await, HALVES, "none was created again");
+    for number in [0, 1, HALVES - 2, HALVES - 1] {
+        assert_eq!(api.follow(code(&made[number])).await.unwrap(), leads_to(&target(number)));
+    }
+    let unknown = cluster.resolvers[0].metric("resolver_inserts_unknown_total").await;
+    assert_eq!(unknown, Some(100.0), "each was in doubt");
+}
+
+/// The server loses the connection before it has committed. Slugs may not be tried again, since the
+/// first try may still arrive; a minted link gets another number.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_batch_whose_commit_was_cut_off_is_not_half_there() {
+    let cluster = Cluster::builder().resolvers(1).on_one_postgres().start().await.unwrap();
+    let api = &cluster.resolvers[0].api;
+    let sql = cluster.postgres.client().await.unwrap();
+    let cut = "CREATE SEQUENCE cuts;
+         CREATE FUNCTION cut() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+             IF nextval('cuts') = 1 THEN PERFORM pg_terminate_backend(pg_backend_pid()); END IF;
+             RETURN NULL;
+         END $$;
+         CREATE CONSTRAINT TRIGGER cut AFTER INSERT ON slug
+             DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION cut()";
+    sql.batch_execute(cut).await.unwrap();
+    let items = halves();
+    let made = results(api, &items, None).await;
+    let expected: Vec<&str> = ["unavailable", "created"].into_iter().cycle().take(HALVES).collect();
+    assert_eq!(words(&made), expected);
+    assert_eq!(count(api).await, HALVES / 2, "nothing of the others is there");
+    let again: Vec<Value> = items.into_iter().step_by(2).collect();
+    assert_eq!(words(&results(api, &again, None).await), ["created"; HALVES / 2]);
+    assert_eq!(count(api).await, HALVES);
 }

@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, atomic::Ordering};
 
-use app::creator::{CodeChoice, CreateError, CreateOptions};
+use app::creator::{CodeChoice, CreateError, CreateOptions, Together};
 use codes::{Keyspace, KeyspaceIndex, LinkId};
 use links::{Authority, Details, DomainId, Draft, Slug, Tag};
 use tokio::{task::JoinHandle, time::sleep};
@@ -69,6 +69,7 @@ impl Shared {
                 self.pick(ends, draft, rng).await;
                 false
             }
+            2 if rng.permille(500) => self.create_together(ends, rng).await,
             2 => self.create_full(ends, draft, rng).await,
             _ => self.create_minted(ends, draft, CreateOptions::default()).await,
         }
@@ -81,6 +82,52 @@ impl Shared {
             any |= match created {
                 Ok(created) => {
                     self.acknowledge(created.code.to_string(), &created.link, How::Minted).await;
+                    true
+                }
+                Err(error) => self.refused(&error),
+            };
+        }
+        any
+    }
+
+    /// Creates links with tags together, under minted codes and custom slugs, and those by
+    /// themselves that are left.
+    async fn create_together(&self, ends: &Ends, rng: &mut Rng) -> bool {
+        let mut wanted = Vec::new();
+        for _ in 0..rng.between(1, 8) {
+            let mut draft = self.draft(rng);
+            let tags = Tag::parse("t").into_iter().collect();
+            let mut options = CreateOptions { tags, ..CreateOptions::default() };
+            let domain = if rng.permille(500) { self.domain_for_link(ends, rng).await } else { None };
+            if domain.is_some() {
+                draft.details = Some(Box::new(Details { domain, ..Details::default() }));
+            }
+            if rng.permille(500) {
+                let text = self.some_slug(ends, rng.permille(500), rng);
+                let Ok(slug) = Slug::parse(&text) else { continue };
+                if domain.is_none() {
+                    self.picked.lock().expect("no code panics while it holds this lock").insert(text);
+                }
+                options.code = CodeChoice::CustomSlug(slug);
+            }
+            wanted.push((draft, options));
+        }
+        let of_options = |options: &CreateOptions| match options.code {
+            CodeChoice::CustomSlug(_) => How::Picked,
+            _ => How::Minted,
+        };
+        let ways: Vec<How> = wanted.iter().map(|(_, options)| of_options(options)).collect();
+        let mut any = false;
+        for (how, created) in ways.into_iter().zip(ends.creator.create_together(wanted).await) {
+            let created = match created {
+                Together::Ended(created) => created,
+                Together::Left(draft, options) => ends.creator.create(draft, options).await,
+            };
+            any |= match created {
+                Ok(record) => {
+                    let text = ends.lookup.name_of(&record.link).unwrap_or_default();
+                    self.count(|outcome| outcome.slugs += u64::from(how == How::Picked));
+                    self.acknowledge(text, &record.link, how).await;
                     true
                 }
                 Err(error) => self.refused(&error),

@@ -11,9 +11,9 @@ use jiff::Timestamp;
 use links::{Edit, Idempotency, NewLink, Precondition, Record, Refusal, Tag, api_key::ApiKeyId};
 use numbers::{Mark, StoreEpoch};
 use store::{
-    Advanced, BlockEntry, Change, Comparison, CustomSlugLink, Database, Done, FullLink, InsertError,
-    Inserted, InsertedLink, Lane, Links, Operation, Reading, Register, Registration, Schema, Settings,
-    SettingsPoll, SettingsVersion, Source, Store, StoreError, Under,
+    Advanced, BatchLink, BlockEntry, Change, Comparison, CustomSlugLink, Database, Done, FullLink,
+    InsertError, Inserted, InsertedLink, Lane, Links, Operation, Reading, Register, Registration, Schema,
+    Settings, SettingsPoll, SettingsVersion, Source, Store, StoreError, Under,
 };
 use tokio::sync::{mpsc, watch};
 
@@ -169,6 +169,30 @@ impl Links for FaultyStore {
                 database.tell(&Change::Links(vec![id]));
             }
             Ok(inserted)
+        })
+        .await
+    }
+
+    async fn insert_together(
+        &self,
+        history: Option<&StoreEpoch>,
+        links: &Arc<Vec<BatchLink>>,
+    ) -> Result<Vec<Option<(LinkId, Timestamp, u64)>>, InsertError> {
+        let (database, history, links) = (Arc::clone(&self.database), history.cloned(), Arc::clone(links));
+        self.write(async move {
+            if let Some(history) = &history {
+                must_be_of(&database, history).await?;
+            }
+            let mut stored = database.sqlite.insert_together(history.as_ref(), &links).await?;
+            for (link, stored) in links.iter().zip(&mut stored) {
+                if let Some((id, at, _)) = stored {
+                    *at = database.stamp(*id);
+                    if link.claimed().is_none() {
+                        database.tell(&Change::Links(vec![*id]));
+                    }
+                }
+            }
+            Ok(stored)
         })
         .await
     }

@@ -17,10 +17,12 @@
 mod batch;
 mod doubt;
 mod named;
+mod together;
 
 use std::{sync::Arc, time::Duration};
 
 pub(crate) use named::SALTS_MAX;
+pub use together::Together;
 
 use batch::{Outcome, Waiting, queue, write_batches, write_slugs};
 use codes::{Code, KeyspaceIndex, LinkId, Minted, is_reserved, random_code};

@@ -30,8 +30,8 @@ pub use ports::{
     Register, Schedule, Scheduled, Settings, Store, Webhooks,
 };
 pub use requests::{
-    BlockEntry, Comparison, CustomSlugLink, FullLink, ImportBatch, ImportPosition, LinkVisits, Source, Sweep,
-    Visible,
+    BatchLink, BlockEntry, Comparison, CustomSlugLink, FullLink, ImportBatch, ImportPosition, LinkVisits,
+    Source, Sweep, Visible,
 };
 pub use sql::{
     Dialect, Notice, Row, Sql, Value, add_to_links, add_webhook_events, counted_visits, insert_rows,

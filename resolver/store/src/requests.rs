@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use codes::{KeyspaceIndex, LinkId};
 use jiff::Timestamp;
-use links::{DomainId, Draft, ImportItem, NewLink, Slug, api_key::ApiKeyId};
+use links::{DomainId, Draft, ImportItem, NewLink, Slug, Tag, api_key::ApiKeyId};
 use numbers::Span;
 
 /// Which servers may answer a read.
@@ -53,6 +53,39 @@ pub struct CustomSlugLink {
     pub keyspaces: usize,
     /// The other fields of the link.
     pub draft: Draft,
+}
+
+/// A link of a batch, with its tags.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BatchLink {
+    /// A link under a minted code, on any domain.
+    Minted(FullLink, Vec<Tag>),
+    /// A link under a custom slug.
+    Custom(CustomSlugLink, Vec<Tag>),
+}
+
+impl BatchLink {
+    /// Returns the other fields of the link.
+    pub fn draft(&self) -> &Draft {
+        match self {
+            Self::Minted(link, _) => &link.new.draft,
+            Self::Custom(link, _) => &link.draft,
+        }
+    }
+
+    /// Returns the tags of the link.
+    pub fn tags(&self) -> &[Tag] {
+        let (Self::Minted(_, tags) | Self::Custom(_, tags)) = self;
+        tags
+    }
+
+    /// Returns the id whose number was claimed for the link; `None` for a custom slug.
+    pub fn claimed(&self) -> Option<LinkId> {
+        match self {
+            Self::Minted(link, _) => Some(link.new.id),
+            Self::Custom(..) => None,
+        }
+    }
 }
 
 /// A batch of an import.

@@ -16,8 +16,8 @@ use links::{
 };
 use numbers::Span;
 use store::{
-    BlockEntry, Catalog, CustomSlugLink, FullLink, ImportBatch, InsertError, Keys, Links, Register, Settings,
-    StoreError, postgres::PostgresStore,
+    BatchLink, BlockEntry, Catalog, CustomSlugLink, FullLink, ImportBatch, InsertError, Keys, Links,
+    Register, Settings, StoreError, postgres::PostgresStore,
 };
 
 /// The outcome of a write as reported to its caller.
@@ -40,6 +40,7 @@ pub(super) enum Kind {
     Full,
     Named,
     Slugs,
+    Together,
     Import,
     Edit,
     Move,
@@ -79,7 +80,7 @@ pub(super) const GROUPS: [&[Kind]; 6] = [
         Kind::TakeOverBlock,
     ],
     &[Kind::Copy, Kind::DeleteTags, Kind::RemoveTarget, Kind::RemoveDomain, Kind::RotateKey, Kind::Slugs],
-    &[Kind::Copy, Kind::OpenSession, Kind::EndSession, Kind::Move],
+    &[Kind::Copy, Kind::OpenSession, Kind::EndSession, Kind::Move, Kind::Together],
 ];
 
 /// A write and its prerequisites.
@@ -163,6 +164,10 @@ impl Write {
                 Ok(stored) if stored.contains(&None) => Told::Failed,
                 inserted => told(inserted),
             },
+            Kind::Together => match self.store.insert_together(None, &Arc::new(self.together())).await {
+                Ok(stored) if stored.contains(&None) => Told::Failed,
+                inserted => told(inserted),
+            },
             _ => match self.change().await {
                 Ok(()) => Told::Done,
                 Err(_) => Told::InDoubt,
@@ -215,9 +220,13 @@ impl Write {
             Kind::ReleaseBlock => store.release_block(&self.block(1), &[]).await,
             Kind::TakeOverBlock => store.take_over_block(&self.block(2), 1).await.map(drop),
             Kind::UseLinks => store.take_visits(&[(self.id(0), 1)]).await.map(drop),
-            Kind::Single | Kind::Batch | Kind::Copy | Kind::Full | Kind::Named | Kind::Slugs => {
-                panic!("{:?} is an insert", self.kind)
-            }
+            Kind::Single
+            | Kind::Batch
+            | Kind::Copy
+            | Kind::Full
+            | Kind::Named
+            | Kind::Slugs
+            | Kind::Together => panic!("{:?} is an insert", self.kind),
         }
     }
 
@@ -243,6 +252,13 @@ impl Write {
                 20,
             ),
             Kind::Named => (format!("SELECT count(*) FROM slug WHERE slug = 'named-slug-{n}'"), 1),
+            Kind::Together => (
+                format!(
+                    "SELECT count(*) FROM slug JOIN link ON link.id = link_id
+                     WHERE slug LIKE 'together/{n}/%'"
+                ),
+                20,
+            ),
             Kind::Import => (
                 format!(
                     "SELECT count(*) FROM slug JOIN link ON link.id = link_id WHERE slug LIKE 'in/{n}/%'"
@@ -375,6 +391,17 @@ impl Write {
             let slug = Slug::parse(&format!("slug-{}-{offset}", self.number)).unwrap();
             draft.details.get_or_insert_default().slug = Some(slug);
             NewLink { id: self.id(offset), draft }
+        };
+        (0..20).map(link).collect()
+    }
+
+    fn together(&self) -> Vec<BatchLink> {
+        let link = |offset| {
+            let slug = Slug::parse(&format!("together/{}/{offset}", self.number)).unwrap();
+            let mut draft = self.draft(offset);
+            draft.details.get_or_insert_default().slug = Some(slug.clone());
+            let link = CustomSlugLink { slug, mintable: None, keyspaces: self.mint.keyspaces(), draft };
+            BatchLink::Custom(link, vec![self.tag("together")])
         };
         (0..20).map(link).collect()
     }

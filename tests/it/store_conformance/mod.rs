@@ -17,6 +17,7 @@ mod sessions;
 mod slugs;
 mod sweep;
 mod takedowns;
+mod together;
 mod webhooks;
 mod wishes;
 
@@ -107,6 +108,7 @@ async fn suite(store: Arc<dyn Store>) {
     webhooks::a_delivery_is_attempted_by_one_process_at_a_time(&*store).await;
     webhooks::further_deliveries_are_dropped_and_old_ones_removed(&*store).await;
     sweep::old_audit_entries_are_removed_by_one_holder_at_a_time(&*store).await;
+    together::links_are_stored_together_where_nothing_is_in_the_way(&*store).await;
 }
 
 /// Runs the cases that leave behind a history and a block register that no other case expects.

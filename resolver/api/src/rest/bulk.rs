@@ -3,7 +3,7 @@
 //!
 //! 1. Links are created while the body still arrives, several batches at a time. Each result is
 //!    written as soon as its batch is done: `{"results":[…]}` for an array, otherwise a line for
-//!    each item, in the order of the items. `app::create_many` has the two ways into the database.
+//!    each item, in the order of the items. `app::create_many` has the ways into the database.
 //! 2. A wrong item is answered with what was expected, and fails no other. A body that cannot be
 //!    read further, or that the end of the process cuts short, ends with an item that says so; what
 //!    came before it is created.
@@ -87,7 +87,7 @@ pub(super) fn routes() -> Vec<Route> {
              created: read the answer while you send. A wrong item fails no other. A body that cannot be read further ends with a result \
              for `(the body)`; what came before it is created. Every {BATCH_MAX} links count as a call of the key, and a key \
              that is revoked meanwhile or has made too many calls ends the call in the same way. An item has at most {ITEM_BYTES} bytes, and at most {PASSWORDS_MAX} items have a password. \
-             Items without a custom slug, tags, domain and other fields of the code, in a call without `Idempotency-Key`, are stored in batches, which is much faster. \
+             Items with a password, `findIfExists`, a code from a digest or a prefix, or in a call with `Idempotency-Key`, are stored one by one, which is many times slower. \
              If the answer is lost, the same call with the same `Idempotency-Key` returns the same links: an item has that key together with its place in the call. \
              At most {} such calls are answered at a time; another one is refused with 503, and so is, with 429, a key that has {} of them under way.",
             BULK_CALLS.0, BULK_CALLS.1

@@ -1,6 +1,7 @@
 //! Creates with a custom slug, tags, a domain or deduplication. Each is a transaction of its own,
 //! except that a link with only a slug that is a mintable code is inserted in a batch first; if
-//! that does not store it, the transaction decides.
+//! that does not store it, the transaction decides. Calls for many have batches of their own
+//! (`together.rs`).
 
 use std::collections::HashSet;
 
@@ -73,21 +74,13 @@ impl Creator {
     pub(super) async fn create_with_slug(
         &self,
         slug: Slug,
-        mut draft: Draft,
+        draft: Draft,
         tags: &[Tag],
         idempotency: Option<&Idempotency>,
         deadline: Instant,
     ) -> Result<Link, CreateError> {
-        let domain = draft.domain();
-        // Counted before the code is looked up, so that a keyspace that this process hears of in
-        // between makes the database refuse the slug.
-        let keyspaces = self.config.lookup.mint.keyspaces();
-        // On another domain a code does not belong to its number alone: the table of slugs decides.
-        let mintable = slug.code_on(domain).and_then(|code| self.config.lookup.mint.read(&code));
         let mark = getrandom::u32().map_err(|_| CreateError::NoStore)?;
-        let details = draft.details.get_or_insert_with(Box::<Details>::default);
-        (details.slug, details.mark) = (Some(slug.clone()), Some(mark));
-        let link = CustomSlugLink { slug, mintable, keyspaces, draft };
+        let link = self.with_slug(slug, draft, mark);
         if tags.is_empty()
             && idempotency.is_none()
             && let Some(stored) = self.insert_batched(&link, mark, deadline).await?
@@ -118,6 +111,18 @@ impl Creator {
         Ok(self.created_with_slug(link, stored.ok_or(CreateError::Taken)?).await)
     }
 
+    /// Returns a link under a custom slug, with the mark by which its creator recognizes it.
+    pub(super) fn with_slug(&self, slug: Slug, mut draft: Draft, mark: u32) -> CustomSlugLink {
+        // Counted before the code is looked up, so that a keyspace that this process hears of in
+        // between makes the database refuse the slug.
+        let keyspaces = self.config.lookup.mint.keyspaces();
+        // On another domain a code does not belong to its number alone: the table of slugs decides.
+        let mintable = slug.code_on(draft.domain()).and_then(|code| self.config.lookup.mint.read(&code));
+        let details = draft.details.get_or_insert_with(Box::<Details>::default);
+        (details.slug, details.mark) = (Some(slug.clone()), Some(mark));
+        CustomSlugLink { slug, mintable, keyspaces, draft }
+    }
+
     /// Inserts a link in a batch, if its slug is a mintable code. Returns `None` if it is not
     /// stored.
     async fn insert_batched(
@@ -136,7 +141,7 @@ impl Creator {
         }
     }
 
-    async fn created_with_slug(
+    pub(super) async fn created_with_slug(
         &self,
         CustomSlugLink { mut draft, .. }: CustomSlugLink,
         (id, at, version): (LinkId, Timestamp, u64),
@@ -190,7 +195,7 @@ impl Creator {
     }
 
     /// Looks for the row of an insert in doubt, as [`find_own`](Self::find_own) does.
-    async fn find_in_doubt(
+    pub(super) async fn find_in_doubt(
         &self,
         link: &CustomSlugLink,
         mark: u32,

@@ -1,5 +1,7 @@
 //! Links one by one: creates, lookups by code or slug, changes, and visit limits.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use codes::LinkId;
 use jiff::Timestamp;
@@ -10,12 +12,12 @@ use numbers::StoreEpoch;
 use tokio::{sync::mpsc, time::Instant};
 
 use crate::{
-    Bucket, Change, CustomSlugLink, Database, FullLink, InsertError, Inserted, InsertedLink,
+    BatchLink, Bucket, Change, CustomSlugLink, Database, FullLink, InsertError, Inserted, InsertedLink,
     Lane::{List, Read, Write},
     NamedIds, Reading, Result, Source, StoreError, Under,
     buckets::by_bucket,
     operation::{insert, run},
-    sql::{create, edits, list, restore, slugs, uses},
+    sql::{create, edits, list, restore, slugs, together, uses},
 };
 
 /// Creates, reads and changes links.
@@ -110,6 +112,24 @@ pub trait Links: Database {
         let args = (link.clone(), tags.to_vec(), idempotency.cloned(), self.announces_creates());
         insert(self, None, args, |sql, (link, tags, idempotency, is_announced)| {
             Box::pin(create::insert_with_slug(sql, link, tags, idempotency.as_ref(), *is_announced))
+        })
+        .await
+    }
+
+    /// Inserts at most [`BATCH_MAX`](crate::BATCH_MAX) links in one transaction, and notifies other
+    /// resolvers of those with custom slugs. Returns id, creation time and version of each in the
+    /// order of `links`; `None` means that a link is not stored, and an insert by itself decides
+    /// why. All claimed numbers are of `history`, which counts as for [`insert`](Self::insert).
+    async fn insert_together(
+        &self,
+        history: Option<&StoreEpoch>,
+        links: &Arc<Vec<BatchLink>>,
+    ) -> Result<Vec<Option<(LinkId, Timestamp, u64)>>, InsertError> {
+        let claimed = links.iter().find_map(BatchLink::claimed);
+        let under = history.zip(claimed).map(|(history, link)| Under { history, link });
+        let args = (Arc::clone(links), self.announces_creates());
+        insert(self, under, args, |sql, (links, is_announced)| {
+            Box::pin(together::insert_together(sql, links, *is_announced))
         })
         .await
     }

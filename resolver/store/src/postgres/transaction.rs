@@ -271,6 +271,7 @@ fn type_of(value: &Value) -> Type {
         Value::Time(_) | Value::OptTime(_) => Type::TIMESTAMPTZ,
         Value::Bytes(_) => Type::BYTEA,
         Value::IntArray(_) => Type::INT8_ARRAY,
+        Value::TextArray(_) => Type::TEXT_ARRAY,
         Value::BytesArray(_) => Type::BYTEA_ARRAY,
     }
 }
@@ -287,6 +288,7 @@ impl ToSql for Value {
             Self::OptTime(value) => value.map(SystemTime::from).to_sql(kind, out),
             Self::Bytes(value) => value.to_sql(kind, out),
             Self::IntArray(values) => values.to_sql(kind, out),
+            Self::TextArray(values) => values.to_sql(kind, out),
             Self::BytesArray(values) => values.to_sql(kind, out),
         }
     }

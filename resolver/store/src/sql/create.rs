@@ -43,11 +43,12 @@ pub(crate) async fn insert_links(sql: &mut dyn Sql, links: &[NewLink]) -> Result
     let outcome = |link: &NewLink| stored.remove(&link.id).map_or(Inserted::Taken, Inserted::Stored);
     let outcomes: Vec<Inserted> = links.iter().map(outcome).collect();
     if wants_creates(sql).await? {
+        let no_tags: &[Tag] = &[];
         let created = |(new, outcome): (&NewLink, &Inserted)| match outcome {
-            Inserted::Stored(at) => Some(Link::stored(new.id, new.draft.clone(), *at)),
+            Inserted::Stored(at) => Some((Link::stored(new.id, new.draft.clone(), *at), no_tags, Vec::new())),
             Inserted::Taken => None,
         };
-        record_creates(sql, &links.iter().zip(&outcomes).filter_map(created).collect::<Vec<_>>()).await?;
+        record_creates(sql, links.iter().zip(&outcomes).filter_map(created).collect()).await?;
     }
     Ok(outcomes)
 }

@@ -37,6 +37,7 @@ pub(super) mod slugs;
 pub(super) mod sweep;
 pub(super) mod tags;
 pub(super) mod targets;
+pub(super) mod together;
 mod transaction;
 pub(super) mod uses;
 pub(super) mod visits;

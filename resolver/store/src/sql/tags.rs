@@ -1,6 +1,6 @@
 //! Tags and their links.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use codes::LinkId;
 use links::{Link, Record, Tag, api_key::ApiKeyId, audit::Action, nfc, search_key, tag_spellings};
@@ -51,6 +51,62 @@ pub(super) async fn add_tags(sql: &mut dyn Sql, id: LinkId, tags: &[Tag]) -> Res
     }
     insert_rows(sql, "INSERT INTO link_tag (tag_id, link_id)", &rows, "").await?;
     sql.query(NOTE_CHANGE, &[Value::Int(id.get())]).await.map(drop)
+}
+
+/// Adds tags to new links on Postgres, with statements for all of them. Returns the numbers of each
+/// link's tags.
+///
+/// A tag that is there is locked against renaming and deletion only, so that batches with the same
+/// tags do not wait for each other.
+pub(super) async fn add_tags_to_all(sql: &mut dyn Sql, links: &[(LinkId, &[Tag])]) -> Result<Vec<Vec<i64>>> {
+    let all = links.iter().flat_map(|(_, tags)| tags.iter());
+    let names: BTreeSet<String> = all.map(|tag| nfc(tag.as_str()).into_owned()).collect();
+    if names.is_empty() {
+        return Ok(vec![Vec::new(); links.len()]);
+    }
+    let numbers = numbers_of(sql, &names).await?;
+    let numbers_of_link = |(_, tags): &(LinkId, &[Tag])| {
+        let numbers = tags.iter().filter_map(|tag| numbers.get(&*nfc(tag.as_str())).copied());
+        numbers.collect::<BTreeSet<i64>>().into_iter().collect()
+    };
+    let of_each: Vec<Vec<i64>> = links.iter().map(numbers_of_link).collect();
+    let with_id = || links.iter().map(|(id, _)| id.get()).zip(&of_each);
+    let mut rows: Vec<(i64, i64)> =
+        with_id().flat_map(|(id, numbers)| numbers.iter().map(move |number| (*number, id))).collect();
+    // In the order of the index, whose pages are then changed one after the other.
+    rows.sort_unstable();
+    let changed = with_id().filter(|(_, numbers)| !numbers.is_empty()).map(|(id, _)| id);
+    let (tags, tagged) = rows.into_iter().unzip();
+    let values = [Value::IntArray(tags), Value::IntArray(tagged), Value::IntArray(changed.collect())];
+    let add = "WITH added AS (
+                   INSERT INTO link_tag (tag_id, link_id) SELECT * FROM unnest($1::bigint[], $2::bigint[]))
+               INSERT INTO tag_change (link_id) SELECT unnest($3::bigint[])";
+    sql.execute(add, &values).await?;
+    Ok(of_each)
+}
+
+/// Returns the numbers of tags, and keeps these until the transaction ends. Those that do not exist
+/// are added.
+async fn numbers_of(sql: &mut dyn Sql, names: &BTreeSet<String>) -> Result<HashMap<String, i64>> {
+    for name in names.iter().filter(|name| !name.is_ascii()) {
+        respell(sql, name).await?;
+    }
+    let keep = "SELECT id, name FROM tag WHERE name = ANY($1::text[])
+                ORDER BY name COLLATE \"C\" FOR KEY SHARE";
+    let add = "INSERT INTO tag (name) SELECT unnest($1::text[])
+               ON CONFLICT (name) DO UPDATE SET name = excluded.name RETURNING id, name";
+    let mut numbers = HashMap::with_capacity(names.len());
+    for statement in [keep, add] {
+        let missing = names.iter().filter(|name| !numbers.contains_key(*name));
+        let missing: Vec<Option<String>> = missing.cloned().map(Some).collect();
+        if missing.is_empty() {
+            break;
+        }
+        for row in sql.query(statement, &[Value::TextArray(missing)]).await? {
+            numbers.insert(row.text(1)?.to_owned(), row.int(0)?);
+        }
+    }
+    Ok(numbers)
 }
 
 /// Renames a tag that an earlier version stored in another spelling, so that links with both have

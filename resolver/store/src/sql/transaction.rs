@@ -78,6 +78,8 @@ pub enum Value {
     Bytes(Vec<u8>),
     /// Numbers. Only Postgres takes arrays.
     IntArray(Vec<i64>),
+    /// Texts and NULLs. Only Postgres takes arrays.
+    TextArray(Vec<Option<String>>),
     /// Several times bytes. Only Postgres takes arrays.
     BytesArray(Vec<Vec<u8>>),
 }

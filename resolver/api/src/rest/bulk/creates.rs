@@ -1,6 +1,7 @@
 //! Checks and creates the items of a bulk call, and makes their results.
 //!
-//! Plain links of a batch are one insert. Other links are created one by one, of one batch at a
+//! Plain links of a batch are one insert, and those with names, tags or domains one transaction.
+//! Other links, and those that the transaction left, are created one by one, of one batch at a
 //! time, so that a call has at most [`AT_ONCE`] of them under way. Each begins only while its key
 //! is valid, the client is there and the server is not stopping, and runs to its end: otherwise
 //! calls that their clients leave at once would pile up creates.
@@ -16,13 +17,13 @@ use std::{
 use app::{
     AppError, Field, InvalidField,
     create_link::{CheckedCreate, IdempotencyKey},
-    create_many::CheckedLink,
+    create_many::{CheckedLink, CreatedTogether},
     creator::{CreateError, Created},
     error::FIELDS_TOLD,
 };
 use dto::{BatchResult, BatchWord, ShortUrlName};
 use futures_util::{StreamExt as _, stream};
-use links::{Draft, api_key::Grant};
+use links::{Draft, Record, api_key::Grant};
 use tokio::{
     join,
     sync::{Mutex, mpsc::WeakSender},
@@ -53,6 +54,8 @@ const ITEM: &str = "(the item)";
 pub(super) type Item = Result<CheckedLink, BatchResult>;
 /// The result of an item, with its place in the batch.
 type Placed = (usize, BatchResult);
+/// An item that is not plain, with its place in the batch.
+type Single = (usize, Box<CheckedCreate>);
 
 /// What the batches of a call share.
 pub(super) struct Creates {
@@ -132,19 +135,20 @@ impl Creates {
         let count = items.len();
         let mut results: Vec<Option<BatchResult>> = vec![None; count];
         let (mut places, mut drafts) = (Vec::with_capacity(count), Vec::with_capacity(count));
-        let mut singles = Vec::new();
+        let (mut together, mut singles) = (Vec::new(), Vec::new());
         for (place, item) in items.into_iter().enumerate() {
             match item {
                 Ok(CheckedLink::Plain(draft)) => {
                     places.push(place);
                     drafts.push(draft);
                 }
+                Ok(CheckedLink::Together(checked)) => together.push((place, checked)),
                 Ok(CheckedLink::Single(checked)) => singles.push((place, checked)),
                 Err(refused) => results[place] = Some(refused),
             }
         }
-        let (plain, singles) = join!(self.create_plain(drafts), self.create_singles(singles));
-        for (place, result) in places.into_iter().zip(plain).chain(singles) {
+        let (plain, others) = join!(self.create_plain(drafts), self.create_others(together, singles));
+        for (place, result) in places.into_iter().zip(plain).chain(others) {
             results[place] = Some(result);
         }
         results.into_iter().flatten().collect()
@@ -158,9 +162,46 @@ impl Creates {
         created.into_iter().map(|created| result_of_plain(&self.api, created)).collect()
     }
 
+    /// Creates links in one transaction, and then those one by one that it left and that could not
+    /// be in it.
+    async fn create_others(self: &Arc<Self>, together: Vec<Single>, mut singles: Vec<Single>) -> Vec<Placed> {
+        let (mut results, left) = self.create_together(together).await;
+        singles.extend(left);
+        results.extend(self.create_singles(singles).await);
+        results
+    }
+
+    /// Creates links in one transaction. Returns the results, and the links that are left.
+    async fn create_together(self: &Arc<Self>, links: Vec<Single>) -> (Vec<Placed>, Vec<Single>) {
+        let (mut results, mut left) = (Vec::with_capacity(links.len()), Vec::new());
+        if links.is_empty() {
+            return (results, left);
+        }
+        let (places, links): (Vec<usize>, Vec<_>) =
+            links.into_iter().map(|(place, checked)| (place, *checked)).unzip();
+        let call = Arc::clone(self);
+        let task: Task<Vec<CreatedTogether>> =
+            Box::pin(async move { call.api.links.create_together(links, &call.by).await });
+        match self.api.runtime.spawn(task).await {
+            Ok(created) => {
+                for (place, created) in places.into_iter().zip(created) {
+                    match created {
+                        CreatedTogether::Ended(created) => results.push((place, self.result_of(created))),
+                        CreatedTogether::Left(link) => left.push((place, link)),
+                    }
+                }
+            }
+            // Only after a panic.
+            Err(_) => {
+                results.extend(places.into_iter().map(|place| (place, result(BatchWord::Unavailable))));
+            }
+        }
+        (results, left)
+    }
+
     /// Creates links one by one, some at a time. The work is a task of its own: a create that is
     /// dropped would leave its number without an outcome.
-    async fn create_singles(self: &Arc<Self>, singles: Vec<(usize, Box<CheckedCreate>)>) -> Vec<Placed> {
+    async fn create_singles(self: &Arc<Self>, singles: Vec<Single>) -> Vec<Placed> {
         if singles.is_empty() {
             return Vec::new();
         }
@@ -169,7 +210,7 @@ impl Creates {
         let task: Task<Vec<Placed>> = Box::pin(async move {
             let _turn = call.singles.lock().await;
             let of_each = Arc::clone(&call);
-            let create = move |(place, checked): (usize, Box<CheckedCreate>)| -> Task<Placed> {
+            let create = move |(place, checked): Single| -> Task<Placed> {
                 let call = Arc::clone(&of_each);
                 Box::pin(async move { (place, call.create_single(*checked).await) })
             };
@@ -192,7 +233,11 @@ impl Creates {
             Ok(false) => return self.shortened(wrong(ITEM, REVOKED)),
             Err(_) => return result(BatchWord::Unavailable),
         }
-        match self.api.links.create_checked(checked, &self.by).await {
+        self.result_of(self.api.links.create_checked(checked, &self.by).await)
+    }
+
+    fn result_of(&self, record: Result<Record, AppError>) -> BatchResult {
+        match record {
             Ok(record) => link_name(&self.api, &record).map_or(result(BatchWord::Unavailable), created),
             Err(error) => self.shortened(refused(&error)),
         }

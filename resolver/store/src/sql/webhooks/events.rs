@@ -68,16 +68,19 @@ pub(in crate::sql) async fn record_create(sql: &mut dyn Sql, link: &Link, tags: 
     record_link(sql, EventKind::Created, link, tags, &created(link, tags)).await
 }
 
-/// Records the events of new links without tags.
-pub(in crate::sql) async fn record_creates(sql: &mut dyn Sql, links: &[Link]) -> Result<()> {
-    let event = |link: &Link| NewWebhookEvent {
+/// Records the events of new links, each with its tags and their numbers.
+pub(in crate::sql) async fn record_creates(
+    sql: &mut dyn Sql,
+    links: Vec<(Link, &[Tag], Vec<i64>)>,
+) -> Result<()> {
+    let event = |(link, tags, numbers): (Link, &[Tag], Vec<i64>)| NewWebhookEvent {
         kind: EventKind::Created.as_str(),
         domain: Some(link.domain()),
         link: Some(link.id),
-        tags: Vec::new(),
-        data: created(link, &[]).to_string(),
+        tags: numbers,
+        data: created(&link, tags).to_string(),
     };
-    let events: Vec<NewWebhookEvent> = links.iter().map(event).collect();
+    let events: Vec<NewWebhookEvent> = links.into_iter().map(event).collect();
     add_webhook_events(sql, &events).await
 }
 
