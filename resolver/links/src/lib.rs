@@ -6,6 +6,7 @@
 pub mod api_key;
 pub mod audit;
 mod block;
+mod bulk;
 mod destination;
 mod details;
 mod domain;
@@ -46,6 +47,7 @@ pub mod webhook;
 
 pub use api_key::SessionHash;
 pub use block::Block;
+pub use bulk::{BulkChange, BulkEdit, BulkRefusal};
 pub use destination::Base;
 pub use details::{Details, DetailsEdit, LinkState, Origin, RedirectStatus};
 pub use domain::{

@@ -27,7 +27,7 @@ pub(crate) use deliveries::{
 };
 pub use events::add_webhook_events;
 pub(crate) use events::{pass_on_webhook_events, waiting_webhook_events, wants_creates};
-pub(super) use events::{record_create, record_creates, record_link};
+pub(super) use events::{is_called_for, record_create, record_creates, record_link};
 
 /// Returns the columns and tables of a webhook, for [`webhook_in`].
 fn select(dialect: Dialect) -> String {
