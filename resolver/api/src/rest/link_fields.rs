@@ -47,7 +47,14 @@ pub(super) fn read_edit(
     api: &Api,
     body: &[u8],
 ) -> Result<(LinkFields, Option<String>, FieldErrors), Problem> {
-    let mut fields = object(body)?;
+    Ok(edit_fields(api, object(body)?))
+}
+
+/// Reads the fields of an edit as [`read_edit`] does.
+pub(super) fn edit_fields(
+    api: &Api,
+    mut fields: Map<String, Value>,
+) -> (LinkFields, Option<String>, FieldErrors) {
     fields.retain(|name, _| !dto::LinkFields::IGNORED_IN_EDITS.contains(&name.as_str()));
     let mut refused = dto::LinkFields::REFUSED_IN_EDITS.to_vec();
     refused.retain(|name| fields.shift_remove(*name).is_some());
@@ -57,7 +64,7 @@ pub(super) fn read_edit(
     }
     let slug = std::mem::take(&mut fields.custom_slug).value().filter(|slug| !slug.is_empty());
     let edit = link_fields(api, fields, &mut wrong);
-    Ok((edit, slug, wrong))
+    (edit, slug, wrong)
 }
 
 /// Converts the fields of a create. A reserved code is none of them: a fill has taken it before.

@@ -198,11 +198,14 @@ async fn note(sql: &mut dyn Sql, how: &BulkChange, changed: &[Changed], by: ApiK
         BulkChange::Delete => Action::DeleteLink,
         BulkChange::Edit(change) => Action::of_edit(&change.edit),
     };
-    let notes = changed.iter().map(|Changed { before, tags: former, after: Record { link, tags } }| match how {
-        BulkChange::Delete => LinkNote { link, tags: former, former: &[], details: state(link) },
-        BulkChange::Edit(_) => {
-            LinkNote { link, tags, former, details: change(before, link, Some((former, tags))) }
-        }
-    });
-    note_links(sql, by, action, notes.collect()).await
+    let mut notes = Vec::with_capacity(changed.len());
+    for Changed { before, tags: former, after: Record { link, tags } } in changed {
+        notes.push(match how {
+            BulkChange::Delete => LinkNote { link, tags: former, former: &[], details: state(link) },
+            BulkChange::Edit(_) => {
+                LinkNote { link, tags, former, details: change(before, link, Some((former, tags))) }
+            }
+        });
+    }
+    note_links(sql, by, action, notes).await
 }

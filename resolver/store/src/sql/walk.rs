@@ -61,7 +61,9 @@ async fn end_of_step(sql: &mut dyn Sql, filter: &Filter, after: i64) -> Result<O
             return sql.number(&last, &[Value::Int(tag.int(0)?), Value::Int(after)]).await;
         }
     }
-    let last =
-        format!("SELECT max(id) FROM (SELECT id FROM link WHERE id > $1 ORDER BY id LIMIT {LOOKED_AT}) AS next");
+    let last = format!(
+        "SELECT max(id) FROM
+           (SELECT id FROM link WHERE id > $1 ORDER BY id LIMIT {LOOKED_AT}) AS next"
+    );
     sql.number(&last, &[Value::Int(after)]).await
 }
