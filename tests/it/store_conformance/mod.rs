@@ -2,6 +2,7 @@
 //! on.
 
 mod blocks;
+mod bulk;
 mod domains;
 mod history;
 mod imports;
@@ -104,6 +105,8 @@ async fn suite(store: Arc<dyn Store>) {
     webhooks::a_delivery_is_attempted_by_one_process_at_a_time(&*store).await;
     webhooks::further_deliveries_are_dropped_and_old_ones_removed(&*store).await;
     sweep::old_audit_entries_are_removed_by_one_holder_at_a_time(&*store).await;
+    bulk::links_are_changed_together_and_each_as_if_alone(&*store).await;
+    bulk::many_links_are_deleted_and_their_slugs_are_free(&*store).await;
 }
 
 /// Runs the cases that leave behind a history and a block register that no other case expects.

@@ -53,12 +53,17 @@ async fn end_of_step(sql: &mut dyn Sql, filter: &Filter, after: i64) -> Result<O
     if let Some(tags) = tag_sets(&filter.tags, filter.tags_mode).next() {
         let names = names_of(tags);
         let find = format!("SELECT id FROM tag WHERE name IN ({}) LIMIT 2", places(1, names.len()));
-        if let [tag] = &*sql.query(&find, &names).await? {
-            let last = format!(
-                "SELECT max(link_id) FROM (SELECT link_id FROM link_tag WHERE tag_id = $1 AND link_id > $2
-                 ORDER BY link_id LIMIT {LOOKED_AT}) AS next"
-            );
-            return sql.number(&last, &[Value::Int(tag.int(0)?), Value::Int(after)]).await;
+        match &*sql.query(&find, &names).await? {
+            [] => return Ok(None),
+            [tag] => {
+                let last = format!(
+                    "SELECT max(link_id) FROM (SELECT link_id FROM link_tag
+                     WHERE tag_id = $1 AND link_id > $2 ORDER BY link_id LIMIT {LOOKED_AT}) AS next"
+                );
+                return sql.number(&last, &[Value::Int(tag.int(0)?), Value::Int(after)]).await;
+            }
+            // Their links would have to be merged.
+            _ => {}
         }
     }
     let last = format!(
