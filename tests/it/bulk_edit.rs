@@ -191,8 +191,10 @@ async fn a_change_that_was_left_goes_on_at_its_cursor(api: &Api) {
     }
     let wish = |after: &Value| {
         let change = json!({ "title": "T" });
-        json!({ "filter": { "tags": ["left"] }, "changes": change, "removeTags": ["left"], "addTags": ["right"],
-                "limit": 10, "after": after })
+        json!({
+            "filter": { "tags": ["left"] }, "changes": change, "removeTags": ["left"],
+            "addTags": ["right"], "limit": 10, "after": after,
+        })
     };
     let first = change(api, wish(&Value::Null)).await;
     let second = change(api, wish(&first["next"])).await;
@@ -251,7 +253,8 @@ async fn a_link_that_must_not_be_changed_stops_no_other(api: &Api) {
         assert!(failed[0]["problem"].as_str().unwrap().contains("enabled"), "{page}");
     }
     assert_eq!(link(api, "t-2").await["title"], Value::Null);
-    let to_denied = json!({ "filter": { "tags": ["denied"] }, "changes": { "longUrl": "https://denied.example/" } });
+    let denied = json!({ "longUrl": "https://denied.example/" });
+    let to_denied = json!({ "filter": { "tags": ["denied"] }, "changes": denied });
     expect_problem(&send(api, to_denied).await, 400, "invalid-data");
     done(api, Method::PUT, "targets", Some(rule(true))).await;
     // A window that ends before it begins is one for each link.
@@ -279,7 +282,8 @@ async fn links_are_deleted_and_can_be_restored(api: &Api, other: &Api) {
     let back = done(api, Method::POST, "short-urls/g-1/restore", None).await;
     assert_eq!((&back["tags"], &back["version"]), (&json!(["gone", "kept"]), &json!(2)), "{back}");
     // Its slug was free in between.
-    assert_eq!(change(api, json!({ "shortUrls": [{ "shortCode": "g-1" }], "delete": true })).await["changed"], 1);
+    let again = json!({ "shortUrls": [{ "shortCode": "g-1" }], "delete": true });
+    assert_eq!(counts(&change(api, again).await), [1, 1, 0]);
     make(api, "g-1", &[]).await;
 }
 

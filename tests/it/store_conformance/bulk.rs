@@ -12,7 +12,7 @@ use store::{BulkBatch, CustomSlugLink, InsertedLink, Store};
 use super::new_link;
 
 const BY: ApiKeyId = ApiKeyId(7);
-const FIRST: u64 = 70_000;
+const FIRST: u64 = 800_000;
 const DONE: Result<bool, BulkRefusal> = Ok(true);
 const ABSENT: Result<bool, BulkRefusal> = Err(BulkRefusal::Refused(Refusal::Absent));
 
@@ -81,8 +81,9 @@ pub(super) async fn links_are_changed_together_and_each_as_if_alone(store: &dyn 
     let batch = BulkBatch { items: vec![(ids[6], another)], change: change_another, by: BY };
     assert_eq!(store.change_many(&batch).await.unwrap(), [ABSENT], "it was for a link with that name");
 
-    let replaced = Edit { tags: Some(tags("bulk-only")), title: Some(Some("T".to_owned())), ..Edit::default() };
-    assert_eq!(change(store, &ids[4..6], edit(replaced, "", "")).await, [DONE; 2]);
+    let title = Some(Some("T".to_owned()));
+    let replacing = Edit { tags: Some(tags("bulk-only")), title, ..Edit::default() };
+    assert_eq!(change(store, &ids[4..6], edit(replacing, "", "")).await, [DONE; 2]);
     let replaced = store.records(&ids[4..6]).await.unwrap();
     assert!(replaced.iter().all(|record| shown(record) == (3, true, vec!["bulk-only"])), "{replaced:?}");
     walks_meet_each_link_once(store, &ids).await;

@@ -2,7 +2,10 @@
 
 use clap::{Args, Subcommand, builder::PossibleValue};
 
-use super::fields::{LinkClears, LinkSetters};
+use super::{
+    bulk::{BulkArgs, EditManyArgs},
+    fields::{LinkClears, LinkSetters},
+};
 use crate::args::{ServerArgs, ShowArgs, TableArgs};
 
 #[derive(Debug, Subcommand)]
@@ -15,6 +18,15 @@ pub enum LinkCommand {
     List(Box<LinkListArgs>),
     /// Edit a link. Fields without a flag stay unchanged.
     Edit(Box<LinkEditArgs>),
+    /// Edit many links: those that meet some criteria, or those of a list of codes.
+    ///
+    /// Without --yes it only says what it would change. The command may be repeated: links that are
+    /// as wished already are not changed.
+    EditMany(Box<EditManyArgs>),
+    /// Delete many links: those that meet some criteria, or those of a list of codes.
+    ///
+    /// Without --yes it only says what it would delete.
+    DeleteMany(Box<BulkArgs>),
     /// Show the changes of a link, the latest first.
     History {
         #[command(flatten)]
