@@ -1,11 +1,15 @@
 //! Edits and deletions of many links, by a filter or by names: which links they change, what a dry
 //! run says before, and that each link is as if it had been changed by itself.
 
-use harness::{Answer, Api, Cluster, wait};
+use harness::{Answer, Api, Cluster, Resolver, wait};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::rest_calls::{Alone, SOON, call, done, expect_problem, get, leads_to, listed, visit};
+use crate::{
+    cli::Person,
+    pages::{form_token, sign_in},
+    rest_calls::{Alone, SOON, call, done, expect_problem, get, leads_to, listed, visit},
+};
 
 const PATH: &str = "short-urls/bulk-edit";
 const COUNTS: [&str; 3] = ["matched", "changed", "unchanged"];
@@ -270,7 +274,7 @@ async fn links_are_deleted_and_can_be_restored(api: &Api, other: &Api) {
         make(api, slug, &["gone", "kept"]).await;
     }
     assert_eq!(visit(other, "s.test", "g-1").await, leads_to(&target("g-1")));
-    done(api, Method::POST, "short-urls/g-2/block", Some(json!({ "reason": "spam" }))).await;
+    take_down(api, "g-2").await;
     let page = change(api, json!({ "filter": { "tags": ["gone"] }, "delete": true })).await;
     assert_eq!((counts(&page), &page["failed"][0]["shortCode"]), ([3, 2, 0], &json!("g-2")), "{page}");
     for gone in ["g-1", &code] {
@@ -315,4 +319,62 @@ async fn a_key_changes_only_what_it_may_change() {
     }
     let named = json!({ "shortUrls": [{ "shortCode": "mine" }], "addTags": ["y"] });
     assert_eq!(counts(&change(&editor, named).await), [1, 1, 0], "names tell nothing");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_list_is_changed_as_a_whole_on_its_page() {
+    let alone = Alone::start(&[]).await;
+    let (api, url) = (alone.api(), alone.api().url());
+    for number in 0..12 {
+        make(api, &format!("p-{number}"), &["paged"]).await;
+    }
+    make(api, "p-other", &[]).await;
+    let cookie = sign_in(url, api.key()).await;
+    let list = format!("{url}/manage?tag=paged&count=10");
+    let token = form_token(&list, &cookie).await;
+    let post = async |fields: &str| {
+        let form = format!("formToken={token}&every=on&{fields}");
+        let request = api.http().post(&list).header("cookie", &cookie).body(form);
+        let request = request.header("content-type", "application/x-www-form-urlencoded");
+        let answer = request.send().await.unwrap();
+        (answer.status().as_u16(), answer.text().await.unwrap())
+    };
+    let (status, asked) = post("do=add-tag&newTag=whole").await;
+    assert!(asked.contains("12 links would be changed") && asked.contains("name=\"confirmed\""), "{asked}");
+    assert_eq!((status, listed(api, "tags[]=whole").await.len()), (200, 0));
+    let (_, done) = post("do=add-tag&newTag=whole&confirmed=on").await;
+    assert!(done.contains("Changed 12 links") && !done.contains("name=\"confirmed\""), "{done}");
+    assert_eq!(listed(api, "tags[]=whole&itemsPerPage=100").await.len(), 12);
+    assert_eq!(post("do=move&to=one.example").await.0, 400, "each would need its name there");
+    let (_, done) = post("do=delete&confirmed=on").await;
+    assert!(done.contains("Changed 12 links"), "{done}");
+    assert_eq!(listed(api, "").await, ["p-other"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_command_line_changes_all_pages() {
+    let resolver = Resolver::embedded().unwrap().start().await.unwrap();
+    let (api, person) = (&resolver.api, Person::at(&resolver));
+    for number in 0..3 {
+        make(api, &format!("c-{number}"), &["old"]).await;
+    }
+    let edit = ["link", "edit-many", "--with-tag", "old", "--add-tag", "new", "--no-title"];
+    let said = person.read(&edit).await;
+    assert!(said.starts_with("3 links: 3 would be changed") && said.contains("add --yes"), "{said}");
+    let done = person.read_json(&[&edit[..], &["--yes", "--json"]].concat()).await;
+    assert_eq!((counts(&done), &done["failed"]), ([3, 3, 0], &json!(0)));
+    assert_eq!(listed(api, "tags[]=new").await.len(), 3);
+    let problem = person.fail(&["link", "edit-many", "--all"], 64).await;
+    assert!(problem.contains("nothing to change"), "{problem}");
+
+    take_down(api, "c-1").await;
+    let gone = person.run(&["link", "delete-many", "--with-tag", "new", "--yes"]).await;
+    assert_eq!(gone.status.code(), Some(65), "one was not deleted: {gone:?}");
+    assert!(gone.stdout.contains("2 changed") && gone.stdout.contains("c-1: "), "{gone:?}");
+    assert_eq!(listed(api, "").await, ["c-1"]);
+}
+
+/// An operator takes a link down, so that it cannot be deleted.
+async fn take_down(api: &Api, slug: &str) {
+    done(api, Method::POST, &format!("short-urls/{slug}/block"), Some(json!({ "reason": "spam" }))).await;
 }
