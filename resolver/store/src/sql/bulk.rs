@@ -203,7 +203,8 @@ async fn note(sql: &mut dyn Sql, how: &BulkChange, changed: &[Changed], by: ApiK
         notes.push(match how {
             BulkChange::Delete => LinkNote { link, tags: former, former: &[], details: state(link) },
             BulkChange::Edit(_) => {
-                LinkNote { link, tags, former, details: change(before, link, Some((former, tags))) }
+                let details = change(before, link, Some((former.as_slice(), tags.as_slice())));
+                LinkNote { link, tags, former, details }
             }
         });
     }
