@@ -87,6 +87,7 @@ fn calls() -> Vec<(Method, &'static str, &'static str)> {
     vec![
         (Method::POST, "short-urls", "create"),
         (Method::POST, "short-urls/bulk", "create"),
+        (Method::POST, "short-urls/bulk-edit", "edit"),
         (Method::GET, "short-urls", "read"),
         (Method::GET, "short-urls/x", "read"),
         (Method::PATCH, "short-urls/x", "edit"),

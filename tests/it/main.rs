@@ -10,6 +10,7 @@ mod base_path;
 mod behind_proxy;
 mod budgets;
 mod bulk;
+mod bulk_edit;
 mod bulk_fields;
 mod carry;
 mod changes;

@@ -8,10 +8,10 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use codes::LinkId;
 use jiff::Timestamp;
-use links::{Edit, Idempotency, NewLink, Precondition, Record, Refusal, Tag, api_key::ApiKeyId};
+use links::{BulkRefusal, Edit, Idempotency, NewLink, Precondition, Record, Refusal, Tag, api_key::ApiKeyId};
 use numbers::{Mark, StoreEpoch};
 use store::{
-    Advanced, BatchLink, BlockEntry, Change, Comparison, CustomSlugLink, Database, Done, FullLink,
+    Advanced, BatchLink, BlockEntry, BulkBatch, Change, Comparison, CustomSlugLink, Database, Done, FullLink,
     InsertError, Inserted, InsertedLink, Lane, Links, Operation, Reading, Register, Registration, Schema,
     Settings, SettingsPoll, SettingsVersion, Source, Store, StoreError, Under,
 };
@@ -221,6 +221,11 @@ impl Links for FaultyStore {
         by: ApiKeyId,
     ) -> Result<Result<(), Refusal>, StoreError> {
         self.change(id, self.database.sqlite.delete(id, precondition, by)).await
+    }
+
+    async fn change_many(&self, batch: &BulkBatch) -> Result<Vec<Result<bool, BulkRefusal>>, StoreError> {
+        let ids: Vec<LinkId> = batch.items.iter().map(|(id, _)| *id).collect();
+        self.change_all(&ids, self.database.sqlite.change_many(batch)).await
     }
 
     async fn restore(

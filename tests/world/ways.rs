@@ -212,11 +212,24 @@ impl FaultyStore {
         id: LinkId,
         change: impl Future<Output = Result<T, StoreError>> + Send,
     ) -> Result<T, StoreError> {
+        self.change_all(&[id], change).await
+    }
+
+    /// Runs a change of links as [`change`](Self::change) does that of one.
+    pub(super) async fn change_all<T: Send>(
+        &self,
+        ids: &[LinkId],
+        change: impl Future<Output = Result<T, StoreError>> + Send,
+    ) -> Result<T, StoreError> {
         self.pass(async {
-            self.database.note(id).await;
+            for id in ids {
+                self.database.note(*id).await;
+            }
             let changed = change.await;
-            self.database.note(id).await;
-            self.database.tell(&Change::Links(vec![id]));
+            for id in ids {
+                self.database.note(*id).await;
+            }
+            self.database.tell(&Change::Links(ids.to_vec()));
             changed
         })
         .await

@@ -231,7 +231,7 @@ impl FieldErrors {
     }
 
     /// Adds the wrong fields of a part of the request under the part's path.
-    pub(super) fn note_below(&mut self, path: &str, part: Self) {
+    pub fn note_below(&mut self, path: &str, part: Self) {
         for InvalidField { field, expected } in part.0 {
             self.add(&format!("{path}.{field}"), expected);
         }

@@ -47,7 +47,7 @@ pub use self::{
     error::{AppError, FieldErrors, InvalidField},
     keys::{api_keys, key_names, key_ring},
     links::{
-        create_link, create_many,
+        change_many, create_link, create_many,
         domains::NamedDomain,
         edit_link, explain_link, fetch_titles, find_link, import_links, link_fields,
         link_fields::{Change, Field, LinkFields},

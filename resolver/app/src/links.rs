@@ -2,6 +2,7 @@
 //! case has a file of its own.
 
 mod block_link;
+pub mod change_many;
 pub mod create_link;
 pub mod create_many;
 mod delete_link;

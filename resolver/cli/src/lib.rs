@@ -84,7 +84,7 @@ async fn carry_out(command: Command) -> Result<Output, Error> {
     let text = match command {
         Command::Migrate(args) => migrate::run(&args).await,
         Command::ApiKey(command) => keys::run(command).await,
-        Command::Link(command) => link::run(command).await,
+        Command::Link(command) => return link::run(command).await,
         Command::Domain(command) => domain::run(command).await,
         Command::Target(command) => target::run(command).await,
         Command::Visits(command) => visits::run(command).await,

@@ -1,8 +1,9 @@
 //! `resolver link create|get|list|edit|schedule|explain|history|undo|delete|restore|block|unblock`:
-//! manages the links of a running server.
+//! manages the links of a running server; `edit-many` and `delete-many` are in `bulk`.
 
 pub(crate) mod args;
 mod body;
+mod bulk;
 mod fields;
 mod schedule;
 mod table;
@@ -17,7 +18,7 @@ use self::{
     body::{create_body, edit_body, list_query, password},
 };
 use crate::{
-    Error,
+    Error, Output,
     args::ShowArgs,
     audit::HISTORY,
     client::{Call, NAME_BYTES, NOTHING_TO_CHANGE, Query, Server, maybe, segment, wrong},
@@ -27,8 +28,10 @@ use crate::{
 
 const LINKS: &str = "short-urls";
 
-pub(super) async fn run(command: LinkCommand) -> Result<String, Error> {
-    match command {
+pub(super) async fn run(command: LinkCommand) -> Result<Output, Error> {
+    let text = match command {
+        LinkCommand::EditMany(args) => return bulk::edit(&args).await,
+        LinkCommand::DeleteMany(args) => return bulk::delete(&args).await,
         LinkCommand::Create(args) => create(&args).await,
         LinkCommand::Get(args) => {
             let call = Call::read(path_of(&args.name.code)?, domain_query(&args.name));
@@ -64,7 +67,8 @@ pub(super) async fn run(command: LinkCommand) -> Result<String, Error> {
             let call = Call::read("explain".to_owned(), explain_query(&args));
             Server::list(&args.table, call, &table::EXPLANATION).await
         }
-    }
+    };
+    text.map(Output::from)
 }
 
 async fn create(args: &LinkCreateArgs) -> Result<String, Error> {

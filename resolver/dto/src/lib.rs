@@ -10,6 +10,7 @@
 
 mod audit;
 mod bulk;
+mod bulk_edit;
 mod domain;
 mod explanation;
 mod health;
@@ -30,6 +31,7 @@ mod webhook;
 
 pub use audit::*;
 pub use bulk::*;
+pub use bulk_edit::*;
 pub use domain::*;
 pub use explanation::*;
 pub use health::*;

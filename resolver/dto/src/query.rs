@@ -71,6 +71,62 @@ pub struct LinkListQuery {
     pub order_by: Option<String>,
 }
 
+/// The criteria of a change of many links: those of a list.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+#[schemars(extend("x-addition" = true))]
+pub struct LinkFilter {
+    /// A text that the slug, long URL, title, a tag or the domain of the links contains, regardless
+    /// of case; or a whole code.
+    pub search_term: Option<String>,
+    /// The exact long URL.
+    pub long_url: Option<String>,
+    /// The domain of the links; `DEFAULT` for the default one.
+    pub domain: Option<String>,
+    /// Tags that the links have.
+    pub tags: Vec<String>,
+    /// Whether the links have any or all of the tags.
+    #[schemars(with = "MatchMode", extend("default" = "any"))]
+    pub tags_mode: TagsMode,
+    /// Tags that the links do not have.
+    pub exclude_tags: Vec<String>,
+    /// Whether any or all of these tags exclude a link.
+    #[schemars(with = "MatchMode", extend("default" = "any"))]
+    pub exclude_tags_mode: TagsMode,
+    /// Only links that were created from this time on.
+    pub start_date: Option<Time>,
+    /// Only links that were created until this time.
+    pub end_date: Option<Time>,
+    /// Leaves out links whose `validUntil` has passed.
+    #[schemars(extend("default" = false))]
+    pub exclude_past_valid_until: Flag,
+    /// Leaves out links whose visit limit is used up.
+    #[schemars(extend("default" = false))]
+    pub exclude_max_visits_reached: Flag,
+    /// The name of an API key: only links that were created with it.
+    pub api_key_name: Option<String>,
+}
+
+impl From<LinkFilter> for LinkListQuery {
+    fn from(filter: LinkFilter) -> Self {
+        Self {
+            search_term: filter.search_term,
+            long_url: filter.long_url,
+            domain: filter.domain,
+            tags: filter.tags,
+            tags_mode: filter.tags_mode,
+            exclude_tags: filter.exclude_tags,
+            exclude_tags_mode: filter.exclude_tags_mode,
+            start_date: filter.start_date.map(|Time(text)| text),
+            end_date: filter.end_date.map(|Time(text)| text),
+            exclude_past_valid_until: filter.exclude_past_valid_until,
+            exclude_max_visits_reached: filter.exclude_max_visits_reached,
+            api_key_name: filter.api_key_name,
+            ..Self::default()
+        }
+    }
+}
+
 inline_schema!(
     struct MatchMode,
     json_schema!({

@@ -7,6 +7,7 @@ pub mod api_key;
 mod app_links;
 pub mod audit;
 mod block;
+mod bulk;
 mod destination;
 mod details;
 mod domain;
@@ -50,6 +51,7 @@ pub mod webhook;
 pub use api_key::SessionHash;
 pub use app_links::{AppLinks, AppLinksFile};
 pub use block::Block;
+pub use bulk::{BulkChange, BulkEdit, BulkRefusal};
 pub use destination::Base;
 pub use details::{Details, DetailsEdit, LinkState, Origin, RedirectStatus};
 pub use domain::{
@@ -67,8 +69,8 @@ pub use idempotency::{EarlierRequest, Idempotency, quoted};
 pub use import::{IMPORTED_VISITS_MAX, ImportCode, ImportItem, PickedCode};
 pub use lifecycle::Refusal;
 pub use limits::{
-    CODE_LEN_MAX, DESCRIPTION_BYTES, PER_PAGE, PER_PAGE_MAX, SCHEDULED_PER_KEY, SCHEDULED_PER_LINK,
-    STRAY_TARGET_BYTES, TITLE_BYTES, granted_visits,
+    BULK_NAMES_MAX, BULK_PAGE, BULK_PAGE_MAX, CODE_LEN_MAX, DESCRIPTION_BYTES, PER_PAGE, PER_PAGE_MAX,
+    SCHEDULED_PER_KEY, SCHEDULED_PER_LINK, STRAY_TARGET_BYTES, TITLE_BYTES, granted_visits,
 };
 pub use link::{Draft, Link, NewLink};
 pub use location::{ESCAPED_IN_PATHS, location, location_with_query};

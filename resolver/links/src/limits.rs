@@ -14,6 +14,12 @@ pub const STRAY_TARGET_BYTES: usize = 2_048;
 pub const PER_PAGE: u64 = 10;
 /// Maximum number of links on a page of a list.
 pub const PER_PAGE_MAX: u64 = 10_000;
+/// Maximum number of links that one call for many changes.
+pub const BULK_PAGE_MAX: u64 = 10_000;
+/// Default number of links that one call for many changes.
+pub const BULK_PAGE: u64 = 1_000;
+/// Maximum number of links that one call for many changes by their names.
+pub const BULK_NAMES_MAX: usize = 1_000;
 
 /// Maximum number of scheduled edits of a link, those that failed included.
 pub const SCHEDULED_PER_LINK: u32 = 10;

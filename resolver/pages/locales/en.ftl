@@ -170,6 +170,28 @@ chosen-expected-links = Select links in the list first.
 chosen-expected-domain = Choose the domain that the links move to.
 chosen-expected-tag = Enter a tag.
 chosen-expected-action = Choose an action.
+every-choose = All links of this list, on every page. You see how many they are before anything is changed.
+every-title = Change all links of the list
+every-would = { $count ->
+    [one] { $shown } link would be changed.
+   *[other] { $shown } links would be changed.
+  }
+every-unchanged = { $count ->
+    [one] { $shown } link needs no change.
+   *[other] { $shown } links need no change.
+  }
+every-more = There are more links.
+every-do = { $count ->
+    [one] Change { $shown } link
+   *[other] Change { $shown } links
+  }
+every-delete = { $count ->
+    [one] Delete { $shown } link
+   *[other] Delete { $shown } links
+  }
+every-go-on = Go on
+every-failed = These links cannot be changed:
+every-expected-action = All links of a list can get or lose a tag, be enabled, disabled or deleted.
 pages = Pages of the list
 page-before = Previous
 page-after = Next

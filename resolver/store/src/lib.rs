@@ -23,15 +23,15 @@ pub use operation::{Database, Done, Lane, Operation, Under, Work};
 pub use outcomes::{
     Advanced, Change, DomainEdited, DomainRemoved, Exported, Imported, Indexed, Inserted, InsertedLink,
     LinkIndex, NamedIds, Reading, Registration, Renamed, Schema, SettingsPoll, SettingsVersion,
-    SharedSettings, TagChange, TagCount, VisitTotals,
+    SharedSettings, TagChange, TagCount, VisitTotals, Walked,
 };
 pub use ports::{
     AfterAttempt, AttemptEnd, Backlog, Catalog, ClaimedDelivery, Disable, FanOut, FannedOut, Keys, Links,
     Register, Schedule, Scheduled, Settings, Store, Webhooks,
 };
 pub use requests::{
-    BatchLink, BlockEntry, Comparison, CustomSlugLink, FullLink, ImportBatch, ImportPosition, LinkVisits,
-    Source, Sweep, Visible,
+    BatchLink, BlockEntry, BulkBatch, Comparison, CustomSlugLink, FullLink, ImportBatch, ImportPosition,
+    LinkVisits, Source, Sweep, Visible,
 };
 pub use sql::{
     Dialect, Notice, Row, Sql, Value, add_to_links, add_webhook_events, counted_visits, insert_rows,

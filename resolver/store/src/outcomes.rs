@@ -5,7 +5,9 @@ use std::collections::HashMap;
 
 use codes::{Keyspace, KeyspaceIndex, LinkId};
 use jiff::Timestamp;
-use links::{Domain, DomainId, Link, Record, Slug, Tag, targets::TargetRule, webhook::Subscription};
+use links::{
+    Domain, DomainId, Link, Outlined, Record, Slug, Tag, targets::TargetRule, webhook::Subscription,
+};
 use numbers::Mark;
 use tokio::time::Instant;
 
@@ -203,6 +205,15 @@ pub enum LinkIndex {
     LongUrls,
     /// The texts that searches look through. On SQLite there is none: a search reads all links.
     Texts,
+}
+
+/// A step of a walk through links.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Walked {
+    /// Links that meet the conditions, in the order of their ids.
+    pub entries: Vec<Outlined>,
+    /// The id after which the walk goes on; `None` at its end.
+    pub next: Option<LinkId>,
 }
 
 /// The outcome of one step of an index of links.

@@ -1,10 +1,10 @@
 //! Parameters of store calls: links and blocks to store, and selections of them.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use codes::{KeyspaceIndex, LinkId};
 use jiff::Timestamp;
-use links::{DomainId, Draft, ImportItem, NewLink, Slug, Tag, api_key::ApiKeyId};
+use links::{BulkChange, DomainId, Draft, ImportItem, NewLink, Precondition, Slug, Tag, api_key::ApiKeyId};
 use numbers::Span;
 
 /// Which servers may answer a read.
@@ -100,6 +100,17 @@ pub struct ImportBatch {
     pub items: Vec<ImportItem>,
     /// Number of keyspaces that this process knows. With one more, other codes might be mintable.
     pub keyspaces: usize,
+}
+
+/// Links of a change of many that are changed in one transaction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BulkBatch {
+    /// The links, each once, with what identifies them.
+    pub items: Vec<(LinkId, Precondition)>,
+    /// The change.
+    pub change: Arc<BulkChange>,
+    /// The API key that makes it.
+    pub by: ApiKeyId,
 }
 
 /// How far an import has come.

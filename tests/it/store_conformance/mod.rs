@@ -2,6 +2,7 @@
 //! on.
 
 mod blocks;
+mod bulk;
 mod domains;
 mod history;
 mod imports;
@@ -109,6 +110,8 @@ async fn suite(store: Arc<dyn Store>) {
     webhooks::further_deliveries_are_dropped_and_old_ones_removed(&*store).await;
     sweep::old_audit_entries_are_removed_by_one_holder_at_a_time(&*store).await;
     together::links_are_stored_together_where_nothing_is_in_the_way(&*store).await;
+    bulk::links_are_changed_together_and_each_as_if_alone(&*store).await;
+    bulk::many_links_are_deleted_and_their_slugs_are_free(&*store).await;
 }
 
 /// Runs the cases that leave behind a history and a block register that no other case expects.

@@ -181,6 +181,16 @@ impl<'a> Intruder<'a> {
                 let named = json!({ "longUrl": mine, "customSlug": link.code, "domain": link.domain, "findIfExists": true, "tags": [tag] });
                 json!([{ "longUrl": mine }, named])
             }
+            "short-urls/bulk-edit" => {
+                let (tags, dry_run) = ([self.some_tag(tenant)], self.rng.is_one_in(2));
+                match self.rng.is_one_in(2) {
+                    true => json!({ "filter": { "tags": tags }, "addTags": ["intruder"], "dryRun": dry_run }),
+                    false => json!({
+                        "shortUrls": [{ "shortCode": link.code, "domain": link.domain }],
+                        "removeTags": tags, "dryRun": dry_run,
+                    }),
+                }
+            }
             "domains/redirects" => json!({ "domain": link.domain.as_deref().unwrap_or("DEFAULT") }),
             "tags" => json!({ "oldName": self.some_tag(tenant), "newName": "intruder" }),
             "webhooks" => {

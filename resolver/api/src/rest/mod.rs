@@ -10,6 +10,7 @@
 mod audit;
 mod body;
 mod bulk;
+mod bulk_edit;
 mod call;
 mod create;
 mod dispatch;
@@ -82,6 +83,7 @@ fn routes(has_single_step: bool) -> Vec<Route> {
         list::routes(),
         create::routes(has_single_step),
         bulk::routes(),
+        bulk_edit::routes(),
         link::routes(),
         schedule::routes(),
         explain::routes(),

@@ -266,7 +266,7 @@ fn check_description(text: &str) -> Checked<Option<String>> {
     Ok(Some(text.trim().to_owned()).filter(|text| !text.is_empty()))
 }
 
-fn check_tags(items: &[String]) -> Checked<Vec<Tag>> {
+pub(crate) fn check_tags(items: &[String]) -> Checked<Vec<Tag>> {
     if items.len() > TAGS_MAX {
         return Err(Field::Tags.expected());
     }

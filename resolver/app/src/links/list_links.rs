@@ -193,7 +193,7 @@ impl LinkService {
 
     /// Narrows a filter to the requested domain and API key, and to the limits of the caller's key.
     /// Returns `false` if no link can match.
-    async fn narrow(
+    pub(crate) async fn narrow(
         &self,
         (domain, api_key_name): (Option<String>, Option<String>),
         by: &Grant,
@@ -226,7 +226,7 @@ impl LinkService {
     }
 
     /// Returns the domains whose names contain a text.
-    fn domains_like(&self, text: &str) -> Vec<DomainId> {
+    pub(crate) fn domains_like(&self, text: &str) -> Vec<DomainId> {
         let text = nfc(&text.to_lowercase()).into_owned();
         let entries = self.domain_cache.entries();
         let others = entries.others().into_iter();
@@ -249,7 +249,8 @@ fn is_sorted_here(field: OrderField, visits_in: Option<VisitDays>) -> bool {
     }
 }
 
-fn filter(request: ListLinks, mut wrong: FieldErrors) -> Result<Filter, AppError> {
+/// Checks the criteria of a list that need no name looked up.
+pub(crate) fn filter(request: ListLinks, mut wrong: FieldErrors) -> Result<Filter, AppError> {
     let order = wrong.note("orderBy", parse_order(request.order_by.as_deref()));
     let order = order.unwrap_or_default();
     for (name, tags) in [("tags", &request.tags), ("excludeTags", &request.exclude_tags)] {

@@ -3,6 +3,7 @@
 use clap::{Args, Subcommand, builder::PossibleValue};
 
 use super::{
+    bulk::{BulkArgs, EditManyArgs},
     fields::{LinkClears, LinkSetters},
     schedule::ScheduleCommand,
 };
@@ -21,6 +22,15 @@ pub enum LinkCommand {
     /// Manage edits of a link that are made at a moment.
     #[command(subcommand)]
     Schedule(ScheduleCommand),
+    /// Edit many links: those that meet some criteria, or those of a list of codes.
+    ///
+    /// Without --yes it only says what it would change. The command may be repeated: links that are
+    /// as wished already are not changed.
+    EditMany(Box<EditManyArgs>),
+    /// Delete many links: those that meet some criteria, or those of a list of codes.
+    ///
+    /// Without --yes it only says what it would delete.
+    DeleteMany(Box<BulkArgs>),
     /// Show the changes of a link, the latest first.
     History {
         #[command(flatten)]

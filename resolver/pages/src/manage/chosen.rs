@@ -37,9 +37,9 @@ const WITHIN: Duration = Duration::from_secs(20);
 /// How often the tags of a link are read if others change them meanwhile.
 const ATTEMPTS: usize = 3;
 
-/// The change to each chosen link.
+/// The change to each chosen link, or to all links of the list (`change_all.rs`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Action<'a> {
+pub(super) enum Action<'a> {
     Move(&'a str),
     /// Whether the links get the tag or lose it.
     Tag(&'a str, bool),
@@ -50,7 +50,7 @@ enum Action<'a> {
 
 impl<'a> Action<'a> {
     /// Reads the pressed button and its field; the name of the text that asks for a missing value.
-    fn read(form: &'a Form) -> Result<Self, &'static str> {
+    pub(super) fn read(form: &'a Form) -> Result<Self, &'static str> {
         let to = || form.filled("to").ok_or("chosen-expected-domain");
         let tag = || form.filled("newTag").ok_or("chosen-expected-tag");
         match form.get("do") {

@@ -2,6 +2,7 @@
 
 mod audit;
 mod bulk;
+mod change_all;
 mod choice;
 mod chosen;
 mod domains;
@@ -70,6 +71,7 @@ pub(crate) async fn answer(context: &Context<'_>) -> Result<Answer, PageError> {
         (LINKS, true) if context.form.get("do") == Some(new_link::CREATE) => {
             Box::pin(new_link::create(context))
         }
+        (LINKS, true) if context.form.is_on(change_all::EVERY) => Box::pin(change_all::answer(context)),
         (LINKS, true) => Box::pin(chosen::change(context)),
         (list_table::PATH, false) => Box::pin(list_table::download(context)),
         (STATISTICS, false) => Box::pin(statistics::show(context)),

@@ -11,9 +11,9 @@ use links::{Filter, Link, LongUrl, Outline, Outlined, Record, Tag, api_key::ApiK
 use crate::{
     Database, Exported, ImportBatch, ImportPosition, Imported, Indexed,
     Lane::{List, LongWrite, Read, Write},
-    LinkIndex, LinkVisits, Renamed, Result, Sweep, TagChange, TagCount, Visible, VisitTotals,
+    LinkIndex, LinkVisits, Renamed, Result, Sweep, TagChange, TagCount, Visible, VisitTotals, Walked,
     operation::run,
-    sql::{import, link_index, list, long_urls, sweep, tags, visits},
+    sql::{import, link_index, list, long_urls, sweep, tags, visits, walk},
 };
 
 /// Lists, tags, imports and exports of links, and their upkeep.
@@ -24,6 +24,21 @@ pub trait Catalog: Database {
     async fn outline(&self, filter: &Filter, code: Option<LinkId>) -> Result<Outline> {
         let args = (filter.clone(), code);
         run(self, List, args, |sql, (filter, code)| Box::pin(list::outline(sql, filter, *code))).await
+    }
+
+    /// Returns the next links that meet a filter after the one with the id `after`, in the order of
+    /// their ids, whatever order the filter has. A step may find none and still not be the last.
+    async fn walk(
+        &self,
+        filter: &Filter,
+        code: Option<LinkId>,
+        after: Option<LinkId>,
+        most: usize,
+    ) -> Result<Walked> {
+        run(self, List, (filter.clone(), code, (after, most)), |sql, (filter, code, step)| {
+            Box::pin(walk::walk(sql, filter, *code, *step))
+        })
+        .await
     }
 
     /// Returns current outlines of these links, in the order of `ids`. A link may have grown since

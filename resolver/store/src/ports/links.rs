@@ -6,18 +6,20 @@ use async_trait::async_trait;
 use codes::LinkId;
 use jiff::Timestamp;
 use links::{
-    DomainId, Edit, Idempotency, Link, NewLink, Precondition, Record, Refusal, Slug, Tag, api_key::ApiKeyId,
+    BulkRefusal, DomainId, Edit, Idempotency, Link, NewLink, Precondition, Record, Refusal, Slug, Tag,
+    api_key::ApiKeyId,
 };
 use numbers::StoreEpoch;
 use tokio::{sync::mpsc, time::Instant};
 
 use crate::{
-    BatchLink, Bucket, Change, CustomSlugLink, Database, FullLink, InsertError, Inserted, InsertedLink,
-    Lane::{List, Read, Write},
+    BatchLink, Bucket, BulkBatch, Change, CustomSlugLink, Database, FullLink, InsertError, Inserted,
+    InsertedLink,
+    Lane::{List, LongWrite, Read, Write},
     NamedIds, Reading, Result, Source, StoreError, Under,
     buckets::by_bucket,
     operation::{insert, run},
-    sql::{create, edits, list, restore, slugs, together, uses},
+    sql::{bulk, create, edits, list, restore, slugs, together, uses},
 };
 
 /// Creates, reads and changes links.
@@ -208,6 +210,26 @@ pub trait Links: Database {
             Box::pin(edits::delete(sql, *id, precondition, *by))
         })
         .await
+    }
+
+    /// Changes the links of a batch, in one transaction unless links are on nodes. Returns for each,
+    /// in the order of the batch, whether it was changed, or why not; one that is as wished already
+    /// was not. May be repeated whatever its outcome.
+    async fn change_many(&self, batch: &BulkBatch) -> Result<Vec<Result<bool, BulkRefusal>>> {
+        if !self.is_distributed() {
+            let change =
+                run(self, LongWrite, batch.clone(), |sql, batch| Box::pin(bulk::change_many(sql, batch)));
+            return change.await;
+        }
+        let mut outcomes = Vec::with_capacity(batch.items.len());
+        for item in &batch.items {
+            let args = (item.clone(), Arc::clone(&batch.change), batch.by);
+            let change = run(self, Write, args, |sql, (item, change, by)| {
+                Box::pin(bulk::change_one(sql, item, change, *by))
+            });
+            outcomes.push(change.await?);
+        }
+        Ok(outcomes)
     }
 
     /// Restores a deleted link, and returns it as it is then. Its slug must not be a code of any

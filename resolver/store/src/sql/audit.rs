@@ -17,8 +17,8 @@ use serde_json::{Value as Json, json};
 use super::{
     Sql, Value,
     chores::{hold, rest},
-    places,
-    webhooks::record_link,
+    insert_rows, places,
+    webhooks::{is_called_for, record_link},
 };
 use crate::{Result, StoreError, Sweep};
 
@@ -59,6 +59,51 @@ pub(super) async fn note_link(
 ) -> Result<()> {
     note(sql, by, action, &link.id.get().to_string(), Some(details.clone())).await?;
     let Some(event) = EventKind::of(action) else { return Ok(()) };
+    record(sql, event, (link, tags, former), details).await
+}
+
+/// A change of a link for [`note_links`], as [`note_link`] has it.
+pub(super) struct LinkNote<'a> {
+    pub(super) link: &'a Link,
+    pub(super) tags: &'a [Tag],
+    pub(super) former: &'a [Tag],
+    pub(super) details: Json,
+}
+
+/// Adds entries for changes of links, and records their events for webhooks.
+pub(super) async fn note_links(
+    sql: &mut dyn Sql,
+    by: ApiKeyId,
+    action: Action,
+    notes: Vec<LinkNote<'_>>,
+) -> Result<()> {
+    let row = |note: &LinkNote<'_>| {
+        let subject = Value::Text(note.link.id.get().to_string());
+        let action = Value::Text(action.as_str().to_owned());
+        [Value::Int(by.0), action, subject, Value::Text(note.details.to_string())]
+    };
+    let rows: Vec<[Value; 4]> = notes.iter().map(row).collect();
+    let into = format!(
+        "INSERT INTO audit (api_key, action, subject, details) SELECT column1, column2, column3, {} FROM (",
+        sql.dialect().json("column4")
+    );
+    insert_rows(sql, &into, &rows, ") AS noted").await?;
+    let Some(event) = EventKind::of(action) else { return Ok(()) };
+    if is_called_for(sql, event).await? {
+        for LinkNote { link, tags, former, details } in notes {
+            record(sql, event, (link, tags, former), details).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Records the event of a change for webhooks.
+async fn record(
+    sql: &mut dyn Sql,
+    event: EventKind,
+    (link, tags, former): (&Link, &[Tag], &[Tag]),
+    details: Json,
+) -> Result<()> {
     let mut data = without_hashes(details);
     data["tags"] = json!(tags);
     let all: Vec<Tag> = tags.iter().chain(former.iter().filter(|tag| !tags.contains(tag))).cloned().collect();

@@ -22,7 +22,7 @@ use super::{
 use crate::{CustomSlugLink, Exported, ImportBatch, ImportPosition, Imported, Result, StoreError};
 
 /// Maximum number of ids in one notification.
-const TOLD_AT_ONCE: usize = 400;
+pub(super) const TOLD_AT_ONCE: usize = 400;
 /// Size in bytes at which a page of an export ends.
 const EXPORTED_BYTES: u64 = 8 << 20;
 

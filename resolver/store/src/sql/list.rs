@@ -125,7 +125,7 @@ async fn has_few_tagged(sql: &mut dyn Sql, filter: &Filter, page: Page) -> Resul
 }
 
 /// Splits tags into sets, of each of which a link must have a tag.
-fn tag_sets(tags: &[Tag], mode: TagsMode) -> Chunks<'_, Tag> {
+pub(super) fn tag_sets(tags: &[Tag], mode: TagsMode) -> Chunks<'_, Tag> {
     tags.chunks(match mode {
         TagsMode::Any => tags.len().max(1),
         TagsMode::All => 1,
@@ -302,11 +302,30 @@ pub(super) struct Wanted {
     /// Whether Postgres looks up the links of the first tags in the order of their ids, in which
     /// neighbours share pages. Left to choose, it looks ten thousand of them up in a random order.
     by_tag: bool,
+    /// The placeholders of the ids after which the links are, and up to which.
+    span: Option<[String; 2]>,
 }
 
 impl Wanted {
     pub(super) fn new(dialect: Dialect) -> Self {
-        Self { dialect, parts: Vec::new(), values: Vec::new(), by_tag: false }
+        Self { dialect, parts: Vec::new(), values: Vec::new(), by_tag: false, span: None }
+    }
+
+    /// Adds the condition that a link's id is after one and not after another. The conditions on
+    /// tags, which come later, look at the tags of these links only.
+    pub(super) fn walk(&mut self, after: i64, end: i64) {
+        let span = [after, end].map(|id| self.value(Value::Int(id)));
+        self.parts.push(format!("link.id > {} AND link.id <= {}", span[0], span[1]));
+        self.span = Some(span);
+    }
+
+    /// Returns outlines of the first links that meet the conditions, in the order of their ids.
+    pub(super) async fn outlines(mut self, sql: &mut dyn Sql, most: usize) -> Result<Vec<Outlined>> {
+        // SQLite numbers parameters in the order in which they appear, so this one is the last.
+        let most = self.value(Value::count(most));
+        let (columns, conditions) = (outlined_columns(self.dialect), self.parts.join(" AND "));
+        let select = format!("SELECT {columns} FROM link WHERE {conditions} ORDER BY link.id LIMIT {most}");
+        sql.query(&select, &self.values).await?.iter().map(outlined).collect()
     }
 
     /// Turns the conditions so far into a table of the first links that meet them.
@@ -442,12 +461,20 @@ impl Wanted {
     /// Returns a query for the ids of links with one of these tags. A tag is matched under the name
     /// given and under its normalized name: they differ after a renaming.
     fn tagged(&mut self, tags: &[Tag]) -> String {
-        let plain = tags.iter().filter_map(|tag| Tag::parse(tag.as_str()).ok());
-        let all: BTreeSet<Tag> = tags.iter().cloned().chain(plain).collect();
-        let names: Vec<String> = stored_names(&all).into_iter().map(|name| self.value(name)).collect();
+        let names: Vec<String> = names_of(tags).into_iter().map(|name| self.value(name)).collect();
+        let within = self.span.as_ref().map_or_else(String::new, |[after, end]| {
+            format!(" AND link_tag.link_id > {after} AND link_tag.link_id <= {end}")
+        });
         format!(
-            "SELECT link_tag.link_id FROM link_tag JOIN tag ON tag.id = link_tag.tag_id WHERE tag.name IN ({})",
+            "SELECT link_tag.link_id FROM link_tag JOIN tag ON tag.id = link_tag.tag_id WHERE tag.name IN ({}){within}",
             names.join(", ")
         )
     }
+}
+
+/// Returns the parameters for the names of tags in a filter, given and normalized.
+pub(super) fn names_of(tags: &[Tag]) -> Vec<Value> {
+    let plain = tags.iter().filter_map(|tag| Tag::parse(tag.as_str()).ok());
+    let all: BTreeSet<Tag> = tags.iter().cloned().chain(plain).collect();
+    stored_names(&all)
 }

@@ -13,6 +13,7 @@
 
 pub(super) mod audit;
 pub(super) mod blocks;
+pub(super) mod bulk;
 mod chores;
 pub(super) mod create;
 pub(super) mod deployment;
@@ -41,6 +42,7 @@ pub(super) mod together;
 mod transaction;
 pub(super) mod uses;
 pub(super) mod visits;
+pub(super) mod walk;
 pub(super) mod webhooks;
 
 use super::{Result, StoreError};
@@ -84,8 +86,8 @@ pub(super) fn details_text(details: Option<&Details>) -> Result<Option<String>> 
     details.map(write).transpose()
 }
 
-/// Inserts rows, up to 500 with one statement. `into` is what stands before VALUES, and `then` what
-/// stands after the rows.
+/// Runs a statement for rows, mostly an insert, up to 500 at a time. `into` is what stands before
+/// VALUES, and `then` what stands after the rows.
 pub async fn insert_rows<const N: usize>(
     sql: &mut dyn Sql,
     into: &str,

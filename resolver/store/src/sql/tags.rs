@@ -1,6 +1,6 @@
 //! Tags and their links.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use codes::LinkId;
 use links::{Link, Record, Tag, api_key::ApiKeyId, audit::Action, nfc, search_key, tag_spellings};
@@ -28,29 +28,55 @@ pub(super) async fn add_tags(sql: &mut dyn Sql, id: LinkId, tags: &[Tag]) -> Res
     if tags.is_empty() {
         return Ok(());
     }
-    // Sorted, because two creates with the same new tags in different orders could deadlock.
-    let mut names: Vec<String> = tags.iter().map(|tag| nfc(tag.as_str()).into_owned()).collect();
-    names.sort_unstable();
-    names.dedup();
+    let pairs: Vec<(LinkId, &Tag)> = tags.iter().map(|tag| (id, tag)).collect();
+    tag_links(sql, &pairs).await?;
+    sql.query(NOTE_CHANGE, &[Value::Int(id.get())]).await.map(drop)
+}
+
+/// Adds tags to links. The caller notes that the tags of these links have changed.
+pub(super) async fn tag_links(sql: &mut dyn Sql, pairs: &[(LinkId, &Tag)]) -> Result<()> {
+    // Sorted, because two transactions with the same new tags in different orders could deadlock.
+    let mut links: BTreeMap<String, Vec<LinkId>> = BTreeMap::new();
+    for (id, tag) in pairs {
+        links.entry(nfc(tag.as_str()).into_owned()).or_default().push(*id);
+    }
+    let names: Vec<String> = links.keys().cloned().collect();
     for name in names.iter().filter(|name| !name.is_ascii()) {
         respell(sql, name).await?;
     }
-    let mut rows: Vec<[Value; 2]> = Vec::with_capacity(names.len());
+    let mut rows: Vec<[Value; 2]> = Vec::with_capacity(pairs.len());
     for names in names.chunks(ROWS_AT_ONCE) {
         let places: Vec<String> = (1..=names.len()).map(|place| format!("(${place})")).collect();
         // The update changes nothing, but locks the tag against renaming and deletion until the
         // transaction ends.
         let add = format!(
-            "INSERT INTO tag (name) VALUES {} ON CONFLICT (name) DO UPDATE SET name = excluded.name RETURNING id",
+            "INSERT INTO tag (name) VALUES {} ON CONFLICT (name) DO UPDATE SET name = excluded.name
+             RETURNING id, name",
             places.join(", ")
         );
         let texts: Vec<Value> = names.iter().map(|name| Value::Text(name.clone())).collect();
         for row in sql.query(&add, &texts).await? {
-            rows.push([Value::Int(row.int(0)?), Value::Int(id.get())]);
+            let tag = row.int(0)?;
+            for id in links.get(row.text(1)?).into_iter().flatten() {
+                rows.push([Value::Int(tag), Value::Int(id.get())]);
+            }
         }
     }
-    insert_rows(sql, "INSERT INTO link_tag (tag_id, link_id)", &rows, "").await?;
-    sql.query(NOTE_CHANGE, &[Value::Int(id.get())]).await.map(drop)
+    // A link may have the tag in the spelling that was changed above.
+    let then = "ON CONFLICT (tag_id, link_id) DO NOTHING";
+    insert_rows(sql, "INSERT INTO link_tag (tag_id, link_id)", &rows, then).await
+}
+
+/// Removes all tags of links. The caller notes that.
+pub(super) async fn untag_links(sql: &mut dyn Sql, ids: &[LinkId]) -> Result<()> {
+    let remove = format!("DELETE FROM link_tag WHERE {}", sql.dialect().among("link_id", "$1"));
+    sql.query(&remove, &[Value::ids(ids)]).await.map(drop)
+}
+
+/// Notes that the tags of links have changed, as [`NOTE_CHANGE`] does for one.
+pub(super) async fn note_changes(sql: &mut dyn Sql, ids: &[LinkId]) -> Result<()> {
+    let rows: Vec<[Value; 1]> = ids.iter().map(|id| [Value::Int(id.get())]).collect();
+    insert_rows(sql, "INSERT INTO tag_change (link_id)", &rows, "").await
 }
 
 /// Adds tags to new links on Postgres, with statements for all of them. Returns the numbers of each

@@ -26,8 +26,8 @@ pub(crate) use deliveries::{
     redeliver, webhook_backlog,
 };
 pub use events::add_webhook_events;
+pub(super) use events::{is_called_for, record_create, record_creates, record_link};
 pub(crate) use events::{pass_on_webhook_events, waiting_webhook_events, wants_creates};
-pub(super) use events::{record_create, record_creates, record_link};
 
 /// Returns the columns and tables of a webhook, for [`webhook_in`].
 fn select(dialect: Dialect) -> String {

@@ -26,9 +26,13 @@ fn is_wanted(kind: &str) -> String {
 
 /// Returns whether an enabled webhook is called for new links.
 pub(crate) async fn wants_creates(sql: &mut dyn Sql) -> Result<bool> {
+    is_called_for(sql, EventKind::Created).await
+}
+
+/// Returns whether an enabled webhook is called for a kind of event.
+pub(in crate::sql) async fn is_called_for(sql: &mut dyn Sql, kind: EventKind) -> Result<bool> {
     let select = format!("SELECT 1 WHERE {}", is_wanted("$1"));
-    let kind = EventKind::Created.as_str().to_owned();
-    Ok(!sql.query(&select, &[Value::Text(kind)]).await?.is_empty())
+    Ok(!sql.query(&select, &[Value::Text(kind.as_str().to_owned())]).await?.is_empty())
 }
 
 /// Records the event of a changed link, if a webhook is called for its kind. `tags` are those

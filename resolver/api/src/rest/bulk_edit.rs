@@ -1,0 +1,101 @@
+//! `POST /rest/v3/short-urls/bulk-edit`: edits or deletes many links, a page of them in each call.
+//! An addition to Shlink's API.
+
+use app::{AppError, change_many::ChangeMany, find_link::LinkName};
+use dto::{BulkEdited, BulkFailure, Flag, LinkNamed, Number};
+use limits::{Account, budgets::BULK_CALLS};
+use links::{BULK_NAMES_MAX, BULK_PAGE_MAX};
+
+use super::{
+    link_fields::{link_name, read_edit_fields},
+    list,
+    prelude::*,
+};
+use crate::Api;
+
+/// Maximum length of a body: all names that it may have, of ordinary length.
+const BODY_BYTES: usize = 512 * 1024;
+
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::new(Method::POST, "/rest/v3/short-urls/bulk-edit", keyed!(Scope::Edit, edit_many))
+            .document("changeShortUrls", Topic::Links, "Edit or delete many links")
+            .addition()
+            .body_bytes(BODY_BYTES)
+            .text(format!(
+                "The links that meet a filter, which needs the scope `read` too, or up to {BULK_NAMES_MAX} links by their names. A call \
+                 changes one page, of at most {BULK_PAGE_MAX} links, in the order of their creation within a keyspace. Call again with \
+                 `after` set to `next` until that is null; a page may be shorter than `limit`, or empty. Each link is checked \
+                 and changed as by a call of its own, with a version and an entry in the history that can be undone. A link that is as \
+                 wished already is not changed, so a call may be repeated. Its links are changed in several transactions: after \
+                 a problem, some may have been. At most {} such calls and bulk creates of a key are answered at a time.",
+                BULK_CALLS.1
+            ))
+            .body::<dto::BulkEdit>()
+            .answers::<BulkEdited>("What became of the links of the page."),
+    ]
+}
+
+impl Fields for dto::BulkEdit {
+    fn expected(field: &str) -> String {
+        match field {
+            "filter" => {
+                "expected an object with some of searchTerm, longUrl, domain, tags, tagsMode, \
+                 excludeTags, excludeTagsMode, startDate, endDate, excludePastValidUntil, \
+                 excludeMaxVisitsReached, apiKeyName"
+            }
+            "shortUrls" => "expected an array of objects with shortCode and domain",
+            "changes" => "expected an object with the fields of an edit",
+            "addTags" | "removeTags" => "expected an array of strings",
+            "after" => "expected the cursor that a page ended with",
+            "limit" => "expected a whole number",
+            _ => "expected true or false",
+        }
+        .to_owned()
+    }
+}
+
+async fn edit_many(call: &Call, by: &Grant) -> Result<Answer, Problem> {
+    let api = &call.api;
+    let _place = api.budgets.bulk_calls.take(Account::Key(by.id.0), 1)?;
+    let (body, mut wrong) = call.fields()?;
+    let request = request(api, body, &mut wrong);
+    let done = api.links.change_many(request, wrong, by).await?;
+    let failed = done.failed.into_iter().map(failure).collect();
+    let sample = done.sample.iter().filter_map(|record| link_name(api, record)).collect();
+    let next = done.next.map(|id| id.get().to_string());
+    let (matched, changed, unchanged) = (done.matched, done.changed, done.unchanged);
+    Ok(json(&BulkEdited { matched, changed, unchanged, failed, sample, next }))
+}
+
+fn failure((LinkName { code, domain }, error): (LinkName, AppError)) -> BulkFailure {
+    BulkFailure { short_code: code, domain, problem: error.to_string() }
+}
+
+fn request(api: &Api, body: dto::BulkEdit, wrong: &mut FieldErrors) -> ChangeMany {
+    let filter = body.filter.map(|filter| {
+        let mut of_filter = FieldErrors::default();
+        let list = list::request(api, filter.into(), &mut of_filter);
+        wrong.note_below("filter", of_filter);
+        list
+    });
+    let (fields, slug, mut of_fields) = read_edit_fields(api, body.changes.unwrap_or_default());
+    if slug.is_some() {
+        of_fields.add("customSlug", "expected none: each link needs a slug of its own");
+    }
+    wrong.note_below("changes", of_fields);
+    let name = |LinkNamed { short_code, domain }: LinkNamed| LinkName { code: short_code, domain };
+    let (Flag(all), Flag(delete), Flag(dry_run)) = (body.all, body.delete, body.dry_run);
+    ChangeMany {
+        filter,
+        all,
+        names: body.short_urls.into_iter().map(name).collect(),
+        fields,
+        add_tags: body.add_tags,
+        remove_tags: body.remove_tags,
+        delete,
+        dry_run,
+        after: body.after,
+        limit: body.limit.map(|Number(limit)| limit),
+    }
+}

@@ -1,0 +1,363 @@
+//! `resolver link edit-many` and `delete-many`: changes many links of a running server, page by
+//! page.
+//!
+//! A page that was changed is not changed again, so the command may be repeated after it was
+//! stopped or failed. `--after` leaves out the pages that are done, which saves the time to read
+//! them.
+
+use std::{
+    fmt::Write as _,
+    fs,
+    io::{self, Read as _},
+    path::{Path, PathBuf},
+};
+
+use clap::Args;
+use daemon::Exit;
+use links::BULK_NAMES_MAX;
+use serde_json::{Map, Value, json};
+use ureq::http::Method;
+
+use super::{
+    LINKS,
+    body::password,
+    fields::{LinkClears, LinkSetters},
+};
+use crate::{
+    Error, Output,
+    args::ShowArgs,
+    client::{Call, NOTHING_TO_CHANGE, Query, Server},
+    json_text,
+    output::{progress_bar, warn},
+    table::text,
+    wrong_value,
+};
+
+/// Links of one call.
+const PER_CALL: u64 = 5_000;
+/// Maximum number of links that were not changed which the output names.
+const FAILED_MAX: usize = 1_000;
+/// The number of links at which a server stops counting.
+const COUNTED_MAX: u64 = 1_000_000;
+
+/// The links to change.
+#[derive(Clone, Debug, Args)]
+#[group(required = true, multiple = true)]
+pub struct LinkChoice {
+    /// Choose links whose long URL, title, tag, slug or domain contains this text.
+    #[arg(long, value_name = "TEXT")]
+    pub search: Option<String>,
+    /// Choose links with this tag; can be repeated to require several tags.
+    #[arg(long, value_name = "TAG")]
+    pub with_tag: Vec<String>,
+    /// Require only one of the tags.
+    #[arg(long, requires = "with_tag")]
+    pub any_tag: bool,
+    /// Leave out links with this tag; can be repeated.
+    #[arg(long, value_name = "TAG")]
+    pub without_tag: Vec<String>,
+    /// Choose links on this domain.
+    #[arg(long)]
+    pub domain: Option<String>,
+    /// Choose links that lead to exactly this URL.
+    #[arg(long, value_name = "URL")]
+    pub leading_to: Option<String>,
+    /// Choose links created at this time or later: 2026-11-22T10:00:00+00:00, or a date.
+    #[arg(long, value_name = "TIME")]
+    pub since: Option<String>,
+    /// Choose links created at this time or earlier, in the same form.
+    #[arg(long, value_name = "TIME")]
+    pub until: Option<String>,
+    /// Choose all links that the API key sees.
+    #[arg(long)]
+    pub all: bool,
+    /// Choose the links whose codes are the lines of this file, on the domain of --domain; - for
+    /// the standard input.
+    #[arg(long, value_name = "FILE", conflicts_with_all = [
+        "search", "with_tag", "without_tag", "leading_to", "since", "until", "all",
+    ])]
+    pub codes: Option<PathBuf>,
+}
+
+/// The links to change, and how far.
+#[derive(Clone, Debug, Args)]
+pub struct BulkArgs {
+    #[command(flatten)]
+    pub choice: LinkChoice,
+    /// Change the links. Without it, the command only says what it would change.
+    #[arg(long)]
+    pub yes: bool,
+    /// Go on after this page of an earlier run, which has shown it.
+    #[arg(long, value_name = "CURSOR", conflicts_with = "codes")]
+    pub after: Option<String>,
+    #[command(flatten)]
+    pub show: ShowArgs,
+}
+
+/// Arguments of `resolver link edit-many`.
+#[derive(Clone, Debug, Args)]
+pub struct EditManyArgs {
+    #[command(flatten)]
+    pub bulk: BulkArgs,
+    /// Add this tag to the links; can be repeated.
+    #[arg(long, value_name = "TAG")]
+    pub add_tag: Vec<String>,
+    /// Remove this tag from the links; can be repeated.
+    #[arg(long, value_name = "TAG")]
+    pub remove_tag: Vec<String>,
+    /// New URL that the links redirect to.
+    #[arg(long, value_name = "URL")]
+    pub long_url: Option<String>,
+    #[command(flatten)]
+    pub setters: LinkSetters,
+    #[command(flatten)]
+    pub clears: LinkClears,
+}
+
+/// The sums of all pages.
+#[derive(Default)]
+struct Sum {
+    matched: u64,
+    changed: u64,
+    unchanged: u64,
+    failed: u64,
+    /// The first links that were not changed.
+    failures: Vec<Value>,
+    /// Some of the links that a dry run would change.
+    sample: Vec<Value>,
+}
+
+pub(super) async fn edit(args: &EditManyArgs) -> Result<Output, Error> {
+    let change = edit_of(args, password(&args.setters)?);
+    if change.is_empty() {
+        return Err(wrong_value("--add-tag", "(none)", NOTHING_TO_CHANGE));
+    }
+    run(&args.bulk, change).await
+}
+
+pub(super) async fn delete(args: &BulkArgs) -> Result<Output, Error> {
+    run(args, Map::from_iter([("delete".to_owned(), json!(true))])).await
+}
+
+/// Returns the members of the body that say how links are changed; none if they are not.
+fn edit_of(args: &EditManyArgs, password: Option<String>) -> Map<String, Value> {
+    let mut edit = args.setters.fields(password);
+    edit.long_url = args.long_url.clone().into();
+    args.clears.apply_to(&mut edit);
+    // A struct of plain values always serializes to an object.
+    let changes = serde_json::to_value(&edit).unwrap_or_default();
+    let (added, removed) = (json!(args.add_tag), json!(args.remove_tag));
+    let members = [("changes", changes), ("addTags", added), ("removeTags", removed)];
+    let is_empty = |value: &Value| *value == json!({}) || *value == json!([]);
+    let given = members.into_iter().filter(|(_, value)| !is_empty(value));
+    given.map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
+async fn run(args: &BulkArgs, change: Map<String, Value>) -> Result<Output, Error> {
+    let server = Server::new(&args.show.server)?;
+    let query = query_of(&args.choice);
+    let (selections, total) = match &args.choice.codes {
+        Some(file) => {
+            let names = names_in(&read(file)?, args.choice.domain.as_deref());
+            let parts = names.chunks(BULK_NAMES_MAX).map(|names| json!({ "shortUrls": names }));
+            (parts.collect(), Some(names.len() as u64))
+        }
+        None => {
+            let selection = json!({ "filter": filter_of(&query), "all": args.choice.all });
+            (vec![selection], count(&server, query).await)
+        }
+    };
+    let bar = progress_bar(total, "{pos} links {msg}");
+    let mut sum = Sum::default();
+    for selection in selections {
+        let mut body = change.clone();
+        body.extend(selection.as_object().cloned().unwrap_or_default());
+        body.extend([("dryRun".to_owned(), json!(!args.yes)), ("limit".to_owned(), json!(PER_CALL))]);
+        let mut after = args.after.clone();
+        loop {
+            body.insert("after".to_owned(), json!(after));
+            let call = Call::send(Method::POST, format!("{LINKS}/bulk-edit"), Value::Object(body.clone()));
+            let asked = server.ask(Call { is_repeatable: true, ..call }).await;
+            if let (Err(_), Some(after), None) = (&asked, &after, &args.choice.codes) {
+                warn(&format!("the pages before are done: to go on, add --after {after}"));
+            }
+            let page = asked?;
+            sum.add(&page).ok_or_else(|| server.foreign())?;
+            bar.set_position(sum.matched);
+            let Some(next) = page["next"].as_str() else { break };
+            bar.set_message(format!("(--after {next})"));
+            after = Some(next.to_owned());
+        }
+    }
+    bar.finish_and_clear();
+    let exit = if sum.failed == 0 { Exit::Clean } else { Exit::Refused };
+    let text = if args.show.json { json_text::pretty(&sum.json()) } else { sum.text(args.yes) };
+    Ok(Output { text, exit })
+}
+
+/// Returns the criteria as the query of a list.
+fn query_of(choice: &LinkChoice) -> Query {
+    let mut query = Query::new();
+    let mut put = |name, value: Option<String>| query.extend(value.map(|value| (name, value)));
+    put("searchTerm", choice.search.clone());
+    for tag in &choice.with_tag {
+        put("tags[]", Some(tag.clone()));
+    }
+    let mode = if choice.any_tag { "any" } else { "all" };
+    put("tagsMode", (!choice.with_tag.is_empty()).then(|| mode.to_owned()));
+    for tag in &choice.without_tag {
+        put("excludeTags[]", Some(tag.clone()));
+    }
+    put("domain", choice.domain.clone());
+    put("longUrl", choice.leading_to.clone());
+    put("startDate", choice.since.clone());
+    put("endDate", choice.until.clone());
+    query
+}
+
+/// Returns the query of a list as the filter of a change.
+fn filter_of(query: &Query) -> Value {
+    let mut filter = json!({});
+    for (name, value) in query {
+        match name.strip_suffix("[]") {
+            None => filter[name] = json!(value),
+            Some(name) => match filter[name].as_array_mut() {
+                Some(values) => values.push(json!(value)),
+                None => filter[name] = json!([value]),
+            },
+        }
+    }
+    filter
+}
+
+/// Asks how many links a list has; `None` if that is not known, or takes too long.
+async fn count(server: &Server, mut query: Query) -> Option<u64> {
+    query.push(("itemsPerPage", "1".to_owned()));
+    let answer = server.ask(Call::read(LINKS.to_owned(), query)).await.ok()?;
+    let total = answer["shortUrls"]["pagination"]["totalItems"].as_u64();
+    total.filter(|total| *total < COUNTED_MAX)
+}
+
+fn read(file: &Path) -> Result<String, Error> {
+    let mut lines = String::new();
+    let read = if file == Path::new("-") {
+        io::stdin().read_to_string(&mut lines).map(|_| lines)
+    } else {
+        fs::read_to_string(file)
+    };
+    read.map_err(|error| wrong_value("--codes", file.display(), error))
+}
+
+fn names_in(lines: &str, domain: Option<&str>) -> Vec<Value> {
+    let codes = lines.lines().map(str::trim).filter(|line| !line.is_empty());
+    codes.map(|code| json!({ "shortCode": code, "domain": domain })).collect()
+}
+
+impl Sum {
+    /// Adds a page; `None` if it is none.
+    fn add(&mut self, page: &Value) -> Option<()> {
+        self.matched += page["matched"].as_u64()?;
+        self.changed += page["changed"].as_u64()?;
+        self.unchanged += page["unchanged"].as_u64()?;
+        let failed = page["failed"].as_array()?;
+        self.failed += failed.len() as u64;
+        let room = FAILED_MAX.saturating_sub(self.failures.len());
+        self.failures.extend(failed.iter().take(room).cloned());
+        if self.sample.is_empty() {
+            self.sample = page["sample"].as_array()?.clone();
+        }
+        Some(())
+    }
+
+    fn json(&self) -> Value {
+        let Self { matched, changed, unchanged, failed, failures, sample } = self;
+        json!({
+            "matched": matched, "changed": changed, "unchanged": unchanged, "failed": failed,
+            "failures": failures, "sample": sample,
+        })
+    }
+
+    fn text(&self, is_done: bool) -> String {
+        let Self { matched, changed, unchanged, failed, failures, sample } = self;
+        let verb = if is_done { "changed" } else { "would be changed" };
+        let mut lines =
+            format!("{matched} links: {changed} {verb}, {unchanged} need no change, {failed} failed\n");
+        for link in sample {
+            // Writing to a string cannot fail.
+            let _ = writeln!(lines, "  {}", text(&link["shortUrl"]));
+        }
+        for failure in failures {
+            let (code, problem) = (text(&failure["shortCode"]), text(&failure["problem"]));
+            let _ = writeln!(lines, "  {code}: {problem}");
+        }
+        if !is_done {
+            lines.push_str("Nothing was changed. To do it, add --yes.\n");
+        }
+        lines
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::args::LinkCommand, *};
+    use crate::{Command, command_line};
+
+    fn parse(line: &str) -> Option<LinkCommand> {
+        match command_line::parse(&["link"].into_iter().chain(line.split(' ')).collect::<Vec<_>>()) {
+            Ok(Command::Link(command)) => Some(command),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn criteria_are_a_filter_and_flags_a_change() {
+        let line = "edit-many --search x --with-tag a --with-tag b --without-tag c --domain d --leading-to u \
+                    --since 2026-01-01 --add-tag t --remove-tag s --no-title --disable --long-url v";
+        let Some(LinkCommand::EditMany(args)) = parse(line) else { panic!("{line}") };
+        let filter = json!({
+            "searchTerm": "x", "tags": ["a", "b"], "tagsMode": "all", "excludeTags": ["c"], "domain": "d",
+            "longUrl": "u", "startDate": "2026-01-01",
+        });
+        assert_eq!(filter_of(&query_of(&args.bulk.choice)), filter);
+        let change = json!({
+            "changes": { "longUrl": "v", "title": null, "enabled": false },
+            "addTags": ["t"], "removeTags": ["s"],
+        });
+        assert_eq!(Value::Object(edit_of(&args, None)), change);
+        let Some(LinkCommand::EditMany(args)) = parse("edit-many --all") else { panic!("no command") };
+        assert!(edit_of(&args, None).is_empty() && !args.bulk.yes);
+    }
+
+    #[test]
+    fn links_are_chosen_by_a_criterion_or_by_codes() {
+        for (line, is_one) in [
+            ("delete-many", false),
+            ("delete-many --yes", false),
+            ("delete-many --any-tag", false),
+            ("delete-many --all --yes", true),
+            ("delete-many --codes f --domain d", true),
+            ("delete-many --codes f --search x", false),
+            ("delete-many --codes f --after 7", false),
+            ("delete-many --until 2026-01-01 --after 7", true),
+        ] {
+            assert_eq!(parse(line).is_some(), is_one, "{line}");
+        }
+        let named = ["a", "b/c"].map(|code| json!({ "shortCode": code, "domain": "d" }));
+        assert_eq!(names_in("a\n\n b/c \r\n", Some("d")), named);
+    }
+
+    #[test]
+    fn pages_are_added_up() {
+        let mut sum = Sum::default();
+        let failure = json!({ "shortCode": "c", "domain": null, "problem": "The link was taken down." });
+        let page = json!({ "matched": 3, "changed": 1, "unchanged": 1, "failed": [failure], "sample": [] });
+        assert!(sum.add(&page).is_some() && sum.add(&page).is_some());
+        assert!(sum.add(&json!({ "matched": 1 })).is_none());
+        let mut sum = Sum::default();
+        sum.add(&page).unwrap();
+        let expected = "3 links: 1 changed, 1 need no change, 1 failed\n  c: The link was taken down.\n";
+        assert_eq!(sum.text(true), expected);
+        assert!(sum.text(false).contains("add --yes"));
+        assert_eq!((&sum.json()["failed"], &sum.json()["failures"]), (&json!(1), &json!([failure])));
+    }
+}
