@@ -421,10 +421,18 @@ async fn a_batch_whose_commit_was_cut_off_is_not_half_there() {
     sql.batch_execute(cut).await.unwrap();
     let items = halves();
     let made = results(api, &items, None).await;
-    let expected: Vec<&str> = ["unavailable", "created"].into_iter().cycle().take(HALVES).collect();
-    assert_eq!(words(&made), expected);
-    assert_eq!(count(api).await, HALVES / 2, "nothing of the others is there");
-    let again: Vec<Value> = items.into_iter().step_by(2).collect();
-    assert_eq!(words(&results(api, &again, None).await), ["created"; HALVES / 2]);
+    let words = words(&made);
+    // A minted link may have been given the connection that was just cut.
+    let is_right = |(number, word): (usize, &&str)| match number % 2 {
+        0 => *word == "unavailable",
+        _ => matches!(*word, "unavailable" | "created"),
+    };
+    assert!(words.iter().enumerate().all(is_right), "{words:?}");
+    let created = words.iter().filter(|word| **word == "created").count();
+    assert!(created > 0, "{words:?}");
+    assert_eq!(count(api).await, created, "nothing of the others is there");
+    let missing = items.into_iter().zip(&words).filter(|(_, word)| **word != "created");
+    let again: Vec<Value> = missing.map(|(item, _)| item).collect();
+    assert_eq!(self::words(&results(api, &again, None).await), vec!["created"; HALVES - created]);
     assert_eq!(count(api).await, HALVES);
 }

@@ -46,11 +46,11 @@ pub async fn add_to_links(sql: &mut dyn Sql, visits: &[LinkVisits]) -> Result<()
     );
     insert_rows(sql, "INSERT INTO link_seen (link_id, seen_at, total, bots)", &rows, &then).await?;
     let replace = format!(
-        "UPDATE link_seen SET imported = {} WHERE link_id = $1",
-        sql.dialect().later("imported - $2", "0")
+        "UPDATE link_seen SET imported = {} WHERE link_id = $2",
+        sql.dialect().later("imported - $1", "0")
     );
     for LinkVisits { link, imported, .. } in visits.iter().filter(|visits| visits.imported > 0) {
-        sql.query(&replace, &[Value::Int(link.get()), Value::Int(*imported)]).await?;
+        sql.query(&replace, &[Value::Int(*imported), Value::Int(link.get())]).await?;
     }
     Ok(())
 }
