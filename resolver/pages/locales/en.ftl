@@ -370,6 +370,7 @@ error-domain-taken = There is a domain { $value } already.
 bulk-rows = Rows
 bulk-text = One long URL on each line, or a table (CSV) whose first line names its columns. At most { $value } rows.
 bulk-columns = Columns: { $value }. Cells are separated by commas, semicolons or tabs; several tags by | or by commas in quotation marks.
+bulk-template = Download a table to fill in (CSV)
 bulk-file = CSV file, which can also be dropped on the rows
 bulk-file-wrong = The file is too long: expected at most 2 MiB.
 bulk-file-foreign = The text of the file is not in UTF-8. Save the table as “CSV UTF-8”.

@@ -343,6 +343,7 @@ error-domain-taken = 域名 { $value } 已存在。
 bulk-rows = 数据行
 bulk-text = 每行一个长网址，或首行为列名的表格（CSV）。最多 { $value } 行。
 bulk-columns = 可用的列：{ $value }。单元格用逗号、分号或制表符分隔；多个标签用 | 分隔，或在引号内用逗号分隔。
+bulk-template = 下载可填写的表格（CSV）
 bulk-file = CSV 文件（也可拖放到数据行中）
 bulk-file-wrong = 文件过大：最多 2 MiB。
 bulk-file-foreign = 文件文本不是 UTF-8 编码。请将表格另存为“CSV UTF-8”。

@@ -77,6 +77,7 @@ pub(crate) async fn answer(context: &Context<'_>) -> Result<Answer, PageError> {
         (statistics::COUNT, false) => Box::pin(statistics::count(context)),
         (bulk::PATH, false) => return Ok(bulk::form(context, None, None)),
         (bulk::PATH, true) => Box::pin(bulk::submit(context)),
+        (bulk::TEMPLATE, false) => return bulk::template(),
         (keys::PATH, false) => Box::pin(keys::answer(context, None, None)),
         (keys::PATH, true) => Box::pin(keys::change(context)),
         (reservations::PATH, false) => Box::pin(reservations::show(context)),
