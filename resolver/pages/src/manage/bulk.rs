@@ -92,9 +92,7 @@ pub(super) async fn submit(context: &Context<'_>) -> Result<Answer, PageError> {
         return result(context, &rows, created);
     }
     let checked = check_all(context, &rows).await?;
-    let wrong = |(row, checked): (&Row, Result<(), String>)| {
-        Some(ShownResult::new(row, Err(checked.err()?)))
-    };
+    let wrong = |(row, checked): (&Row, Result<(), _>)| Some(ShownResult::new(row, Err(checked.err()?)));
     let wrong = rows.iter().zip(checked).filter_map(wrong).collect();
     let preview = Preview::new(rows, wrong);
     Ok(form(context, None, Some(preview)))

@@ -18,8 +18,8 @@ use transfer::split_tags;
 use super::rows::Row;
 use crate::{context::Context, link_input::read_create, messages::message};
 
-/// Rows that are checked or created one by one, at a time. A new slug waits until every process knows of it,
-/// and holds no connection of the database meanwhile.
+/// Rows that are checked or created one by one, at a time. A new slug waits until every process
+/// knows of it, and holds no connection of the database meanwhile.
 const AT_ONCE: usize = 64;
 
 /// Checks rows, and returns in their order why a row would not become a link. The creation alone
