@@ -775,6 +775,61 @@ error-may-not-add-domain = There is no domain { $value }, and your API key may n
 error-domain-in-use = The domain { $value } has links or keys, and cannot be removed.
 cluster-with-holders = With holders
 
+# Webhooks
+webhooks-title = Webhooks
+webhooks-count = { $count ->
+    [one] { $shown } webhook
+   *[other] { $shown } webhooks
+  }
+webhooks-empty = There are no webhooks yet.
+webhooks-empty-text = A webhook tells another service, such as a chat or a data warehouse, when links change or are visited. Add one with the address that the other service gives you.
+webhooks-url = Address of the receiver
+webhooks-event = Event
+webhooks-events = Events
+webhooks-only = Only for
+webhooks-last = Last delivery
+webhooks-no-delivery = None in the last week
+webhooks-dropped = Dropped
+webhooks-enabled = Enabled
+webhooks-failing = Failing
+webhooks-disabled = Disabled
+webhooks-failing-since = Since { $value }
+webhooks-add = Add a webhook
+webhooks-add-text = Each event is a request with a signature. The secret that signs it is shown once. With a domain, a tag or a short link, only events about it are sent.
+webhooks-secret = This secret signs the requests of the webhook. It will not be shown again.
+webhooks-former = The former secret signs too until { $value }
+webhooks-test = Send a test event
+webhooks-sent = The event is queued. Reload the page to see how its delivery went.
+webhooks-deliveries = Deliveries
+webhooks-deliveries-empty = Nothing was sent in the last week. A test event shows whether the receiver can be reached.
+webhooks-delivery-open = Waiting
+webhooks-delivery-delivered = Delivered
+webhooks-delivery-dead = Given up
+webhooks-next = Next attempt: { $value }
+webhooks-attempts = Attempts
+webhooks-answer = Last answer
+webhooks-redeliver = Send again
+webhooks-redeliver-one = Send again: the event of { $value }
+webhooks-rotate-text = The new secret is shown once. The former one signs too for 24 hours, so that the receiver can change over.
+webhooks-changed = The webhook was changed meanwhile, so its secret was not replaced.
+webhooks-delete-text = The receiver gets no more events, also none of those that wait. This cannot be undone; a disabled webhook can be enabled again.
+webhooks-event-visits-recorded = A link was visited
+webhooks-event-orphan-visits-recorded = A visit found no link
+webhooks-event-link-created = A link was created
+webhooks-event-link-updated = A link was edited
+webhooks-event-link-deleted = A link was deleted
+webhooks-event-link-restored = A link was restored
+webhooks-event-link-blocked = A link was taken down
+webhooks-event-link-unblocked = A takedown was lifted
+webhooks-event-ping = Test
+expected-url = The address has to be a complete https address that this service may send events to.
+expected-events = Choose at least one event.
+expected-tag = A tag has 1 to 255 bytes and no control characters.
+error-no-webhook = This webhook does not exist any more.
+error-no-delivery = This delivery does not exist any more: they are kept for a week.
+error-too-many-webhooks = There are { $value } webhooks already. Delete one first.
+error-webhook-disabled = The webhook is disabled, so it gets no test event. Enable it first.
+
 # API keys
 keys-title = API keys
 keys-count = { $count ->
