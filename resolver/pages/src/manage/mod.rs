@@ -25,6 +25,7 @@ mod shown;
 mod statistics;
 mod tags;
 mod targets;
+mod tour;
 mod webhooks;
 
 use hyper::{Method, StatusCode};
