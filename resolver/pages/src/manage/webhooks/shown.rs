@@ -69,7 +69,7 @@ impl ShownDelivery {
             due: is_open.then(|| pages.shown_time(&delivery.due_at)),
             attempts: delivery.attempts,
             answer: answer_text(delivery),
-            excerpt: delivery.excerpt.clone(),
+            excerpt: delivery.excerpt.clone().filter(|excerpt| !excerpt.is_empty()),
         }
     }
 }
