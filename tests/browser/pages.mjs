@@ -112,6 +112,21 @@ const check = async (page, name) => {
 };
 
 const tests = {
+  // The first test, because it needs a server without links.
+  async "the first steps are ticked off by what exists"(browser, other) {
+    const page = await open(browser);
+    await signIn(page);
+    const done = () => page.$$eval(".tour li", (steps) => steps.map((step) => step.className));
+    assert.deepEqual(await done(), ["", "", ""]);
+    await check(page, "the first steps");
+    await page.type("#new-long-url", `${other.url}/first`);
+    await press(page, ".new-link button");
+    assert.deepEqual(await done(), ["done", "", ""]);
+    await check(page, "the second step");
+    await press(page, ".tour a");
+    assert.ok(new URL(page.url()).pathname.startsWith("/manage/link/"), page.url());
+  },
+
   async "a link is made, copied, scanned and followed"(browser, other) {
     const page = await open(browser);
     assert.equal(await go(page, "/"), 200);
@@ -366,6 +381,15 @@ const tests = {
     await press(page, "button[value=preview]");
     const wrong = await page.$$eval("tbody tr", (rows) => rows.map((row) => row.innerText));
     assert.ok(wrong[0].startsWith("4") && wrong[0].includes("nonsense"), wrong[0]);
+    await rest("POST", "/short-urls", { longUrl: `${other.url}/taken`, customSlug: "bulk-taken" });
+    await paste(["url,slug", `${other.url},bulk-taken`, `${other.url},bulk-free`, `${other.url},bulk-free`]);
+    await press(page, "button[value=preview]");
+    const taken = await page.$eval("table", (table) => [...table.tBodies[0].rows].map((row) => row.innerText));
+    assert.ok(taken.length === 2 && taken[0].includes("bulk-taken") && taken[1].startsWith("4"), `${taken}`);
+    const template = await page.evaluate(async (link) => (await fetch(link)).text(), await page.$eval(`a[href*="bulk.csv"]`, (link) => link.href));
+    await paste([template.trim()]);
+    await press(page, "button[value=preview]");
+    assert.equal(await page.$$eval("table", (tables) => tables.length), 1, "no row of the template is wrong");
     await paste(["longUrl,tags", ...rows]);
     await press(page, "button[value=preview]");
     assert.equal(await page.$$eval("tbody tr", (rows) => rows.length), 10);
@@ -519,6 +543,25 @@ const tests = {
     assert.ok(row.includes("initial") && row.includes("made-here") && others.length === 0, row);
   },
 
+  async "a webhook is added and disabled without scripts, and its secret is shown once"(browser) {
+    const page = await open(browser, { scripts: false });
+    await signIn(page);
+    await go(page, "/manage/webhooks");
+    assert.ok((await text(page, ".empty")).includes("no webhooks yet"));
+    await page.type("#url", "https://hooks.example/in");
+    await page.click('input[value="link.blocked"]');
+    await press(page, "button[value=create]");
+    const secret = await text(page, "#secret");
+    assert.ok(secret.startsWith("whsec_"), secret);
+    await press(page, "tbody th a");
+    assert.ok(!(await page.content()).includes(secret));
+    await press(page, "button[value=disable]");
+    assert.equal(await text(page, ".headline .state"), "Disabled");
+    await page.click("details.danger summary");
+    await press(page, "details.danger button");
+    assert.ok(await page.$(".empty"), "it is gone");
+  },
+
   async "a QR code has the logo, and is read with it"(browser, other) {
     const page = await open(browser);
     const { shortUrl } = await rest("POST", "/short-urls", { longUrl: `${other.url}/logo` });
@@ -635,6 +678,8 @@ const tests = {
     const { shortCode, shortUrl } = await rest("POST", "/short-urls", { longUrl: `${other.url}/seen`, customSlug, tags: ["seen"] });
     const elsewhere = await rest("POST", "/short-urls", { longUrl: `${other.url}/elsewhere`, domain: "seen.example" });
     for (const country of ["AT", "CN", "SG", "US"]) await fetch(shortUrl, { redirect: "manual", headers: { "X-Country": country } });
+    const { id: webhook } = await rest("POST", "/webhooks", { url: "https://hooks.example/in", events: ["link.blocked"], tag: "seen", description: "Seen" });
+    await rest("POST", `/webhooks/${webhook}/test`);
     const locked = await rest("POST", "/short-urls", { longUrl: `${other.url}/locked`, password: "x" });
     const visitors = { home: "/", unknown: "/no-such-link", preview: `${new URL(shortUrl).pathname}+`, "sign-in": "/_pages/sign-in",
       password: new URL(locked.shortUrl).pathname };
@@ -642,6 +687,7 @@ const tests = {
       "no-page": "/manage/nothing", tags: "/manage/tags", domains: "/manage/domains", bulk: "/manage/bulk", log: "/manage/audit",
       statistics: "/manage/statistics", cluster: "/cluster", rules: `/manage/rules/${shortCode}`, targets: "/manage/targets", reservations: "/manage/reservations",
       "qr-sheet": "/manage/qr-sheet", "statistics-link": `/manage/statistics?of=link&code=${shortCode}`, orphans: "/manage/statistics?of=orphans", keys: "/manage/keys",
+      webhooks: "/manage/webhooks", webhook: `/manage/webhooks/${webhook}`,
       "link-other": `/manage/link/${elsewhere.shortCode}?domain=seen.example`, result: "/manage?done=2&gone=+seen" };
     let view = 0;
     if (folder) await mkdir(folder, { recursive: true });

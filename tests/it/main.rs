@@ -138,5 +138,6 @@ mod visits;
 mod visits_clickhouse;
 mod warm_start;
 mod web_client;
+mod webhook_pages;
 mod webhooks;
 mod who;

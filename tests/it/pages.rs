@@ -36,7 +36,7 @@ pub(super) async fn sign_in(url: &str, key: &str) -> String {
     cookie.split(';').next().unwrap().to_owned()
 }
 
-async fn post(url: &str, cookie: &str, form: &str) -> Response {
+pub(super) async fn post(url: &str, cookie: &str, form: &str) -> Response {
     let request = client().post(url).header(COOKIE, cookie).body(form.to_owned());
     request.header("content-type", "application/x-www-form-urlencoded").send().await.unwrap()
 }
@@ -88,7 +88,7 @@ async fn every_page_is_used_in_a_browser() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_sample_of_twenty_tasks_is_done_in_a_browser() {
+async fn a_sample_of_forty_tasks_is_done_in_a_browser() {
     do_tasks("sample").await;
 }
 
@@ -102,7 +102,7 @@ mod long {
     }
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn twenty_tasks_are_done_in_a_browser() {
+    async fn forty_tasks_are_done_in_a_browser() {
         println!("{}", do_tasks("all").await);
     }
 }
@@ -239,6 +239,8 @@ async fn a_key_sees_on_the_pages_what_it_sees_of_the_api() {
     for (path, status) in [
         ("/cluster", StatusCode::FORBIDDEN),
         ("/manage/audit", StatusCode::FORBIDDEN),
+        ("/manage/webhooks", StatusCode::FORBIDDEN),
+        ("/manage/webhooks/1", StatusCode::FORBIDDEN),
         ("/manage/nothing", StatusCode::NOT_FOUND),
     ] {
         assert_eq!(get(path).await.status(), status, "{path}");
@@ -352,6 +354,31 @@ async fn a_form_keeps_what_was_chosen_and_offers_what_can_be_made() {
     assert!(link.contains("<option value=\"svg\" selected>") && link.contains("SVG only"), "{link}");
     let picture = api.get(&format!("{code}/qr-code?format=svg&logo=on")).await.unwrap();
     assert_eq!(picture.status, 200);
+}
+
+/// They are ticked off by what exists, and gone with the second link.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_list_without_links_shows_the_first_steps() {
+    let resolver = Resolver::embedded().unwrap().start().await.unwrap();
+    let (url, api) = (resolver.api.url(), &resolver.api);
+    let cookie = sign_in(url, api.key()).await;
+    // The number of steps that are done; `None` without steps.
+    let done = async |path: &str| {
+        let page = client().get(format!("{url}{path}")).header(COOKIE, &cookie).send().await.unwrap();
+        let page = page.text().await.unwrap();
+        let (_, tour) = page.split_once("<section class=\"tour\"")?;
+        Some(tour.split("</section>").next().unwrap().matches("class=\"done\"").count())
+    };
+    assert_eq!(done("/manage").await, Some(0));
+    assert_eq!(done("/manage?search=x").await, None);
+    assert_eq!(done("/manage?deleted=true").await, None);
+    let code = api.create("https://example.com/first").await.unwrap().code;
+    assert_eq!(done("/manage").await, Some(1));
+    assert_eq!(api.follow(&code).await.unwrap().0, 302);
+    let is_shared = async || done("/manage").await == Some(2);
+    wait::until(SOON, "the visit is counted", is_shared).await.unwrap();
+    api.create("https://example.com/second").await.unwrap();
+    assert_eq!(done("/manage").await, None);
 }
 
 #[tokio::test(flavor = "multi_thread")]

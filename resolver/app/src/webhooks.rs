@@ -205,6 +205,22 @@ impl LinkService {
         Ok(deliveries)
     }
 
+    /// Returns the latest delivery of each of these webhooks that has one.
+    pub async fn last_deliveries(
+        &self,
+        webhooks: &[ShownWebhook],
+        by: &Grant,
+    ) -> Result<HashMap<WebhookId, Delivery>, AppError> {
+        require_operator(by)?;
+        let _turn = self.turns.queries.take(by.id).await?;
+        let mut last = HashMap::new();
+        for ShownWebhook { webhook, .. } in webhooks {
+            let latest = self.store.deliveries(webhook.id, None, 1).await?;
+            last.extend(latest.into_iter().map(|delivery| (webhook.id, delivery)));
+        }
+        Ok(last)
+    }
+
     /// Makes a delivery due again, with the same message id.
     pub async fn redeliver(&self, id: &str, delivery: &str, by: &Grant) -> Result<Delivery, AppError> {
         require_operator(by)?;

@@ -76,6 +76,28 @@ impl LinkService {
         AppError::SlugTaken(LinkName { code: slug.to_owned(), domain })
     }
 
+    /// Rejects a custom slug that a create of this key would not get now. Nothing is stored or kept,
+    /// so the create may find it taken after all. On a domain that does not exist yet, every slug
+    /// is free.
+    pub fn check_free<'a>(&'a self, slug: &'a str, on: Option<&'a str>, by: &'a Grant) -> Answer<'a, ()> {
+        Box::pin(async move {
+            require(by, Scope::Create)?;
+            // As in `domain_for_new_link`, the domain of the key goes first.
+            let domain = match (by.limits.domain, on) {
+                (Some(own), _) => Some(own),
+                (None, None) => Some(DomainId::DEFAULT),
+                (None, Some(name)) => self.domain_cache.find(name).await?,
+            };
+            let (Some(domain), Ok(slug)) = (domain, Slug::pick(slug)) else { return Ok(()) };
+            let slug = self.slug_on(domain, &slug).await?;
+            let named = self.domain_cache.find_named(domain, slug.as_str()).await;
+            if named.map_err(|_| AppError::Unavailable)?.is_some_and(|link| !link.is_deleted()) {
+                return Err(self.slug_taken(slug.as_str(), domain));
+            }
+            self.check_unclaimed(slug.as_str(), domain, by).await
+        })
+    }
+
     /// Rejects a new name of a link under which visitors get another one already
     /// ([`LinkService::is_claimed`]). The name that catches all paths is no business of a key that
     /// sees its own links only: it takes the visitors of what other keys delete, like a target of

@@ -6,17 +6,19 @@
 mod creation;
 mod rows;
 
-use app::Field;
+use app::{AppError, Field};
 use askama::Template;
 use hyper::StatusCode;
 use links::scope::Scope;
 use web::Answer;
 
 use crate::{context::Context, error::PageError, frame::Frame, link_input::mark, locale::Locale, table};
-use creation::{check, create_all};
+use creation::{check_all, create_all};
 use rows::{COLUMNS, ROWS_MAX, Row, TextError, read};
 
 pub(super) const PATH: &str = "/manage/bulk";
+/// The address of a table to fill in, with all columns and one row.
+pub(super) const TEMPLATE: &str = "/manage/bulk.csv";
 const SHOWN: usize = 10;
 const RESULT_COLUMNS: [&str; 4] = ["line", "longUrl", "shortUrl", "error"];
 
@@ -89,8 +91,9 @@ pub(super) async fn submit(context: &Context<'_>) -> Result<Answer, PageError> {
         let created = create_all(context, form_sent.filled("mark"), &rows).await?;
         return result(context, &rows, created);
     }
-    let wrong = |row: &Row| Some(ShownResult::new(row, Err(check(context, row).err()?)));
-    let wrong = rows.iter().filter_map(wrong).collect();
+    let checked = check_all(context, &rows).await?;
+    let wrong = |(row, checked): (&Row, Result<(), _>)| Some(ShownResult::new(row, Err(checked.err()?)));
+    let wrong = rows.iter().zip(checked).filter_map(wrong).collect();
     let preview = Preview::new(rows, wrong);
     Ok(form(context, None, Some(preview)))
 }
@@ -107,6 +110,24 @@ pub(super) fn form(context: &Context<'_>, refused: Option<String>, preview: Opti
         preview,
     };
     context.page(status, &page)
+}
+
+pub(super) fn template() -> Result<Answer, PageError> {
+    Ok(table::file("links", example_table()?))
+}
+
+/// Writes a table that shows how each column is filled.
+fn example_table() -> Result<Vec<u8>, AppError> {
+    let example = |column: Field| match column {
+        Field::LongUrl => "https://example.com/page",
+        Field::CustomSlug => "spring-sale",
+        Field::Title => "Spring sale",
+        Field::Tags => "news|spring",
+        Field::ValidUntil => "2037-12-31 18:00",
+        Field::MaxVisits => "100",
+        _ => "",
+    };
+    table::write(COLUMNS.map(Field::name), [COLUMNS.map(|column| example(column).to_owned())])
 }
 
 fn result(
@@ -155,5 +176,20 @@ fn reason(error: &TextError, t: &Locale) -> String {
         TextError::RepeatedColumn(name) => t.with("bulk-repeated-column", name),
         TextError::NoLongUrl => t.text("bulk-no-long-url"),
         TextError::TooManyRows => t.with("bulk-too-many", t.number(&(ROWS_MAX as u64))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_to_fill_in_is_read_back() {
+        let table = String::from_utf8(example_table().unwrap()).unwrap();
+        let rows = read(&table).unwrap();
+        assert_eq!((rows.len(), rows[0].fault), (1, None), "{table}");
+        for column in COLUMNS.into_iter().filter(|column| *column != Field::Domain) {
+            assert!(rows[0].get(column).is_some(), "{}", column.name());
+        }
     }
 }

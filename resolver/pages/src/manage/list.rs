@@ -19,6 +19,7 @@ use super::{
     paged::{KNOWN, Paged, address},
     period::{Period, period_choices, read_period},
     shown::ShownLink,
+    tour::{self, Step},
 };
 use crate::{
     addresses::{LINKS, QR_SHEET, link_page, link_statistics},
@@ -115,6 +116,12 @@ impl ListPage<'_> {
     /// Returns whether there is anything to choose links for.
     fn may_choose(&self) -> bool {
         self.may_delete || (self.may_edit && !self.is_trash)
+    }
+
+    /// Returns the first steps of a key that has made one link at most.
+    fn steps(&self) -> Vec<Step> {
+        let is_whole = self.new_link.may_create && !self.is_trash && !self.is_filtered();
+        if is_whole { tour::steps(&self.links, self.paged.total, self.may_count) } else { Vec::new() }
     }
 
     /// Returns the query of the links that have a tag too, from the first page on.

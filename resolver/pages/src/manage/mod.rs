@@ -26,6 +26,8 @@ mod shown;
 mod statistics;
 mod tags;
 mod targets;
+mod tour;
+mod webhooks;
 
 use hyper::{Method, StatusCode};
 use percent_encoding::percent_decode_str;
@@ -51,6 +53,13 @@ pub(crate) async fn answer(context: &Context<'_>) -> Result<Answer, PageError> {
             (_, true) => Box::pin(rules::change(context, &name)),
         };
         return answering.await;
+    }
+    if let Some(id) = path.strip_prefix(webhooks::ONE) {
+        return if is_form {
+            Box::pin(webhooks::change(context, id)).await
+        } else {
+            Box::pin(webhooks::show(context, id)).await
+        };
     }
     // The forms of these lists lead back to them, or show them with what is wrong.
     let changed = match (path, is_form) {
@@ -79,8 +88,11 @@ pub(crate) async fn answer(context: &Context<'_>) -> Result<Answer, PageError> {
         (statistics::COUNT, false) => Box::pin(statistics::count(context)),
         (bulk::PATH, false) => return Ok(bulk::form(context, None, None)),
         (bulk::PATH, true) => Box::pin(bulk::submit(context)),
+        (bulk::TEMPLATE, false) => return bulk::template(),
         (keys::PATH, false) => Box::pin(keys::answer(context, None, None)),
         (keys::PATH, true) => Box::pin(keys::change(context)),
+        (webhooks::PATH, false) => Box::pin(webhooks::answer(context, None, None)),
+        (webhooks::PATH, true) => Box::pin(webhooks::create(context)),
         (reservations::PATH, false) => Box::pin(reservations::show(context)),
         (reservations::PATH, true) => Box::pin(reservations::change(context)),
         (reservations::TABLE, false) => Box::pin(reservations::download(context)),

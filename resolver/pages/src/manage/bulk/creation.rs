@@ -3,8 +3,10 @@
 //! Rows are created one by one, many at a time, each with an idempotency key: the mark of the form
 //! and the line. So a form that is sent twice makes its links once.
 
+use std::collections::HashSet;
+
 use app::{
-    AppError, FieldErrors,
+    AppError, Field, FieldErrors,
     authorize::require,
     create_link::{CreateLink, IdempotencyKey},
 };
@@ -16,20 +18,45 @@ use transfer::split_tags;
 use super::rows::Row;
 use crate::{context::Context, link_input::read_create, messages::message};
 
-/// Rows that are created one by one, at a time. A new slug waits until every process knows of it,
-/// and holds no connection of the database meanwhile.
+/// Rows that are checked or created one by one, at a time. A new slug waits until every process
+/// knows of it, and holds no connection of the database meanwhile.
 const AT_ONCE: usize = 64;
 
-/// Checks a row as far as that needs no database. The creation finds out whether a slug is free,
-/// and whether the key may add a domain.
-pub(super) fn check(context: &Context<'_>, row: &Row) -> Result<(), String> {
+/// Checks rows, and returns in their order why a row would not become a link. The creation alone
+/// finds out whether the key may add a domain, and its slugs may be taken meanwhile.
+pub(super) async fn check_all(
+    context: &Context<'_>,
+    rows: &[Row],
+) -> Result<Vec<Result<(), String>>, AppError> {
+    let _call = context.pages.api.budgets.bulk_calls.take(Account::Key(context.by.id.0), 1)?;
+    let checks: Vec<_> = rows.iter().map(|row| check(context, row)).collect();
+    let mut checked: Vec<_> = stream::iter(checks).buffered(AT_ONCE).collect().await;
+    // Of rows with the same slug, the first one gets it.
+    let mut given = HashSet::new();
+    for (row, checked) in rows.iter().zip(&mut checked).filter(|(_, checked)| checked.is_ok()) {
+        let Some(slug) = row.get(Field::CustomSlug) else { continue };
+        if !given.insert((row.get(Field::Domain), slug)) {
+            *checked = Err(context.t.with("error-slug-taken", slug));
+        }
+    }
+    Ok(checked)
+}
+
+async fn check(context: &Context<'_>, row: &Row) -> Result<(), String> {
     if let Some(fault) = row.fault {
         return Err(context.t.text(fault));
     }
+    check_link(context, row).await.map_err(|error| message(&error, context.t))
+}
+
+async fn check_link(context: &Context<'_>, row: &Row) -> Result<(), AppError> {
     let mut wrong = FieldErrors::default();
     let command = read_row(context, row, &mut wrong);
-    let checked = context.links.check_link(command, None, wrong, context.by);
-    checked.map(drop).map_err(|error| message(&error, context.t))
+    context.links.check_link(command, None, wrong, context.by)?;
+    match row.get(Field::CustomSlug) {
+        Some(slug) => context.links.check_free(slug, row.get(Field::Domain), context.by).await,
+        None => Ok(()),
+    }
 }
 
 /// Creates the links of rows, and returns their short URLs in the order of the rows.
