@@ -41,7 +41,8 @@ pub fn forward_query(long_url: &str, incoming: &str) -> Option<String> {
     url.push('?');
     url.push_str(&kept.join("&"));
     if new.iter().any(|pair| !pair.is_empty()) {
-        if !url.ends_with(['?', '&']) {
+        // A value may end in a question mark.
+        if url.len() > base.len() + 1 && !url.ends_with('&') {
             url.push('&');
         }
         url.push_str(&new.join("&"));
@@ -109,6 +110,8 @@ mod tests {
             ("https://x.y/?a=1&&b=2", "c=3", "https://x.y/?a=1&&b=2&c=3"),
             ("https://x.y/?&a=1&", "a=2&&c", "https://x.y/?&a=2&&c"),
             ("https://x.y/?", "a&&b&", "https://x.y/?a&&b&"),
+            ("https://x.y/?q=why?", "a=1", "https://x.y/?q=why?&a=1"),
+            ("https://x.y/??", "a=1", "https://x.y/??&a=1"),
             ("https://x.y/?a=1&=2", "&=3&&", "https://x.y/?a=1&=3"),
             ("https://x.y/?q[]=1&z", "q%5b%5D=2&q[]=3", "https://x.y/?q%5b%5D=2&q[]=3&z"),
             ("https://x.y/?a+b=1&%=2", "a%20b=3&%25=4", "https://x.y/?a%20b=3&%25=4"),
