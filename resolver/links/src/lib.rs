@@ -28,6 +28,7 @@ mod other_names;
 mod own_address;
 mod password;
 mod preview;
+mod query_template;
 mod record;
 mod reference;
 pub mod reservation;
@@ -62,7 +63,7 @@ pub use fallback_target::{
     check_fallback_target, check_process_target, fill_placeholders, has_safe_placeholders,
 };
 pub use filter::{Filter, OrderBy, OrderField, Outline, Outlined, Page, TagsMode, pieces};
-pub use forward::forward_query;
+pub use forward::{add_query, forward_query};
 pub use idempotency::{EarlierRequest, Idempotency, quoted};
 pub use import::{IMPORTED_VISITS_MAX, ImportCode, ImportItem, PickedCode};
 pub use lifecycle::Refusal;
@@ -71,13 +72,14 @@ pub use limits::{
     STRAY_TARGET_BYTES, TITLE_BYTES, granted_visits,
 };
 pub use link::{Draft, Link, NewLink};
-pub use location::{ESCAPED_IN_PATHS, location, location_with_query};
+pub use location::{ESCAPED_IN_PATHS, location, location_with_added, location_with_query};
 pub use long_url::{LongUrl, LongUrlError};
 pub use numbers::Invalid;
 pub use other_names::{OtherName, OtherWay, is_catch_all, other_names};
 pub use own_address::OwnAddress;
 pub use password::PasswordHash;
 pub use preview::Preview;
+pub use query_template::QueryTemplate;
 pub use record::{Edit, Precondition, Record, Relocation};
 pub use reserved::is_given_to;
 pub use rule::{
