@@ -11,6 +11,7 @@ mod behind_proxy;
 mod budgets;
 mod bulk;
 mod bulk_fields;
+mod campaigns;
 mod carry;
 mod changes;
 mod cli;

@@ -289,6 +289,8 @@ pub(super) fn domains_tags_and_targets() -> Vec<Case> {
         domain(json!({ "extraPath": 7 }), &["extraPath"]),
         domain(json!({ "expiredUrl": "over" }), &["expiredUrl"]),
         domain(json!({ "expiredUrl": 7 }), &["expiredUrl"]),
+        domain(json!({ "queryTemplate": "?a={tag}" }), &["queryTemplate"]),
+        domain(json!({ "queryTemplate": ["a=1"] }), &["queryTemplate"]),
         domain(
             json!({ "appleAppSiteAssociation": { "applinks": [] }, "assetLinks": "[]" }),
             &["appleAppSiteAssociation", "assetLinks"],
