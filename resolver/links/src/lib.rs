@@ -12,6 +12,7 @@ mod details;
 mod domain;
 mod emoji;
 mod explanation;
+mod external_id;
 mod extra_path;
 mod fallback_target;
 mod filter;
@@ -58,6 +59,7 @@ pub use domain::{
     requested_authority,
 };
 pub use explanation::{Example, Explanation, Finding, Step};
+pub use external_id::ExternalId;
 pub use extra_path::{ExtraPath, check_templates};
 pub use fallback_target::{
     check_fallback_target, check_process_target, fill_placeholders, has_safe_placeholders,
