@@ -1,12 +1,14 @@
-//! Campaigns: parameters that the redirects of a domain add to where they lead.
+//! Campaigns: parameters that the redirects of a domain add to where they lead, and links that are
+//! sent again under the caller's own ids.
 
+use futures_util::future::join_all;
 use harness::{Api, Cluster};
 use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::{
     cli::{Person, row},
-    rest_calls::{Alone, done, get, leads_to, visit},
+    rest_calls::{Alone, call, done, expect_problem, get, leads_to, listed, visit},
 };
 
 const TEMPLATE: &str = "utm_source={domain}&utm_medium=link&utm_campaign={code}";
@@ -179,4 +181,176 @@ async fn a_template_is_explained_logged_and_set_from_the_command_line() {
     let changed = |entry: usize| log[entry]["details"]["changed"]["queryTemplate"].clone();
     assert_eq!(changed(0), json!({ "from": "a={code}&b=1", "to": null }));
     assert_eq!(changed(1), json!({ "from": null, "to": "a={code}&b=1" }));
+}
+
+/// The number of requests for one id at once, and of items of a bulk call.
+const MANY: usize = 48;
+
+/// Sends a link under an id, with further fields.
+async fn send(api: &Api, id: &str, long_url: &str, fields: Value) -> Value {
+    let mut wish = json!({ "externalId": id, "longUrl": long_url });
+    wish.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+    done(api, Method::POST, "short-urls", Some(wish)).await
+}
+
+fn code(link: &Value) -> &str {
+    link["shortCode"].as_str().unwrap()
+}
+
+/// Sends items to a bulk call, and returns the codes of their links.
+async fn send_many(api: &Api, items: &[Value]) -> Vec<String> {
+    let answer = done(api, Method::POST, "short-urls/bulk", Some(json!(items))).await;
+    let results = answer["results"].as_array().unwrap();
+    assert_eq!(results.len(), items.len(), "{answer}");
+    results.iter().map(|result| code(result).to_owned()).collect()
+}
+
+/// Returns how many links there are.
+async fn count(api: &Api) -> Value {
+    get(api, "short-urls?itemsPerPage=1").await["shortUrls"]["pagination"]["totalItems"].clone()
+}
+
+/// An id has one link, which gets what is sent last, until it is deleted.
+async fn an_id_has_one_link(api: &Api, other: &Api) {
+    let (one, two) = ("https://example.com/1", "https://example.com/2");
+    let first = send(api, "sku 1", one, json!({ "title": "T", "tags": ["a"] })).await;
+    assert_eq!((&first["externalId"], &first["version"]), (&json!("sku 1"), &json!(0)));
+    let again = send(other, "sku 1", one, json!({ "title": "T", "tags": ["a"] })).await;
+    assert_eq!(code(&again), code(&first));
+    assert_eq!((&again["version"], &again["editedAt"]), (&json!(0), &Value::Null), "nothing has changed");
+    let changed = send(other, "sku 1", two, json!({ "tags": ["b", "c"] })).await;
+    assert_eq!(code(&changed), code(&first));
+    assert_eq!((&changed["longUrl"], &changed["tags"]), (&json!(two), &json!(["b", "c"])));
+    assert_eq!((&changed["title"], &changed["version"]), (&json!("T"), &json!(1)), "what is not sent stays");
+    assert_eq!(api.follow(code(&first)).await.unwrap(), leads_to(two));
+    let tags = send(api, "sku 1", two, json!({ "tags": [] })).await;
+    assert_eq!((&tags["tags"], &tags["version"]), (&json!([]), &json!(2)));
+    assert_eq!(listed(other, "externalId=sku%201").await, [code(&first)]);
+    for none in ["sku%202", "%20sku%201", &"x".repeat(256)] {
+        assert!(listed(api, &format!("externalId={none}")).await.is_empty(), "{none:?}");
+    }
+    assert_ne!(code(&send(api, "SKU 1", two, json!({})).await), code(&first));
+
+    let deleted = call(api, Method::DELETE, &format!("short-urls/{}", code(&first)), None).await;
+    assert_eq!(deleted.status, 204);
+    assert!(listed(api, "externalId=sku%201").await.is_empty());
+    let next = send(other, "sku 1", one, json!({})).await;
+    assert_ne!(code(&next), code(&first));
+    assert_eq!(listed(api, "externalId=sku%201").await, [code(&next)]);
+}
+
+/// The fields of the code and the domain are for the first request.
+async fn a_link_with_an_id_keeps_its_name(api: &Api) {
+    let url = "https://example.com/named";
+    for (id, fields) in [
+        ("slug", json!({ "customSlug": "named" })),
+        ("code", json!({ "customSlug": "Abc987" })),
+        ("domain", json!({ "customSlug": "named", "domain": TWO })),
+        ("digest", json!({ "strategy": "hash" })),
+        ("prefix", json!({ "pathPrefix": "go/" })),
+        ("random", json!({ "shortCodeLength": 12 })),
+    ] {
+        let first = send(api, id, url, fields.clone()).await;
+        let again = send(api, id, "https://example.com/again", fields).await;
+        assert_eq!((code(&again), &again["domain"]), (code(&first), &first["domain"]), "{id}");
+        let elsewhere = json!({ "customSlug": "elsewhere", "domain": "three.test" });
+        let again = send(api, id, url, elsewhere).await;
+        assert_eq!((code(&again), &again["domain"]), (code(&first), &first["domain"]), "{id}");
+        assert_eq!((&again["longUrl"], &again["version"]), (&json!(url), &json!(2)), "{id}");
+    }
+    let taken = json!({ "externalId": "late", "longUrl": url, "customSlug": "named" });
+    expect_problem(&api.try_create_with(&taken).await.unwrap(), 400, "non-unique-slug");
+    assert_eq!(send(api, "late", url, json!({ "customSlug": "late" })).await["shortCode"], "late");
+}
+
+/// Requests for one id at once, on several resolvers, and calls with many of them make one link.
+async fn requests_at_once_make_one_link(api: &Api, other: &Api) {
+    let before = count(api).await.as_u64().unwrap();
+    let target = |number: usize| format!("https://example.com/race/{number}");
+    let sent = (0..MANY).map(|number| {
+        let (api, target) = (if number % 2 == 0 { api } else { other }, target(number));
+        async move { send(api, "race", &target, json!({ "tags": ["race"] })).await }
+    });
+    let sent = join_all(sent).await;
+    assert!(sent.iter().all(|link| code(link) == code(&sent[0])), "{sent:?}");
+    let kept = get(api, &format!("short-urls/{}", code(&sent[0]))).await["longUrl"].clone();
+    assert!((0..MANY).any(|number| kept == target(number)), "{kept}");
+
+    let items = |path: &str| -> Vec<Value> {
+        let item = |number: usize| {
+            let url = format!("https://example.com/{path}/{number}");
+            json!({ "externalId": format!("item {}", number / 2), "longUrl": url })
+        };
+        (0..MANY).map(item).collect()
+    };
+    let (first, second) = (items("first"), items("second"));
+    let (one, two) = tokio::join!(send_many(api, &first), send_many(other, &first));
+    assert_eq!(one, two);
+    assert!(one.chunks(2).all(|pair| pair[0] == pair[1]), "{one:?}");
+    assert_eq!(send_many(api, &second).await, one);
+    let led = api.follow(&one[0]).await.unwrap();
+    assert!([0, 1].iter().any(|item| led == leads_to(second[*item]["longUrl"].as_str().unwrap())), "{led:?}");
+    let after = count(api).await.as_u64().unwrap();
+    assert_eq!(after, before + 1 + u64::try_from(MANY / 2).unwrap());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_id_has_one_link_on_sqlite() {
+    let alone = Alone::start(&[]).await;
+    an_id_has_one_link(alone.api(), alone.api()).await;
+    a_link_with_an_id_keeps_its_name(alone.api()).await;
+    requests_at_once_make_one_link(alone.api(), alone.api()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_id_has_one_link_on_postgres() {
+    let cluster = Cluster::builder().resolvers(2).start().await.unwrap();
+    let [api, other] = [0, 1].map(|index| cluster.resolvers[index].api.clone());
+    an_id_has_one_link(&api, &other).await;
+    a_link_with_an_id_keeps_its_name(&api).await;
+    requests_at_once_make_one_link(&api, &other).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ids_belong_to_their_key_which_has_to_be_able_to_edit() {
+    let alone = Alone::start(&[]).await;
+    let url = "https://example.com/";
+    let own = alone.with_new_key("own", &["--own-links-only"]).await;
+    let first = send(alone.api(), "1", url, json!({})).await;
+    let second = send(&own, "1", url, json!({})).await;
+    assert_ne!(code(&first), code(&second));
+    for (api, link) in [(alone.api(), &first), (&own, &second)] {
+        assert_eq!(listed(api, "externalId=1").await, [code(link)]);
+        assert_eq!(code(&send(api, "1", "https://example.com/new", json!({})).await), code(link));
+    }
+    let create_only = alone.with_new_key("create", &["--scopes", "create"]).await;
+    let wish = json!({ "externalId": "1", "longUrl": url });
+    assert_eq!(create_only.try_create_with(&wish).await.unwrap().status, 403);
+    let blind = alone.with_new_key("blind", &["--scopes", "create,edit"]).await;
+    let name = send(&blind, "1", url, json!({})).await;
+    assert_eq!(name["longUrl"], Value::Null, "it learns the name only");
+    assert_eq!(send(&blind, "1", url, json!({ "title": "T" })).await, name);
+
+    for (field, value) in [("findIfExists", json!(true)), ("password", json!("hush"))] {
+        let mut wish = wish.clone();
+        wish[field] = value;
+        let problem = expect_problem(&own.try_create_with(&wish).await.unwrap(), 400, "invalid-data");
+        assert_eq!(problem["invalidElements"], json!([field]));
+    }
+    let edit = Some(json!({ "externalId": "2" }));
+    let refused = call(&own, Method::PATCH, &format!("short-urls/{}", code(&second)), edit).await;
+    expect_problem(&refused, 400, "invalid-data");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_command_line_sends_a_link_again() {
+    let alone = Alone::start(&[]).await;
+    let person = Person::at(&alone.resolver);
+    let create = async |url: &str| person.read(&["link", "create", url, "--external-id", "sku 1"]).await;
+    let short_url = create("https://example.com/1").await;
+    assert_eq!(create("https://example.com/2").await, short_url);
+    let code = short_url.trim().rsplit_once('/').unwrap().1;
+    let table = person.read(&["link", "get", code]).await;
+    assert_eq!(row(&table, "external id"), Some("sku 1"), "{table}");
+    assert_eq!(row(&table, "long URL"), Some("https://example.com/2"), "{table}");
 }

@@ -126,6 +126,7 @@ fn wrong_values_of_creates() -> Vec<(&'static str, Vec<Value>)> {
     vec![
         ("findIfExists", vec![json!("TRUE"), json!({})]),
         ("fetchTitle", vec![json!("yes"), json!(2)]),
+        ("externalId", vec![json!(7), json!(""), json!("a\nb"), json!("x".repeat(256))]),
         (
             "customSlug",
             vec![
