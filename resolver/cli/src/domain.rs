@@ -144,7 +144,8 @@ pub struct DomainEditArgs {
     #[arg(long, conflicts_with = "expired_url")]
     pub no_expired_url: bool,
     /// Parameters that redirects of the domain's links add to where they lead, as far as they are
-    /// not there: 'utm_source={domain}&utm_campaign={code}'. {code} is the code or slug of the link.
+    /// not there: 'utm_source={domain}&utm_campaign={code}'. {code} is the code or slug of the
+    /// link.
     #[arg(long, value_name = "PARAMETERS", value_parser = NonEmptyStringValueParser::new())]
     pub query_template: Option<String>,
     /// Remove these parameters, so that redirects add none.

@@ -259,8 +259,8 @@ impl DomainCache {
     }
 
     /// Returns whether a visitor of this host gets the default domain's links only, and their
-    /// redirects alone: the default domain is enabled, lets no scripts of other origins in, and adds
-    /// no parameters.
+    /// redirects alone: the default domain is enabled, lets no scripts of other origins in, and
+    /// adds no parameters.
     pub fn is_default(&self, host: Option<&str>) -> bool {
         let entries = self.entries.read().expect("no code panics while it holds this lock");
         let is_other = |host: &str| self.of_host(&entries, host).is_some();

@@ -1,8 +1,8 @@
 //! Creates with the caller's own id of the link (`externalId`), which may be sent again: the link
 //! then gets the fields of the last request.
 //!
-//! 1. The create is deduplicated by the id ([`ExternalId::entry`]), in its own transaction. So there
-//!    is one link, whichever requests run at once and whatever becomes of their answers.
+//! 1. The create is deduplicated by the id ([`ExternalId::entry`]), in its own transaction. So
+//!    there is one link, whichever requests run at once and whatever becomes of their answers.
 //! 2. The fields follow in an edit, as of a PATCH: those that are not sent stay. An edit that
 //!    changes nothing makes no version and no entry in the audit log, so the link that was just
 //!    created, and one that is sent as it is, stay as they are.
