@@ -110,7 +110,7 @@ async fn fill(side: &Side) -> (String, String) {
             "preview": { "title": "=P", "description": "a\nb", "image": "https://example.org/a.png" }, "crawlable": true, "forwardQuery": false }),
         json!({ "longUrl": URL, "customSlug": "spent", "maxVisits": 3, "validUntil": "2090-01-01T00:00:00+00:00" }),
         json!({ "longUrl": URL, "customSlug": "ruled", "domain": "other.example", "validSince": "2020-01-01T00:00:00+00:00" }),
-        json!({ "longUrl": URL, "customSlug": "off", "enabled": false }),
+        json!({ "longUrl": URL, "customSlug": "off", "enabled": false, "externalId": "sku 7" }),
         json!({ "longUrl": URL, "customSlug": "gone", "tags": ["was"], "password": "hush hush" }),
         json!({ "longUrl": URL, "customSlug": "blocked" }),
         json!({ "longUrl": URL, "customSlug": "blocked-later" }),
@@ -191,6 +191,9 @@ async fn a_round_trip_changes_nothing(from: &Side, to: &Side, same_key: bool) {
     assert_eq!(locked["preview"], preview);
     let off = get(&to.resolver.api, "short-urls/off").await;
     assert_eq!((&off["version"], &off["enabled"], &off["title"]), (&json!(1), &json!(false), &json!("T")));
+    let again = json!({ "longUrl": "https://example.org/7", "externalId": "sku 7" });
+    let again = done(&to.resolver.api, Method::POST, "short-urls", Some(again)).await;
+    assert_eq!((&again["shortCode"], &again["externalId"]), (&json!("off"), &json!("sku 7")));
     if same_key {
         // A minted code is never reused, even after its link was deleted.
         let wish = json!({ "longUrl": URL, "customSlug": deleted });

@@ -84,7 +84,7 @@ async fn make_links(api: &Api) {
     done(api, Method::PATCH, "domains/off.test", Some(json!({ "enabled": false }))).await;
     let settings = json!({
         "ignoreCase": true, "ignoreTrailing": true, "extraPath": "ignore",
-        "expiredUrl": "https://two.example/over",
+        "expiredUrl": "https://two.example/over", "queryTemplate": "own={domain}&x=7&c={code}",
     });
     done(api, Method::PATCH, "domains/two.test", Some(settings)).await;
     let lost = "https://lost.example/{ORIGINAL_PATH}?of={DOMAIN}";

@@ -12,6 +12,7 @@ mod budgets;
 mod bulk;
 mod bulk_edit;
 mod bulk_fields;
+mod campaigns;
 mod carry;
 mod changes;
 mod cli;

@@ -47,6 +47,7 @@ for name, strategy in {
     "path-pattern": word.map("/{}/#/**".format),
     "line": line,
     "fallback-target": st.one_of(st.builds("https://{}/{}".format, host, word), word.map("/{}".format)),
+    "query-template": word.map("utm_source={{domain}}&utm_campaign={}".format),
     "password": line,
     "reason": line,
     "idempotency-key": st.from_regex(r"[!-~]{1,12}", fullmatch=True),

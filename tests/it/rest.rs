@@ -275,7 +275,8 @@ fn expect_link(answer: &Answer, resolver: &Resolver, settings: &str) {
          \"meta\":{{\"validSince\":null,\"validUntil\":null,\"maxVisits\":null}},\"domain\":null,{settings},\
          \"visitsSummary\":{{\"total\":0,\"nonBots\":0,\"bots\":0}},\"hasRedirectRules\":false,\
          \"description\":null,\"enabled\":true,\"redirectStatus\":null,\"extraPath\":null,\"expiredUrl\":null,\"preview\":null,\
-         \"hasPassword\":false,\"createdBy\":\"initial\",\"editedBy\":null,\"editedAt\":null,\"version\":0,\"deletedAt\":null,\"blocked\":null,\"lastVisit\":null}}"
+         \"hasPassword\":false,\"createdBy\":\"initial\",\"editedBy\":null,\"editedAt\":null,\"version\":0,\"deletedAt\":null,\"blocked\":null,\"lastVisit\":null,\
+         \"externalId\":null}}"
     );
     assert_eq!(answer.body, expected);
 }

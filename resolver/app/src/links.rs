@@ -27,4 +27,5 @@ mod tags;
 mod target_rules;
 mod undo_edit;
 pub mod unvisited_cleanup;
+mod upsert;
 pub mod values;

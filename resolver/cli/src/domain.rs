@@ -47,7 +47,8 @@ pub enum DomainCommand {
         table: TableArgs,
     },
     /// Edit a domain's name, its protocol, whether its links redirect, which paths find them, where
-    /// expired ones lead, or which apps open them. Properties without a flag stay unchanged.
+    /// expired ones lead, which parameters redirects add, or which apps open them. Properties
+    /// without a flag stay unchanged.
     ///
     /// A change is in effect on every resolver when this command ends. An unknown domain is not
     /// added: create a link on it, or use resolver domain redirects, to add it.
@@ -142,6 +143,14 @@ pub struct DomainEditArgs {
     /// Remove this URL, so that such links are answered like codes without a live link.
     #[arg(long, conflicts_with = "expired_url")]
     pub no_expired_url: bool,
+    /// Parameters that redirects of the domain's links add to where they lead, as far as they are
+    /// not there: 'utm_source={domain}&utm_campaign={code}'. {code} is the code or slug of the
+    /// link.
+    #[arg(long, value_name = "PARAMETERS", value_parser = NonEmptyStringValueParser::new())]
+    pub query_template: Option<String>,
+    /// Remove these parameters, so that redirects add none.
+    #[arg(long, conflicts_with = "query_template")]
+    pub no_query_template: bool,
     /// JSON file with the apps of Apple's systems that open links, which the domain then has at
     /// /.well-known/apple-app-site-association; - for the standard input.
     #[arg(long, value_name = "FILE")]
@@ -269,7 +278,8 @@ fn edit_body(args: &DomainEditArgs) -> Result<Map<String, Value>, Error> {
         ("ignoreTrailing", switch(args.ignore_trailing, args.no_ignore_trailing)),
         ("catchAll", switch(args.catch_all, args.no_catch_all)),
         ("extraPath", args.extra_path.as_ref().map(|what| json!(what))),
-        ("expiredUrl", url_or_null(args.expired_url.as_ref(), args.no_expired_url)),
+        ("expiredUrl", text_or_null(args.expired_url.as_ref(), args.no_expired_url)),
+        ("queryTemplate", text_or_null(args.query_template.as_ref(), args.no_query_template)),
         ("crossOrigin", switch(args.cross_origin, args.no_cross_origin)),
         ("crawlable", switch(args.crawlable, args.no_crawlable)),
         ("confirmLimited", switch(args.confirm_limited, args.no_confirm_limited)),
@@ -281,16 +291,16 @@ fn edit_body(args: &DomainEditArgs) -> Result<Map<String, Value>, Error> {
 /// Builds the body of an edit of fallback targets, apart from the domain: null removes a target,
 /// and an absent field stays unchanged.
 fn redirects_body(args: &DomainRedirectsArgs) -> Map<String, Value> {
-    let invalid_short_url = url_or_null(args.invalid_short_url.as_ref(), args.no_invalid_short_url);
+    let invalid_short_url = text_or_null(args.invalid_short_url.as_ref(), args.no_invalid_short_url);
     given([
-        ("baseUrlRedirect", url_or_null(args.base.as_ref(), args.no_base)),
-        ("regular404Redirect", url_or_null(args.regular_404.as_ref(), args.no_regular_404)),
+        ("baseUrlRedirect", text_or_null(args.base.as_ref(), args.no_base)),
+        ("regular404Redirect", text_or_null(args.regular_404.as_ref(), args.no_regular_404)),
         ("invalidShortUrlRedirect", invalid_short_url),
     ])
 }
 
-fn url_or_null(url: Option<&String>, is_taken_away: bool) -> Option<Value> {
-    url.map(|url| json!(url)).or(is_taken_away.then_some(Value::Null))
+fn text_or_null(text: Option<&String>, is_taken_away: bool) -> Option<Value> {
+    text.map(|text| json!(text)).or(is_taken_away.then_some(Value::Null))
 }
 
 /// Returns the JSON of the file of a flag, null if it is taken away, or nothing.
@@ -320,6 +330,7 @@ fn domain(domain: &Value) -> String {
         ("catches all", text(&domain["catchAll"])),
         ("extra path", text(&domain["extraPath"])),
         ("expired URL", text(&domain["expiredUrl"])),
+        ("query template", text(&domain["queryTemplate"])),
         ("cross origin", text(&domain["crossOrigin"])),
         ("crawlable", text(&domain["crawlable"])),
         ("confirm limited", text(&domain["confirmLimited"])),
@@ -364,6 +375,8 @@ mod tests {
             ("edit sho.rt --no-confirm-limited", json!({ "confirmLimited": false })),
             ("edit sho.rt --expired-url u", json!({ "expiredUrl": "u" })),
             ("edit sho.rt --no-expired-url", json!({ "expiredUrl": null })),
+            ("edit sho.rt --query-template a={code}", json!({ "queryTemplate": "a={code}" })),
+            ("edit sho.rt --no-query-template", json!({ "queryTemplate": null })),
             (
                 "edit sho.rt --no-apple-app-site-association --no-asset-links",
                 json!({ "appleAppSiteAssociation": null, "assetLinks": null }),

@@ -32,7 +32,8 @@ pub struct BatchResult {
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
 pub enum BatchWord {
-    /// A link: a new one, or the one that `findIfExists` or the `Idempotency-Key` finds.
+    /// A link: a new one, or the one that `externalId`, `findIfExists` or the `Idempotency-Key`
+    /// finds.
     Created,
     /// Nothing was created, for the reason in `expected`.
     Invalid,

@@ -1,6 +1,6 @@
 //! Domains of short links.
 
-use links::{Authority, ExtraPath, LongUrl, Protocol, STRAY_TARGET_BYTES};
+use links::{Authority, ExtraPath, LongUrl, Protocol, QueryTemplate, STRAY_TARGET_BYTES};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -44,6 +44,9 @@ pub struct Domain<'a> {
     /// link says so; null for what all codes without a link get.
     #[schemars(extend("x-addition" = true))]
     pub expired_url: Option<&'a str>,
+    /// Parameters that redirects of links add to where they lead; null for none.
+    #[schemars(extend("x-addition" = true))]
+    pub query_template: Option<&'a str>,
     /// Whether scripts of pages on other origins may follow links.
     #[schemars(extend("x-addition" = true))]
     pub cross_origin: bool,
@@ -149,6 +152,12 @@ pub struct DomainEdit {
     /// Null for what all codes without a link get.
     #[schemars(length(max = LongUrl::MAX_LEN), extend("format" = "iri"))]
     pub expired_url: Patch<String>,
+    /// Parameters that redirects of links add to where they lead, as far as the long URL and the
+    /// visitor's query lack them: `utm_source={domain}&utm_campaign={code}`. `{code}` stands for
+    /// the code or slug of the link, `{domain}` for the domain. Then redirects of the domain take a
+    /// little longer. Null for none.
+    #[schemars(length(max = QueryTemplate::MAX_LEN), extend("format" = "query-template"))]
+    pub query_template: Patch<String>,
     /// Whether scripts of pages on other origins may follow links (CORS). Then redirects of the
     /// domain take a little longer.
     pub cross_origin: Patch<Flag>,

@@ -7,8 +7,8 @@ mod bodies;
 mod preview;
 
 use links::{
-    Authority, Block, CODE_LEN_MAX, DESCRIPTION_BYTES, ExtraPath, LongUrl, PasswordHash, RedirectStatus,
-    Slug, TAGS_MAX, Tag,
+    Authority, Block, CODE_LEN_MAX, DESCRIPTION_BYTES, ExternalId, ExtraPath, LongUrl, PasswordHash,
+    RedirectStatus, Slug, TAGS_MAX, Tag,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -130,6 +130,14 @@ pub struct LinkFields {
     #[serde(skip_serializing_if = "Patch::is_absent")]
     #[schemars(extend("default" = false, "x-addition" = true))]
     pub fetch_title: Patch<Flag>,
+    /// The caller's own id of the link, which may be sent again: a call with the id of an earlier
+    /// one by the same API key edits that link, unless it was deleted, in place of creating another.
+    /// Fields that are absent stay then, and the domain and the fields of the code have no effect.
+    /// It needs the scope `edit` as well, and cannot be combined with a password or `findIfExists`.
+    #[serde(skip_serializing_if = "Patch::is_absent")]
+    #[schemars(length(min = 1, max = ExternalId::MAX_LEN))]
+    #[schemars(extend("format" = "line", "x-addition" = true))]
+    pub external_id: Patch<String>,
     /// The domain, as a host name with or without a port; without it, and with `DEFAULT`, the
     /// default one. An unknown domain is added, which needs the scope `domains`. Keys of one domain
     /// create links on that domain only.
@@ -237,6 +245,9 @@ pub struct ShortUrl<'a> {
     /// When the link was last visited; null if it never was.
     #[schemars(extend("x-addition" = true))]
     pub last_visit: Option<DateTime>,
+    /// The id that the API key which created the link has given it; null for none.
+    #[schemars(extend("x-addition" = true))]
+    pub external_id: Option<&'a str>,
 }
 
 /// The answer to a change of a link.

@@ -31,6 +31,9 @@ pub struct LinkListQuery {
     /// at once.
     #[schemars(with = "String", extend("x-addition" = true))]
     pub long_url: Option<String>,
+    /// The caller's own id of the link (`externalId` of a create by the same API key).
+    #[schemars(with = "String", extend("x-addition" = true))]
+    pub external_id: Option<String>,
     /// The domain of the links; `DEFAULT` for the default one.
     pub domain: Option<String>,
     /// Tags that the links have.

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::api_key::ApiKeyId;
 
 use super::{
-    Block, DomainId, Edit, ExtraPath, Invalid, Link, LongUrl, PasswordHash, Preview, Rule, Slug,
+    Block, DomainId, Edit, ExternalId, ExtraPath, Invalid, Link, LongUrl, PasswordHash, Preview, Rule, Slug,
     StoredObject as _, Tag, record::set,
 };
 
@@ -75,6 +75,9 @@ pub struct Details {
     /// Social preview. Releases without it redirect crawlers like other visitors.
     #[serde(rename = "_preview", skip_serializing_if = "Option::is_none")]
     pub preview: Option<Preview>,
+    /// Id in the system of the API key that created the link. Releases without it do not show it.
+    #[serde(rename = "_externalId", skip_serializing_if = "Option::is_none")]
+    pub external_id: Option<ExternalId>,
     /// Hash of the password that visitors have to enter.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub password: Option<PasswordHash>,

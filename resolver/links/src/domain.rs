@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use url::Host;
 
 use super::{
-    AppLinks, AppLinksFile, ExtraPath, Invalid, LongUrl, destination::HOST_MAX, record::set,
+    AppLinks, AppLinksFile, ExtraPath, Invalid, LongUrl, QueryTemplate, destination::HOST_MAX, record::set,
     text_value::text_value,
 };
 
@@ -161,6 +161,9 @@ pub struct DomainSettings {
     /// has its own. Releases without it answer such visitors as if there were none.
     #[serde(rename = "_expiredUrl", skip_serializing_if = "Option::is_none")]
     pub expired_url: Option<LongUrl>,
+    /// Parameters that redirects of links add to where they lead. Releases without it add none.
+    #[serde(rename = "_queryTemplate", skip_serializing_if = "Option::is_none")]
+    pub query_template: Option<QueryTemplate>,
     /// Whether scripts of pages on other origins may follow its links. Releases without it answer
     /// as if they may not.
     #[serde(rename = "_crossOrigin", skip_serializing_if = "std::ops::Not::not")]
@@ -231,6 +234,8 @@ pub struct DomainEdit {
     pub extra_path: Option<Option<ExtraPath>>,
     /// Target of visitors of links that have expired or whose visits are used up.
     pub expired_url: Option<Option<LongUrl>>,
+    /// Parameters that redirects of links add to where they lead.
+    pub query_template: Option<Option<QueryTemplate>>,
     /// Whether scripts of pages on other origins may follow its links.
     pub cross_origin: Option<bool>,
     /// Whether crawlers may follow all of its links.
@@ -262,6 +267,7 @@ impl DomainEdit {
         set(&mut settings.catch_all, self.catch_all.as_ref());
         set(&mut settings.extra_path, self.extra_path.as_ref());
         set(&mut settings.expired_url, self.expired_url.as_ref());
+        set(&mut settings.query_template, self.query_template.as_ref());
         set(&mut settings.cross_origin, self.cross_origin.as_ref());
         set(&mut settings.crawlable, self.crawlable.as_ref());
         set(&mut settings.confirm_limited, self.confirm_limited.as_ref());

@@ -105,6 +105,8 @@ codes::named_values! {
         QueryForwarded => "query-forwarded",
         /// The query is not passed on.
         QueryDropped => "query-dropped",
+        /// The domain's parameters are added to the target, as far as it lacks them.
+        QueryAdded => "query-added",
         /// The link has ended, and its own URL for that is used.
         FallbackExpiredLink => "fallback-expired-link",
         /// The link has ended, and the domain's URL for that is used.

@@ -20,6 +20,8 @@ pub struct Filter {
     pub search: Option<String>,
     /// Exact long URL.
     pub long_url: Option<LongUrl>,
+    /// Digest of an external id ([`ExternalId::digest`](crate::ExternalId::digest)).
+    pub external_id: Option<String>,
     /// Tags that links must have, combined by `tags_mode`.
     pub tags: Vec<Tag>,
     /// Whether a link needs any or all of `tags`.

@@ -1,4 +1,4 @@
-//! Forwarding of the visitor's query to the long URL.
+//! Forwarding of the visitor's query to the long URL, and parameters that a domain adds to it.
 //!
 //! 1. Only addresses of the web take one: in `tel:` it has no meaning, and in `mailto:` it would be
 //!    header fields of the visitor's choice (RFC 6068, section 7).
@@ -9,8 +9,12 @@
 //! 4. The cost is bounded. Each pair of the long URL is looked up once among the visitor's, which
 //!    are moved once. A query is dropped as a whole if it has too many pairs, or would make the URL
 //!    too long for the target's server. Half of a query may mean something else.
+//! 5. A parameter that is added takes the place of none: a key that is there keeps its values.
 
-use std::{borrow::Cow, collections::HashMap};
+use std::{
+    borrow::Cow,
+    collections::{HashMap, HashSet},
+};
 
 use percent_encoding::percent_decode;
 
@@ -31,17 +35,38 @@ pub fn forward_query(long_url: &str, incoming: &str) -> Option<String> {
     if !is_short || !(1..=PAIRS_MAX).contains(&count) || !takes_query(long_url) {
         return None;
     }
-    let (rest, fragment) =
-        long_url.split_once('#').map_or((long_url, None), |(rest, tail)| (rest, Some(tail)));
-    let (base, own) = rest.split_once('?').unwrap_or((rest, ""));
-
+    let (base, own, fragment) = split(long_url);
     let (kept, new) = merge(own, incoming);
-    let mut url = String::with_capacity(long_url.len() + incoming.len() + 2);
-    url.push_str(base);
-    url.push('?');
-    url.push_str(&kept.join("&"));
+    join(base, &kept.join("&"), &new, fragment)
+}
+
+/// Appends those pairs to the query of a URL whose keys it lacks, and changes nothing else. Returns
+/// `None` if it lacks none of them, would be too long, or is not an address of the web.
+pub fn add_query(url: &str, added: &str) -> Option<String> {
+    if !takes_query(url) {
+        return None;
+    }
+    let (base, own, fragment) = split(url);
+    let has: HashSet<Cow<'_, [u8]>> = pairs(own).filter(|pair| !pair.is_empty()).map(key).collect();
+    let is_new = |pair: &&str| !pair.is_empty() && !has.contains(&*key(pair));
+    let new: Vec<&str> = pairs(added).filter(is_new).collect();
+    if new.is_empty() { None } else { join(base, own, &new, fragment) }
+}
+
+/// Splits a URL into what stands before its query, the query, and the fragment.
+fn split(url: &str) -> (&str, &str, Option<&str>) {
+    let (rest, fragment) = url.split_once('#').map_or((url, None), |(rest, tail)| (rest, Some(tail)));
+    let (base, own) = rest.split_once('?').unwrap_or((rest, ""));
+    (base, own, fragment)
+}
+
+/// Joins the parts of a URL, with new pairs behind the query that is kept. Returns `None` if it is
+/// too long.
+fn join(base: &str, kept: &str, new: &[&str], fragment: Option<&str>) -> Option<String> {
+    let mut url = format!("{base}?{kept}");
     if new.iter().any(|pair| !pair.is_empty()) {
-        if !url.ends_with(['?', '&']) {
+        // A value may end in a question mark.
+        if !kept.is_empty() && !kept.ends_with('&') {
             url.push('&');
         }
         url.push_str(&new.join("&"));
@@ -109,6 +134,8 @@ mod tests {
             ("https://x.y/?a=1&&b=2", "c=3", "https://x.y/?a=1&&b=2&c=3"),
             ("https://x.y/?&a=1&", "a=2&&c", "https://x.y/?&a=2&&c"),
             ("https://x.y/?", "a&&b&", "https://x.y/?a&&b&"),
+            ("https://x.y/?q=why?", "a=1", "https://x.y/?q=why?&a=1"),
+            ("https://x.y/??", "a=1", "https://x.y/??&a=1"),
             ("https://x.y/?a=1&=2", "&=3&&", "https://x.y/?a=1&=3"),
             ("https://x.y/?q[]=1&z", "q%5b%5D=2&q[]=3", "https://x.y/?q%5b%5D=2&q[]=3&z"),
             ("https://x.y/?a+b=1&%=2", "a%20b=3&%25=4", "https://x.y/?a%20b=3&%25=4"),
@@ -126,6 +153,32 @@ mod tests {
         for nothing in ["", "&", "&&"] {
             assert_eq!(forward_query("https://x.y/?a", nothing), None, "{nothing}");
         }
+    }
+
+    #[test]
+    fn what_is_added_replaces_nothing() {
+        let added = "utm_source=s&utm_medium=m&a[]=1";
+        let in_another_case = "https://x.y/?UTM_SOURCE&utm_medium&a%5b%5D&utm_source=s";
+        for (url, expected) in [
+            ("https://x.y", Some("https://x.y?utm_source=s&utm_medium=m&a[]=1")),
+            ("https://x.y/#top?a", Some("https://x.y/?utm_source=s&utm_medium=m&a[]=1#top?a")),
+            ("https://x.y/?", Some("https://x.y/?utm_source=s&utm_medium=m&a[]=1")),
+            ("https://x.y/?b&", Some("https://x.y/?b&utm_source=s&utm_medium=m&a[]=1")),
+            ("https://x.y/?b=%20+?", Some("https://x.y/?b=%20+?&utm_source=s&utm_medium=m&a[]=1")),
+            ("https://x.y/?utm_medium&a[]&a[]", Some("https://x.y/?utm_medium&a[]&a[]&utm_source=s")),
+            ("https://x.y/?%75tm_source&utm%5Fmedium=", Some("https://x.y/?%75tm_source&utm%5Fmedium=&a[]=1")),
+            ("https://x.y/?UTM_SOURCE&utm_medium&a%5b%5D", Some(in_another_case)),
+            ("https://x.y/?utm_source=1&utm_medium=2&a[]", None),
+            ("mailto:a@b.example", None),
+            ("app://open", None),
+        ] {
+            assert_eq!(add_query(url, added).as_deref(), expected, "{url}");
+        }
+        assert_eq!(add_query("https://x.y/?a", "&"), None);
+        assert_eq!(add_query("https://x.y/", "a=1&&a=2").as_deref(), Some("https://x.y/?a=1&a=2"));
+        let long = format!("https://x.y/?{}", "c".repeat(FORWARDED_MAX - "https://x.y/?&d=1".len()));
+        assert_eq!(add_query(&long, "d=1").map(|url| url.len()), Some(FORWARDED_MAX));
+        assert_eq!(add_query(&long, "d=12"), None);
     }
 
     #[test]
@@ -171,6 +224,24 @@ mod tests {
             let (kept, new) = merge(&own, &incoming);
             let (kept, new) = (kept.into_iter().map(str::to_owned).collect(), new.into_iter().map(str::to_owned).collect());
             prop_assert_eq!((kept, new), by_the_words(&own, &incoming));
+        }
+
+        #[test]
+        fn every_key_is_there_once_it_was_added_and_no_value_of_the_url_changes(
+            own in "(([a-c+?]|%20|%6[1-3]){0,2}=?[12?]?&){0,6}",
+            added in "[a-d]=[34](&([a-d]|%6[1-4])=[34]){0,6}",
+            fragment in "(#[a?&]{0,2})?",
+        ) {
+            let url = format!("https://x.y/?{own}{fragment}");
+            let to = add_query(&url, &added).unwrap_or_else(|| url.clone());
+            let query = to.strip_prefix("https://x.y/?").unwrap();
+            let query = query.strip_suffix(fragment.as_str()).unwrap();
+            let behind = query.strip_prefix(own.as_str()).unwrap();
+            prop_assert!(!behind.contains("&&"));
+            let has = |pair: &&str| pairs(&own).any(|has| !has.is_empty() && key(has) == key(pair));
+            let lacked: Vec<&str> = pairs(&added).filter(|pair| !has(pair)).collect();
+            prop_assert_eq!(behind.trim_start_matches('&'), lacked.join("&"));
+            prop_assert_eq!(add_query(&to, &added), None);
         }
     }
 }

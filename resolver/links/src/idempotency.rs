@@ -15,8 +15,8 @@ pub struct Idempotency {
     pub digest: String,
     /// How long a repeated request returns the link, counted from the last request.
     pub lifetime: Duration,
-    /// For idempotency keys, whose `digest` covers the key only: a digest of the request. The link
-    /// is returned even if it was edited since.
+    /// For idempotency keys, whose `digest` covers the key only: a digest of the request; the same
+    /// for all requests with an external id. The link is returned even if it was edited since.
     pub fingerprint: Option<String>,
 }
 

@@ -13,6 +13,7 @@ mod details;
 mod domain;
 mod emoji;
 mod explanation;
+mod external_id;
 mod extra_path;
 mod fallback_target;
 mod filter;
@@ -29,6 +30,7 @@ mod other_names;
 mod own_address;
 mod password;
 mod preview;
+mod query_template;
 mod record;
 mod reference;
 pub mod reservation;
@@ -59,12 +61,13 @@ pub use domain::{
     requested_authority,
 };
 pub use explanation::{Example, Explanation, Finding, Step};
+pub use external_id::ExternalId;
 pub use extra_path::{ExtraPath, check_templates};
 pub use fallback_target::{
     check_fallback_target, check_process_target, fill_placeholders, has_safe_placeholders,
 };
 pub use filter::{Filter, OrderBy, OrderField, Outline, Outlined, Page, TagsMode, pieces};
-pub use forward::forward_query;
+pub use forward::{add_query, forward_query};
 pub use idempotency::{EarlierRequest, Idempotency, quoted};
 pub use import::{IMPORTED_VISITS_MAX, ImportCode, ImportItem, PickedCode};
 pub use lifecycle::Refusal;
@@ -73,13 +76,14 @@ pub use limits::{
     SCHEDULED_PER_KEY, SCHEDULED_PER_LINK, STRAY_TARGET_BYTES, TITLE_BYTES, granted_visits,
 };
 pub use link::{Draft, Link, NewLink};
-pub use location::{ESCAPED_IN_PATHS, location, location_with_query};
+pub use location::{ESCAPED_IN_PATHS, location, location_with_added, location_with_query};
 pub use long_url::{LongUrl, LongUrlError};
 pub use numbers::Invalid;
 pub use other_names::{OtherName, OtherWay, is_catch_all, other_names};
 pub use own_address::OwnAddress;
 pub use password::PasswordHash;
 pub use preview::Preview;
+pub use query_template::QueryTemplate;
 pub use record::{Edit, Precondition, Record, Relocation};
 pub use reserved::is_given_to;
 pub use rule::{

@@ -16,7 +16,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode_byte};
 use url::Host;
 
 use crate::{
-    forward::{FORWARDED_MAX, forward_query},
+    forward::{FORWARDED_MAX, add_query, forward_query},
     reference::{AUTHORITY_MAX, Reference, without_ignored},
 };
 
@@ -61,6 +61,12 @@ pub fn location(target: &str) -> String {
 /// the query is not passed on (see [`forward_query`]).
 pub fn location_with_query(long_url: &str, query: &str) -> Option<String> {
     forward_query(long_url, query).map(|merged| location(&merged)).filter(|text| text.len() <= FORWARDED_MAX)
+}
+
+/// Returns the value of a `Location` header with those parameters of a query that it lacks. Returns
+/// `None` if it stays as it is (see [`add_query`]).
+pub fn location_with_added(to: &str, query: &str) -> Option<String> {
+    add_query(to, query).map(|added| location(&added)).filter(|text| text.len() <= FORWARDED_MAX)
 }
 
 /// Returns `true` if a colon in the first segment would end a scheme.

@@ -259,12 +259,14 @@ impl DomainCache {
     }
 
     /// Returns whether a visitor of this host gets the default domain's links only, and their
-    /// redirects alone: the default domain is enabled, and lets no scripts of other origins in.
+    /// redirects alone: the default domain is enabled, lets no scripts of other origins in, and
+    /// adds no parameters.
     pub fn is_default(&self, host: Option<&str>) -> bool {
         let entries = self.entries.read().expect("no code panics while it holds this lock");
         let is_other = |host: &str| self.of_host(&entries, host).is_some();
         let settings = &entries.default.settings;
-        let is_usual = !settings.disabled && !settings.cross_origin && !settings.is_of_later_release();
+        let is_changed = settings.cross_origin || settings.query_template.is_some();
+        let is_usual = !settings.disabled && !is_changed && !settings.is_of_later_release();
         is_usual && !host.is_some_and(is_other)
     }
 

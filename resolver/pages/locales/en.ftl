@@ -382,6 +382,8 @@ domains-catchAll = The link named * answers every path that no other link has
 domains-crossOrigin = Scripts of other sites may follow links
 domains-crawlable = Crawlers may follow all links
 domains-confirmLimited = Visitors of links with a limit of visits confirm that they want to go on
+domains-queryTemplate = Parameters that redirects add, unless they are there
+expected-queryTemplate = The parameters have to be like utm_source={"{domain}"}&utm_campaign={"{code}"}, of at most 512 bytes, without a question mark in front, # and spaces. {"{code}"} and {"{domain}"} may stand in values.
 domains-appleAppSiteAssociation = Apps on Apple's systems that open links (apple-app-site-association, JSON)
 domains-assetLinks = Android apps that open links (assetlinks.json)
 expected-appleAppSiteAssociation = The apps on Apple's systems have to be JSON of at most 128 KiB: an object whose applinks.details list apps, each with appIDs or appID, and with components or paths.
@@ -788,6 +790,7 @@ explain-target-denied = The target rules deny { $value }.
 explain-path-applied = The path behind the name is { $value }.
 explain-query-forwarded = The query is passed on: { $value }
 explain-query-dropped = The query is not passed on: { $value }
+explain-query-added = The domain adds parameters that are not there: { $value }
 explain-fallback-expired-link = The link's own address for after its end is used. { $value }
 explain-fallback-expired-domain = The domain's address for expired links is used. { $value }
 explain-fallback-keyspace = The fallback target of the keyspace is used. { $value }

@@ -23,6 +23,7 @@ use web::{Answer, cors, empty, hold_back, visitor_page::VisitorPage};
 
 use crate::{
     Redirector, ThreadContext, Visitor,
+    added_query::add_query,
     asked::Asked,
     fallback_page::{
         Unmatched, ask_password, ended, not_found, refuse_prefetch, slow_down, taken_down, unavailable,
@@ -431,7 +432,8 @@ pub(crate) struct Destination {
     pub(crate) location: HeaderValue,
     /// The number of the rule that matched, counted from 1; 0 for none.
     rule: u8,
-    /// Whether it is the link's own long URL, without the visitor's query.
+    /// Whether it is the link's own long URL, without the visitor's query. The domain may add
+    /// parameters, which are the same for every visit.
     is_own: bool,
 }
 
@@ -482,7 +484,8 @@ pub(crate) fn target(
         asked.step(|| (finding, query.to_owned()));
     }
     let is_own = rule.is_none() && merged.is_none() && matches!(placed, Cow::Borrowed(_));
-    let location = HeaderValue::try_from(merged.unwrap_or_else(|| location(&placed)));
+    let location = add_query(redirector, asked, found, merged.unwrap_or_else(|| location(&placed)));
+    let location = HeaderValue::try_from(location);
     let location = location.expect("a URI reference has visible ASCII characters only");
     Ok(Destination { location, rule: rule.map_or(0, |rule| number_of(rule, link.rules())), is_own })
 }

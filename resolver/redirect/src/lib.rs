@@ -16,6 +16,7 @@
 //!
 //! Deliberately absent: routes and connections, which belong to the listener, and the API.
 
+mod added_query;
 pub mod app_links;
 mod asked;
 mod explain;

@@ -64,7 +64,7 @@ pub fn write_ndjson(row: &Row, mut to: impl Write) -> io::Result<()> {
 mod tests {
     use jiff::Timestamp;
     use proptest::{
-        array::{uniform3, uniform5, uniform10},
+        array::{uniform4, uniform5, uniform10},
         collection::vec,
         option,
         prelude::*,
@@ -109,9 +109,9 @@ mod tests {
         assert_eq!(
             csv_of(std::slice::from_ref(&row)),
             "shortCode,longUrl,title,description,tags,domain,createdAt,validSince,validUntil,maxVisits,crawlable,forwardQuery,visits,\
-             uses,enabled,redirectStatus,extraPath,expiredUrl,previewTitle,previewDescription,previewImage,minted,createdBy,\
+             uses,enabled,redirectStatus,extraPath,expiredUrl,previewTitle,previewDescription,previewImage,externalId,minted,createdBy,\
              editedAt,editedBy,version,blocked,blockedAt,blockedBy,leftOut\n\
-             promo,\"https://e.test/?a=1,2\",,,x|y\\|z,,2026-01-02T03:04:05.5Z,,,,true,,3,,,,,,,,,,,,,,,,,\n"
+             promo,\"https://e.test/?a=1,2\",,,x|y\\|z,,2026-01-02T03:04:05.5Z,,,,true,,3,,,,,,,,,,,,,,,,,,\n"
         );
         assert_eq!(
             ndjson_of(&[row]),
@@ -152,7 +152,7 @@ mod tests {
             long_url in text(),
             [code, domain, title, description, extra_path, expired_url, created_by, edited_by, blocked,
                 blocked_by] in uniform10(option::of(text())),
-            [preview_title, preview_description, preview_image] in uniform3(option::of(text())),
+            [preview_title, preview_description, preview_image, external_id] in uniform4(option::of(text())),
             // Tags have no white space around them.
             tags in vec(text().prop_map(|tag| tag.trim().to_owned()).prop_filter("blank", |tag| !tag.is_empty()), 0..5),
             [created_at, valid_since, valid_until, edited_at, blocked_at] in uniform5(time()),
@@ -162,7 +162,7 @@ mod tests {
             Row {
                 code, domain, long_url, title, description, tags, created_at, valid_since, valid_until, max_visits,
                 crawlable, forward_query, visits, uses, enabled, redirect_status, extra_path, expired_url,
-                preview_title, preview_description, preview_image, minted, created_by, edited_at, edited_by, version,
+                preview_title, preview_description, preview_image, external_id, minted, created_by, edited_at, edited_by, version,
                 blocked, blocked_at, blocked_by, ..Row::default()
             }
         }

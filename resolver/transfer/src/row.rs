@@ -64,6 +64,8 @@ pub struct Row {
     pub preview_description: Option<String>,
     /// The URL of the social preview's picture.
     pub preview_image: Option<String>,
+    /// The id in the system of the API key that created the link.
+    pub external_id: Option<String>,
     /// Whether the code was minted rather than picked by a person.
     pub minted: Option<bool>,
     /// The Argon2 hash of the password, in PHC string format.
@@ -96,7 +98,7 @@ pub struct Row {
 }
 
 /// The number of columns that are written: the first ones of [`LAYOUT`].
-pub(super) const WRITTEN: usize = 30;
+pub(super) const WRITTEN: usize = 31;
 
 /// Fields that only the JSON form has.
 pub(super) const JSON_ONLY: [&str; 2] = ["passwordHash", "deletedAt"];
@@ -126,6 +128,7 @@ pub(super) const LAYOUT: Layout = Layout {
         "previewTitle",
         "previewDescription",
         "previewImage",
+        "externalId",
         "minted",
         "createdBy",
         "editedAt",
@@ -192,6 +195,7 @@ impl Row {
             extra_path,
             expired_url,
             preview,
+            external_id,
             password,
             rules,
             deleted_at,
@@ -215,6 +219,7 @@ impl Row {
             preview_title: title,
             preview_description,
             preview_image: image.map(|url| url.as_str().to_owned()),
+            external_id: external_id.map(|id| id.as_str().to_owned()),
             password_hash: password.map(|hash| Secret(hash.phc().to_owned())),
             redirect_rules: (!rules.is_empty()).then(|| json!(rules).to_string()),
             edited_at,
@@ -262,6 +267,7 @@ impl Row {
             max_visits: item.count("maxVisits")?,
             visits: item.count("visits")?,
             uses: item.count("uses")?,
+            external_id: item.text("externalId")?,
             minted: item.flag("minted")?,
             created_by: item.text("createdBy")?,
             edited_at: item.time("editedAt")?,
@@ -278,9 +284,9 @@ impl Row {
     /// Returns the approximate size of the row in bytes.
     pub fn weight(&self) -> usize {
         let Self { code, domain, title, description, expired_url, redirect_rules, .. } = self;
-        let preview = [&self.preview_title, &self.preview_description, &self.preview_image];
-        let texts =
-            [code, domain, title, description, expired_url, redirect_rules].into_iter().chain(preview);
+        let others =
+            [&self.preview_title, &self.preview_description, &self.preview_image, &self.external_id];
+        let texts = [code, domain, title, description, expired_url, redirect_rules].into_iter().chain(others);
         let tags = self.tags.iter().map(|tag| tag.len() + size_of::<String>());
         let texts = texts.flatten().map(String::len);
         size_of::<Self>() + self.long_url.len() + texts.sum::<usize>() + tags.sum::<usize>()

@@ -126,6 +126,7 @@ fn wrong_values_of_creates() -> Vec<(&'static str, Vec<Value>)> {
     vec![
         ("findIfExists", vec![json!("TRUE"), json!({})]),
         ("fetchTitle", vec![json!("yes"), json!(2)]),
+        ("externalId", vec![json!(7), json!(""), json!("a\nb"), json!("x".repeat(256))]),
         (
             "customSlug",
             vec![
@@ -289,6 +290,8 @@ pub(super) fn domains_tags_and_targets() -> Vec<Case> {
         domain(json!({ "extraPath": 7 }), &["extraPath"]),
         domain(json!({ "expiredUrl": "over" }), &["expiredUrl"]),
         domain(json!({ "expiredUrl": 7 }), &["expiredUrl"]),
+        domain(json!({ "queryTemplate": "?a={tag}" }), &["queryTemplate"]),
+        domain(json!({ "queryTemplate": ["a=1"] }), &["queryTemplate"]),
         domain(
             json!({ "appleAppSiteAssociation": { "applinks": [] }, "assetLinks": "[]" }),
             &["appleAppSiteAssociation", "assetLinks"],

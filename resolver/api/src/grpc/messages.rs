@@ -55,6 +55,7 @@ pub(super) fn create_command(request: CreateLinkRequest) -> Result<CreateLink, S
         domain: request.domain,
         find_if_exists: request.find_if_exists,
         fetch_title: false,
+        external_id: None,
     })
 }
 

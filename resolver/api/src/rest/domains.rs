@@ -5,7 +5,9 @@
 
 use app::{LinkService, NamedDomain};
 use dto::{Flag, Patch};
-use links::{AppLinks, AppLinksFile, Authority, DomainEdit, ExtraPath, LongUrl, Protocol, Redirects};
+use links::{
+    AppLinks, AppLinksFile, Authority, DomainEdit, ExtraPath, LongUrl, Protocol, QueryTemplate, Redirects,
+};
 use serde_json::Value;
 
 use super::prelude::*;
@@ -33,7 +35,7 @@ pub(super) fn routes() -> Vec<Route> {
             .body_bytes(EDIT_BYTES)
             .document("editDomain", Topic::Domains, "Edit a domain")
             .addition()
-            .text("Its name, which its links follow; whether its links redirect; the scheme of its short URLs; which paths find a link that differ from its name; where visitors of expired links are led; and which apps open its links. A body has at most 320 KiB. Name and scheme of the default domain are those of `--public-url`, and cannot be edited here.")
+            .text("Its name, which its links follow; whether its links redirect; the scheme of its short URLs; which paths find a link that differ from its name; where visitors of expired links are led; which parameters redirects add; and which apps open its links. A body has at most 320 KiB. Name and scheme of the default domain are those of `--public-url`, and cannot be edited here.")
             .optional_body::<dto::DomainEdit>()
             .answers::<dto::Domain>("The domain after the edit.")
             .fails(&[Kind::DomainTaken]),
@@ -78,6 +80,7 @@ fn shown(NamedDomain { name, is_default, settings }: &NamedDomain) -> dto::Domai
         catch_all: settings.catch_all,
         extra_path: settings.extra_path.map(ExtraPath::as_str),
         expired_url: settings.expired_url.as_ref().map(LongUrl::as_str),
+        query_template: settings.query_template.as_ref().map(QueryTemplate::as_str),
         cross_origin: settings.cross_origin,
         crawlable: settings.crawlable,
         confirm_limited: settings.confirm_limited,
@@ -130,6 +133,9 @@ async fn edit(call: &Call, by: &Grant) -> Result<Answer, Problem> {
         .try_change(|name| ExtraPath::parse_for_domain(&name).map_err(|error| error.to_string()));
     let links = &call.api.links;
     let expired_url = fields.expired_url.try_change(|url| links.check_long_url(&url));
+    let query_template = fields
+        .query_template
+        .try_change(|text| QueryTemplate::parse(&text).map_err(|error| error.to_string()));
     let mut app_links = |file: AppLinksFile, value: Patch<Value>| {
         let read = |value| AppLinks::new(file, &value).map_err(|error| error.to_string());
         wrong.note(file.as_str(), value.try_change(read)).flatten()
@@ -146,6 +152,7 @@ async fn edit(call: &Call, by: &Grant) -> Result<Answer, Problem> {
         catch_all: fields.catch_all.value().map(|Flag(catches)| catches),
         extra_path: wrong.note(EXTRA_PATH, extra_path).flatten(),
         expired_url: wrong.note(EXPIRED_URL, expired_url).flatten(),
+        query_template: wrong.note("queryTemplate", query_template).flatten(),
         cross_origin: fields.cross_origin.value().map(|Flag(allows)| allows),
         crawlable: fields.crawlable.value().map(|Flag(allows)| allows),
         confirm_limited: fields.confirm_limited.value().map(|Flag(asks)| asks),

@@ -7,7 +7,7 @@ use app::{
 };
 use dto::{Flag, Number, Patch, Time};
 use hyper::header::{ETAG, HeaderValue};
-use links::{ExtraPath, LongUrl, Preview, Record, Tag, api_key::Grant};
+use links::{ExternalId, ExtraPath, LongUrl, Preview, Record, Tag, api_key::Grant};
 use serde_json::{Map, Value};
 use store::VisitTotals;
 
@@ -83,6 +83,7 @@ pub(super) fn create_command(api: &Api, mut fields: dto::LinkFields, wrong: &mut
         keyspace: text(&mut fields.keyspace),
         strategy: text(&mut fields.strategy),
         domain: text(&mut fields.domain),
+        external_id: text(&mut fields.external_id),
         find_if_exists: fields.find_if_exists.value().is_some_and(|Flag(finds)| finds),
         fetch_title: fields.fetch_title.value().is_some_and(|Flag(fetches)| fetches),
         fields: link_fields(api, fields, wrong),
@@ -209,6 +210,7 @@ pub(super) fn short_url<'a>(
         deleted_at: deleted_at.map(atom),
         blocked: blocked.map(|block| dto::Takedown { reason: &block.reason, date: atom(block.at) }),
         last_visit: visits.last.map(atom),
+        external_id: link.details().external_id.as_ref().map(ExternalId::as_str),
     })
 }
 

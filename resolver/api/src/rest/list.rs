@@ -146,6 +146,7 @@ pub(super) fn request(api: &Api, query: dto::LinkListQuery, wrong: &mut FieldErr
         filter,
         domain: query.domain,
         api_key_name: query.api_key_name,
+        external_id: query.external_id,
         tags: query.tags,
         exclude_tags: query.exclude_tags,
         order_by: query.order_by,

@@ -7,13 +7,15 @@ use codes::{Code, KeyspaceIndex, hex};
 use jiff::Timestamp;
 use limits::ExceededShare;
 use links::{
-    Authority, Details, DetailsEdit, DomainId, Draft, Idempotency, PasswordHash, Record, Slug, Tag,
+    Authority, Details, DetailsEdit, DomainId, Draft, ExternalId, Idempotency, PasswordHash, Record, Slug,
+    Tag,
     api_key::{ApiKeyId, Grant},
     check_templates, quoted,
     scope::Scope,
 };
 use sha2::{Digest, Sha256};
 
+use super::upsert::Upsert;
 use crate::{
     Answer, AppError, Field, FieldErrors, LinkFields, LinkService,
     authorize::require,
@@ -48,6 +50,8 @@ pub struct CreateLink {
     pub find_if_exists: bool,
     /// Whether the title is fetched from the page that the long URL leads to, if there is none.
     pub fetch_title: bool,
+    /// The caller's own id of the link, which a request with the same id edits.
+    pub external_id: Option<String>,
 }
 
 /// The idempotency key of a create (draft-ietf-httpapi-idempotency-key-header).
@@ -95,6 +99,7 @@ pub struct CheckedCreate {
     pub(super) finds: bool,
     pub(super) fetches_title: bool,
     pub(super) idempotency: Option<IdempotencyKey>,
+    pub(super) upsert: Option<Box<Upsert>>,
 }
 
 impl LinkService {
@@ -140,7 +145,7 @@ impl LinkService {
             (Field::Strategy, request.strategy.is_some()),
         ];
         let checked = self.check_create(request, wrong, by)?;
-        let CheckedCreate { draft, options, domain, password, finds, fetches_title, .. } = checked;
+        let CheckedCreate { draft, options, domain, password, finds, fetches_title, upsert, .. } = checked;
         // Fields that ask for the next code of the default keyspace, in whichever way, are fine.
         let of_code = of_code.map(|(field, is_set)| (field, is_set && options.code != CodeChoice::Next));
         let others = [
@@ -149,6 +154,7 @@ impl LinkService {
             (Field::FetchTitle, fetches_title),
             (Field::Domain, domain.is_some()),
             (Field::Password, password.is_some()),
+            (Field::ExternalId, upsert.is_some()),
         ];
         let mut wrong = FieldErrors::default();
         for (field, _) in of_code.into_iter().chain(others).filter(|(_, is_set)| *is_set) {
@@ -176,6 +182,7 @@ impl LinkService {
             wrong.add(Field::LongUrl.name(), Field::LongUrl.expected());
         }
         let code = self.check_code(&request, &mut wrong);
+        let external_id = check_external_id(&request, &mut wrong);
         let password = request.fields.password.take().flatten();
         let mut edit = self.check_fields(request.fields, &mut wrong);
         let domain = request.domain.as_deref().map_or(Ok(None), |name| self.check_domain(name));
@@ -185,11 +192,13 @@ impl LinkService {
         let templates = check_templates(extra_path.flatten(), edit.long_url.as_ref(), []);
         wrong.check(Field::ExtraPath, templates.map_err(|error| error.to_string()));
         wrong.finish()?;
+        let upsert = external_id.map(|id| Box::new(Upsert { id, edit: edit.clone() }));
         let options =
             CreateOptions { code, tags: edit.tags.take().unwrap_or_default(), ..CreateOptions::default() };
         let draft = Draft::from_edit(edit, by).ok_or(AppError::Internal)?;
         let (finds, fetches_title) = (request.find_if_exists, request.fetch_title);
-        Ok(CheckedCreate { draft, options, domain, password, finds, fetches_title, idempotency: None })
+        let idempotency = None;
+        Ok(CheckedCreate { draft, options, domain, password, finds, fetches_title, idempotency, upsert })
     }
 
     /// Checks the fields of the code, and returns which code the link is to have. As in Shlink, a
@@ -270,7 +279,7 @@ impl LinkService {
         checked: CheckedCreate,
         by: &Grant,
     ) -> Result<(Draft, CreateOptions), AppError> {
-        let CheckedCreate { mut draft, mut options, domain, password, finds, idempotency, .. } = checked;
+        let CheckedCreate { mut draft, mut options, domain, password, finds, .. } = checked;
         let mut details = draft.details.take().map_or_else(Details::default, |details| *details);
         details.domain = self.domain_for_new_link(domain, by).await?;
         let on = details.domain.unwrap_or(DomainId::DEFAULT);
@@ -302,7 +311,11 @@ impl LinkService {
             let digest = digest_of_request(draft.long_url.as_str(), &details, &options, by);
             options.idempotency =
                 Some(Idempotency { digest, lifetime: self.policy.find_existing_for, fingerprint: None });
-        } else if let Some(IdempotencyKey { key, fingerprint }) = idempotency {
+        } else if let Some(Upsert { id, .. }) = checked.upsert.map(|upsert| *upsert) {
+            // It makes the request repeatable by itself, and the idempotency key has no part in it.
+            options.idempotency = Some(id.entry(by.id));
+            details.external_id = Some(id);
+        } else if let Some(IdempotencyKey { key, fingerprint }) = checked.idempotency {
             let ApiKeyId(id) = by.id;
             options.idempotency = Some(Idempotency {
                 digest: digest(format!("[\"idempotency\",{id},{}]", quoted(&key))),
@@ -361,6 +374,20 @@ impl LinkService {
             Ok(record)
         })
     }
+}
+
+/// Checks the caller's id of a link, and that nothing else decides which link the request gets.
+fn check_external_id(request: &CreateLink, wrong: &mut FieldErrors) -> Option<ExternalId> {
+    let text = request.external_id.as_deref()?;
+    let others = [
+        (Field::FindIfExists, request.find_if_exists),
+        // A hash is new each time, so each request would be an edit.
+        (Field::Password, request.fields.password.as_ref().is_some_and(Option::is_some)),
+    ];
+    for (field, _) in others.into_iter().filter(|(_, is_set)| *is_set) {
+        wrong.add(field.name(), "cannot be set together with externalId");
+    }
+    wrong.check(Field::ExternalId, ExternalId::parse(text).map_err(|error| error.to_string()))
 }
 
 impl From<CreateError> for AppError {

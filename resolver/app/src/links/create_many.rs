@@ -131,9 +131,15 @@ impl LinkService {
     pub fn create_checked<'a>(&'a self, checked: CheckedCreate, by: &'a Grant) -> Answer<'a, Record> {
         Box::pin(async move {
             require(by, Scope::Create)?;
-            let fetches_title = checked.fetches_title;
+            let (fetches_title, upsert) = (checked.fetches_title, checked.upsert.clone());
+            if upsert.is_some() {
+                require(by, Scope::Edit)?;
+            }
             let (draft, options) = self.prepare(checked, by).await?;
-            let record = self.create(draft, options, by).await?;
+            let mut record = self.create(draft, options, by).await?;
+            if let Some(upsert) = upsert {
+                record = self.bring_up_to_date(record, &upsert.edit, by).await?;
+            }
             if fetches_title {
                 self.titles.add(&record, by);
             }
@@ -160,7 +166,7 @@ impl CheckedCreate {
     fn is_plain(&self, by: &Grant) -> bool {
         // A key of another domain creates its links there, whatever was requested.
         let is_on_default = by.limits.domain.is_none_or(|own| own.is_default());
-        let is_deduplicated = self.finds || self.idempotency.is_some();
+        let is_deduplicated = self.finds || self.idempotency.is_some() || self.upsert.is_some();
         is_on_default
             && !is_deduplicated
             && self.options.code == CodeChoice::Next

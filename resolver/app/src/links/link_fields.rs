@@ -6,8 +6,8 @@
 
 use jiff::Timestamp;
 use links::{
-    CODE_LEN_MAX, DESCRIPTION_BYTES, DetailsEdit, Edit, ExtraPath, Precondition, RedirectStatus, TAGS_MAX,
-    TITLE_BYTES, Tag,
+    CODE_LEN_MAX, DESCRIPTION_BYTES, DetailsEdit, Edit, ExternalId, ExtraPath, Precondition, RedirectStatus,
+    TAGS_MAX, TITLE_BYTES, Tag,
 };
 
 use crate::{FieldErrors, LinkService, PreviewFields, values::Checked};
@@ -61,11 +61,13 @@ pub enum Field {
     FindIfExists,
     /// Whether the title is taken from the page that the long URL leads to.
     FetchTitle,
+    /// The caller's own id of the link.
+    ExternalId,
 }
 
 impl Field {
     /// Every field in the order of the declaration, with its name in requests.
-    const NAMES: [(Self, &str); 23] = [
+    const NAMES: [(Self, &str); 24] = [
         (Self::LongUrl, "longUrl"),
         (Self::Title, "title"),
         (Self::Description, "description"),
@@ -89,6 +91,7 @@ impl Field {
         (Self::Domain, "domain"),
         (Self::FindIfExists, "findIfExists"),
         (Self::FetchTitle, "fetchTitle"),
+        (Self::ExternalId, "externalId"),
     ];
 
     /// Returns the field's name in requests.
@@ -132,6 +135,10 @@ impl Field {
             Self::ShortCodeLength => format!("expected a number from 1 to {CODE_LEN_MAX}, or null"),
             Self::Keyspace => "expected the name of a keyspace that codes are minted of".to_owned(),
             Self::Strategy => "expected sequence, hash or null".to_owned(),
+            Self::ExternalId => {
+                let most = ExternalId::MAX_LEN;
+                format!("expected a string of 1 to {most} bytes without control characters, or null")
+            }
         }
     }
 }

@@ -9,8 +9,8 @@ use std::{collections::BTreeSet, sync::Arc};
 use codes::LinkId;
 use jiff::{SignedDuration, Timestamp, civil::Date, tz::TimeZone};
 use links::{
-    Domain, DomainId, Filter, LongUrl, OrderBy, OrderField, Outline, Outlined, PER_PAGE, PER_PAGE_MAX,
-    Record, TAGS_MAX, Tag, api_key::Grant, nfc, scope::Scope,
+    Domain, DomainId, ExternalId, Filter, LongUrl, OrderBy, OrderField, Outline, Outlined, PER_PAGE,
+    PER_PAGE_MAX, Record, TAGS_MAX, Tag, api_key::Grant, nfc, scope::Scope,
 };
 use store::VisitTotals;
 use visit_store::Days;
@@ -31,6 +31,8 @@ pub struct ListLinks {
     pub domain: Option<String>,
     /// The name of the API keys that created the links.
     pub api_key_name: Option<String>,
+    /// The caller's own id of the link.
+    pub external_id: Option<String>,
     /// Tags that the links have.
     pub tags: Vec<String>,
     /// Tags that the links must not have.
@@ -91,7 +93,11 @@ impl LinkService {
             }
             let names = (request.domain.clone(), request.api_key_name.clone());
             let visits_in = request.visits_in;
+            let external_id = request.external_id.clone();
             let mut filter = filter(request, wrong)?;
+            // No link has an invalid id, and no entry an empty digest.
+            let digest = |id: String| ExternalId::parse(&id).map(|id| id.digest(by.id)).unwrap_or_default();
+            filter.external_id = external_id.map(digest);
             let (page, per_page) = (filter.page, filter.per_page.unwrap_or(PER_PAGE_MAX));
             let listed = |filter, entries, total, is_counted| ListedLinks {
                 filter,

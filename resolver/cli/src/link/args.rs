@@ -107,6 +107,10 @@ pub struct LinkCreateArgs {
     /// Return an existing link for the long URL that matches the given fields, if there is one.
     #[arg(long)]
     pub find_if_exists: bool,
+    /// Your own id of the link, which may be sent again: a call with the id of an earlier one by
+    /// the same API key edits that link.
+    #[arg(long, value_name = "ID", conflicts_with_all = ["find_if_exists", "password_file"])]
+    pub external_id: Option<String>,
     /// Take the title from the page that the URL leads to, soon after the link was created.
     #[arg(long, conflicts_with = "title")]
     pub fetch_title: bool,

@@ -56,6 +56,7 @@ pub(super) fn create_body(args: &LinkCreateArgs, password: Option<String>) -> Va
         strategy: args.strategy.clone().into(),
         find_if_exists: args.find_if_exists.then_some(Flag(true)).into(),
         fetch_title: args.fetch_title.then_some(Flag(true)).into(),
+        external_id: args.external_id.clone().into(),
         ..args.setters.fields(password)
     })
 }
@@ -153,6 +154,10 @@ mod tests {
         assert_eq!(
             body(&["create", "u", "--fetch-title"], None),
             json!({ "longUrl": "u", "fetchTitle": true })
+        );
+        assert_eq!(
+            body(&["create", "u", "--external-id", "sku 1"], None),
+            json!({ "longUrl": "u", "externalId": "sku 1" })
         );
         let own = "create https://example.com/ü --slug 短い/x --domain sho.rt --length 0 --keyspace web \
                    --strategy hash --find-if-exists --idempotency-key k";

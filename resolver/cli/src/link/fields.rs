@@ -192,6 +192,7 @@ pub(super) fn shown(link: &Value) -> String {
         ("short URL", text(&link["shortUrl"])),
         ("code", text(&link["shortCode"])),
         ("domain", text(&link["domain"])),
+        ("external id", text(&link["externalId"])),
         ("long URL", text(&link["longUrl"])),
         ("title", text(&link["title"])),
         ("description", text(&link["description"])),

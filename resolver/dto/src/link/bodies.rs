@@ -10,8 +10,8 @@ use super::LinkFields;
 use crate::{Ignored, Time};
 
 /// Fields that a fill's items do not have.
-const NOT_IN_FILLS: [&str; 7] =
-    ["tags", "password", "customSlug", "pathPrefix", "findIfExists", "fetchTitle", "domain"];
+const NOT_IN_FILLS: [&str; 8] =
+    ["tags", "password", "customSlug", "pathPrefix", "findIfExists", "fetchTitle", "externalId", "domain"];
 
 /// Describes the field `scheduledFor`.
 const MOMENT: &str = "When the edit is made: a time in the future, written like `validSince`.";
@@ -34,7 +34,7 @@ impl LinkFields {
     pub const IGNORED_IN_EDITS: [&str; 5] =
         ["pathPrefix", "shortCodeLength", "findIfExists", "domain", "shortCode"];
     /// Fields that an edit refuses.
-    pub const REFUSED_IN_EDITS: [&str; 3] = ["strategy", "keyspace", "fetchTitle"];
+    pub const REFUSED_IN_EDITS: [&str; 4] = ["strategy", "keyspace", "fetchTitle", "externalId"];
 }
 
 /// Derives the schema of a body from that of all fields: without some, and needing `required`.

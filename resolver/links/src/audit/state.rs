@@ -123,6 +123,7 @@ fn domain_fields(domain: &Domain) -> Map<String, Value> {
         ("catchAll", json!(settings.catch_all)),
         ("extraPath", json!(settings.extra_path)),
         ("expiredUrl", json!(settings.expired_url)),
+        ("queryTemplate", json!(settings.query_template)),
         ("crossOrigin", json!(settings.cross_origin)),
         ("crawlable", json!(settings.crawlable)),
         ("confirmLimited", json!(settings.confirm_limited)),
@@ -161,7 +162,7 @@ pub fn separate_name(subject: &str, details: Option<&Value>) -> LinkEntry {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Details, DomainEdit, DomainSettings, ExtraPath, LongUrl, Slug};
+    use crate::{Details, DomainEdit, DomainSettings, ExtraPath, LongUrl, QueryTemplate, Slug};
 
     fn link(details: Details) -> Link {
         Link { title: Some("T".to_owned()), ..Link::sample(details) }
@@ -214,6 +215,7 @@ mod tests {
             expired_url: Some(Some(LongUrl::from_stored("https://e.test/over"))),
             cross_origin: Some(true),
             crawlable: Some(true),
+            query_template: Some(QueryTemplate::parse("utm_source={domain}").ok()),
             ..DomainEdit::default()
         };
         let settings = edit.apply(before.settings.clone());
@@ -222,12 +224,14 @@ mod tests {
             "domain": "new.example", "enabled": false, "trackVisitors": false,
             "baseUrlRedirect": "https://e.test/", "ignoreCase": true, "ignoreTrailing": false,
             "catchAll": false, "extraPath": "append", "expiredUrl": "https://e.test/over",
+            "queryTemplate": "utm_source={domain}",
             "crossOrigin": true, "crawlable": true, "confirmLimited": false, "changed": {
                 "domain": { "from": "old.example", "to": "new.example" }, "enabled": { "from": true, "to": false },
                 "trackVisitors": { "from": true, "to": false },
                 "baseUrlRedirect": { "from": null, "to": "https://e.test/" },
                 "ignoreCase": { "from": false, "to": true }, "extraPath": { "from": null, "to": "append" },
                 "expiredUrl": { "from": null, "to": "https://e.test/over" },
+                "queryTemplate": { "from": null, "to": "utm_source={domain}" },
                 "crossOrigin": { "from": false, "to": true }, "crawlable": { "from": false, "to": true },
             },
         });

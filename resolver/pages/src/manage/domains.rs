@@ -5,8 +5,8 @@
 use app::{AppError, FieldErrors, LinkService, NamedDomain, authorize::require_operator, values::Checked};
 use askama::Template;
 use links::{
-    AppLinks, AppLinksFile, Authority, DomainEdit, ExtraPath, LongUrl, Protocol, Redirects, api_key::Grant,
-    scope::Scope,
+    AppLinks, AppLinksFile, Authority, DomainEdit, ExtraPath, LongUrl, Protocol, QueryTemplate, Redirects,
+    api_key::Grant, scope::Scope,
 };
 use web::Answer;
 
@@ -34,9 +34,9 @@ struct DomainsPage<'a> {
     defaults: [String; 3],
     /// The files of app links with their labels.
     app_links: [(AppLinksFile, String); 2],
-    /// Whether redirects, the scheme, which paths find links, where expired ones lead, which apps
-    /// open links, and whether visitors are kept may be edited. The use cases decide; so they do
-    /// about the other changes.
+    /// Whether redirects, the scheme, which paths find links, where expired ones lead, which
+    /// parameters redirects add, which apps open links, and whether visitors are kept may be
+    /// edited. The use cases decide; so they do about the other changes.
     may_edit: bool,
     /// Whether a name may be changed, and a domain be enabled again.
     may_rename: bool,
@@ -55,6 +55,11 @@ impl<'a> DomainsPage<'a> {
 /// Returns where visitors of expired links are led, as the form has it.
 fn expired_url(domain: &NamedDomain) -> &str {
     domain.settings.expired_url.as_ref().map_or("", LongUrl::as_str)
+}
+
+/// Returns the parameters that redirects add, as the form has them.
+fn query_template(domain: &NamedDomain) -> &str {
+    domain.settings.query_template.as_ref().map_or("", QueryTemplate::as_str)
 }
 
 /// Returns what was typed as a file of app links, or else what is stored, with line breaks.
@@ -130,6 +135,10 @@ fn read_edit(
         "" => Ok(None),
         url => check_long_url(url).map(Some),
     });
+    let query_template = changed("queryTemplate").map(str::trim).map(|text| match text {
+        "" => Ok(None),
+        text => QueryTemplate::parse(text).map(Some).map_err(|error| error.to_string()),
+    });
     let mut app_links = |file: AppLinksFile| wrong.note(file.as_str(), read_app_links(form, file)).flatten();
     let [apple_app_site_association, asset_links] = AppLinksFile::ALL.map(&mut app_links);
     let mut target = |field| {
@@ -146,6 +155,7 @@ fn read_edit(
         catch_all: switched("catchAll"),
         extra_path: wrong.note("extraPath", extra_path.transpose()).flatten(),
         expired_url: wrong.note("expiredUrl", expired_url.transpose()).flatten(),
+        query_template: wrong.note("queryTemplate", query_template.transpose()).flatten(),
         cross_origin: switched("crossOrigin"),
         crawlable: switched("crawlable"),
         confirm_limited: switched("confirmLimited"),
@@ -222,6 +232,7 @@ mod tests {
               &invalidShortUrlRedirect=kept&was-invalidShortUrlRedirect=kept&ignoreCase=on&was-ignoreCase=\
               &was-ignoreTrailing=on&catchAll=on&was-catchAll=&extraPath=append&was-extraPath=refuse\
               &expiredUrl=+https://e.org/over+&was-expiredUrl=&crossOrigin=on&was-crossOrigin=\
+              &queryTemplate=+a%3D{code}+&was-queryTemplate=\
               &was-crawlable=on&confirmLimited=on&was-confirmLimited=&appleAppSiteAssociation=+\
               &was-appleAppSiteAssociation=x&assetLinks=[+]&was-assetLinks=",
         );
@@ -236,6 +247,7 @@ mod tests {
             catch_all: Some(true),
             extra_path: Some(Some(ExtraPath::Append)),
             expired_url: Some(Some(LongUrl::from_stored("https://e.org/over"))),
+            query_template: Some(QueryTemplate::parse("a={code}").ok()),
             cross_origin: Some(true),
             crawlable: Some(false),
             confirm_limited: Some(true),
@@ -259,6 +271,8 @@ mod tests {
         assert_eq!(read(&form, "s.example").unwrap(), DomainEdit::default());
         let form = Form::parse(b"expiredUrl=&was-expiredUrl=https://e.org/over");
         assert_eq!(read(&form, "s.example").unwrap().expired_url, Some(None));
+        let form = Form::parse(b"queryTemplate=+&was-queryTemplate=a%3D1");
+        assert_eq!(read(&form, "s.example").unwrap().query_template, Some(None));
         let form = format!("assetLinks=[%0D%0A]&was-assetLinks={}", no_statements.digest());
         assert_eq!(read(&Form::parse(form.as_bytes()), "s.example").unwrap(), DomainEdit::default());
     }
@@ -267,7 +281,7 @@ mod tests {
     fn every_wrong_field_is_named() {
         let form = Form::parse(
             b"name=a+b&protocol=ftp&extraPath=up&expiredUrl=/x&baseUrlRedirect=javascript:alert(1)\
-              &appleAppSiteAssociation=[]&assetLinks=x",
+              &appleAppSiteAssociation=[]&assetLinks=x&queryTemplate=%3Fa%3D1",
         );
         let Err(error) = read(&form, "s.example") else { panic!("expected wrong fields") };
         let expected = [
@@ -278,6 +292,7 @@ mod tests {
             "protocol",
             "extraPath",
             "expiredUrl",
+            "queryTemplate",
         ];
         assert_eq!(crate::messages::wrong_fields(&error), expected);
     }

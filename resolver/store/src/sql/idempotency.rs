@@ -23,7 +23,7 @@ pub(super) async fn claim(
 ) -> Result<Option<InsertedLink>> {
     let Some(request) = request else { return Ok(None) };
     for _ in 0..TRIES {
-        if begin(sql, id, request).await? {
+        if keep(sql, id, request).await? {
             clean_up(sql).await?;
             return Ok(None);
         }
@@ -47,10 +47,10 @@ pub(super) async fn release(sql: &mut dyn Sql, id: LinkId, request: Option<&Idem
     sql.query(release, &[Value::Text(request.digest.clone()), Value::Int(id.get())]).await.map(drop)
 }
 
-/// Adds the entry, and returns false if there is one. It waits for a concurrent request that has
-/// added it.
-async fn begin(sql: &mut dyn Sql, id: LinkId, request: &Idempotency) -> Result<bool> {
-    let begin = format!(
+/// Adds the entry of a link, and returns false if there is one. It waits for a concurrent request
+/// that has added it.
+pub(super) async fn keep(sql: &mut dyn Sql, id: LinkId, request: &Idempotency) -> Result<bool> {
+    let keep = format!(
         "INSERT INTO dedupe (digest, link_id, expires_at, fingerprint) VALUES ($1, $2, {}, $4)
          ON CONFLICT (digest) DO NOTHING RETURNING link_id",
         sql.dialect().now_plus("$3")
@@ -61,7 +61,7 @@ async fn begin(sql: &mut dyn Sql, id: LinkId, request: &Idempotency) -> Result<b
         Value::milliseconds(request.lifetime),
         Value::OptText(request.fingerprint.clone()),
     ];
-    Ok(!sql.query(&begin, &values).await?.is_empty())
+    Ok(!sql.query(&keep, &values).await?.is_empty())
 }
 
 /// Locks the entry until the transaction ends, and returns it.

@@ -9,6 +9,7 @@ use links::{ImportCode, ImportItem, PickedCode, Record};
 use super::{
     Notice, Row, Sql, Value,
     create::{insert_deleted, place, same_keyspaces},
+    idempotency::keep,
     link_index::renew_texts,
     list::find_links,
     long_urls::note_long_urls,
@@ -61,6 +62,7 @@ pub(crate) async fn import(sql: &mut dyn Sql, batch: &ImportBatch) -> Result<Vec
         if let Imported::Stored(id) = done {
             add_tags(sql, id, &item.tags).await?;
             spend(sql, id, item.uses).await?;
+            keep_external_id(sql, id, item).await?;
             arrived.push((id, item.visits));
             noted.push((id, &item.draft.long_url));
             let is_number = code.is_some_and(|code| code.mintable == Some(id));
@@ -162,6 +164,15 @@ async fn store_deleted(sql: &mut dyn Sql, item: &ImportItem, code: &PickedCode) 
         take_slug(sql, domain, code.slug.as_str(), id).await?;
     }
     Ok(Imported::Stored(id))
+}
+
+/// Keeps a link under its external id, unless its key has another link under it.
+async fn keep_external_id(sql: &mut dyn Sql, id: LinkId, item: &ImportItem) -> Result<()> {
+    let (draft, details) = (&item.draft, item.draft.details());
+    match details.external_id.as_ref().filter(|_| details.deleted_at.is_none()) {
+        Some(external_id) => keep(sql, id, &external_id.entry(draft.created_by)).await.map(drop),
+        None => Ok(()),
+    }
 }
 
 /// Records how many visits of a link's limit are used up.

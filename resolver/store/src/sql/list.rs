@@ -395,6 +395,10 @@ impl Wanted {
             let candidates = candidates(self.dialect, &digest, &text, None);
             self.parts.push(format!("link.id IN ({candidates}) AND link.long_url = {text}"));
         }
+        if let Some(digest) = &filter.external_id {
+            let digest = self.value(Value::Text(digest.clone()));
+            self.parts.push(format!("link.id IN (SELECT link_id FROM dedupe WHERE digest = {digest})"));
+        }
         if let Some(search) = search {
             self.search(search);
         }

@@ -5,8 +5,8 @@ use std::{collections::HashMap, sync::Arc};
 use codes::Mint;
 use jiff::Timestamp;
 use links::{
-    Block, Details, DomainId, Draft, IMPORTED_VISITS_MAX, ImportCode, ImportItem, LongUrl, LongUrlError,
-    Origin, PasswordHash, PickedCode, Preview, Rule, Schemes, Slug, Tag,
+    Block, Details, DomainId, Draft, ExternalId, IMPORTED_VISITS_MAX, ImportCode, ImportItem, LongUrl,
+    LongUrlError, Origin, PasswordHash, PickedCode, Preview, Rule, Schemes, Slug, Tag,
     api_key::{ApiKeyId, OPERATOR, check_name},
     check_templates,
     targets::Targets,
@@ -108,6 +108,10 @@ impl Adoption {
             .as_deref()
             .map(|name| check_extra_path(name).map_err(|error| format!("extraPath {name:?}: {error}")));
         let expired_url = row.expired_url.as_deref().map(|url| self.long_url("expiredUrl", row, url));
+        let external_id = row
+            .external_id
+            .as_deref()
+            .map(|id| ExternalId::parse(id).map_err(|error| format!("externalId {id:?}: {error}")));
         let password = row.password_hash.as_ref().map(|hash| PasswordHash::from_phc(&hash.0)).transpose();
         if row.deleted_at.is_some() && row.code.is_none() {
             return Err("deletedAt: a deleted link needs a code".to_owned());
@@ -124,6 +128,7 @@ impl Adoption {
             extra_path: extra_path.transpose()?,
             expired_url: expired_url.transpose()?,
             preview: self.preview(row)?,
+            external_id: external_id.transpose()?,
             // Without the hash, because reasons are written to files.
             password: password.map_err(|error| format!("passwordHash: {error}"))?,
             rules: row.redirect_rules.as_deref().map_or(Ok(Vec::new()), |text| self.rules(row, text))?,
