@@ -166,7 +166,10 @@ mod tests {
             ("https://x.y/?b&", Some("https://x.y/?b&utm_source=s&utm_medium=m&a[]=1")),
             ("https://x.y/?b=%20+?", Some("https://x.y/?b=%20+?&utm_source=s&utm_medium=m&a[]=1")),
             ("https://x.y/?utm_medium&a[]&a[]", Some("https://x.y/?utm_medium&a[]&a[]&utm_source=s")),
-            ("https://x.y/?%75tm_source&utm%5Fmedium=", Some("https://x.y/?%75tm_source&utm%5Fmedium=&a[]=1")),
+            (
+                "https://x.y/?%75tm_source&utm%5Fmedium=",
+                Some("https://x.y/?%75tm_source&utm%5Fmedium=&a[]=1"),
+            ),
             ("https://x.y/?UTM_SOURCE&utm_medium&a%5b%5D", Some(in_another_case)),
             ("https://x.y/?utm_source=1&utm_medium=2&a[]", None),
             ("mailto:a@b.example", None),

@@ -39,9 +39,8 @@ impl QueryTemplate {
         // Not by nothing, which could make a placeholder of what stands around one.
         let filled = text.replace(CODE, "-").replace(DOMAIN, "-");
         let is_plain = |one: char| !one.is_control() && !one.is_whitespace() && !"#{}".contains(one);
-        let is_pair = |pair: &str| {
-            pair.split_once('=').is_some_and(|(key, _)| !key.is_empty() && !key.contains('{'))
-        };
+        let is_pair =
+            |pair: &str| pair.split_once('=').is_some_and(|(key, _)| !key.is_empty() && !key.contains('{'));
         let is_template = text.len() <= Self::MAX_LEN
             && !text.starts_with('?')
             && filled.chars().all(is_plain)
@@ -71,8 +70,26 @@ mod tests {
             assert_eq!(QueryTemplate::parse(text).unwrap().as_str(), text.trim(), "{text}");
         }
         for text in [
-            "", " ", "a", "=1", "?a=1", "a=1&", "&a=1", "a=1&&b=2", "a=1#b", "a=1 2", "a=\u{a0}", "a=\u{7}",
-            "{code}=1", "x{domain}=1", "a={tag}", "a={", "a=}", "a={{code}}", "a={co{domain}de}", "a={CODE}",
+            "",
+            " ",
+            "a",
+            "=1",
+            "?a=1",
+            "a=1&",
+            "&a=1",
+            "a=1&&b=2",
+            "a=1#b",
+            "a=1 2",
+            "a=\u{a0}",
+            "a=\u{7}",
+            "{code}=1",
+            "x{domain}=1",
+            "a={tag}",
+            "a={",
+            "a=}",
+            "a={{code}}",
+            "a={co{domain}de}",
+            "a={CODE}",
         ] {
             assert_eq!(QueryTemplate::parse(text), Err(NOT_A_TEMPLATE), "{text}");
         }

@@ -284,8 +284,7 @@ impl Row {
     /// Returns the approximate size of the row in bytes.
     pub fn weight(&self) -> usize {
         let Self { code, domain, title, description, expired_url, redirect_rules, .. } = self;
-        let others =
-            [&self.preview_title, &self.preview_description, &self.preview_image, &self.external_id];
+        let others = [&self.preview_title, &self.preview_description, &self.preview_image, &self.external_id];
         let texts = [code, domain, title, description, expired_url, redirect_rules].into_iter().chain(others);
         let tags = self.tags.iter().map(|tag| tag.len() + size_of::<String>());
         let texts = texts.flatten().map(String::len);

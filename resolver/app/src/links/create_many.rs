@@ -115,6 +115,7 @@ impl LinkService {
                         finds: false,
                         fetches_title: false,
                         idempotency: None,
+                        upsert: None,
                     })),
                 });
             }
@@ -154,25 +155,27 @@ impl CheckedCreate {
         self.password.is_some()
     }
 
-    /// Returns whether neither an earlier link nor a hash or a digest decides what is stored, and
-    /// nothing follows.
+    /// Returns whether the link can be in a transaction with others.
     fn needs_no_other(&self) -> bool {
-        let is_deduplicated = self.finds || self.idempotency.is_some();
         let code = &self.options.code;
         let is_given = matches!(code, CodeChoice::Next | CodeChoice::In(_) | CodeChoice::CustomSlug(_));
-        is_given && !is_deduplicated && self.password.is_none() && !self.fetches_title
+        is_given && self.is_insert_alone()
     }
 
     fn is_plain(&self, by: &Grant) -> bool {
         // A key of another domain creates its links there, whatever was requested.
         let is_on_default = by.limits.domain.is_none_or(|own| own.is_default());
-        let is_deduplicated = self.finds || self.idempotency.is_some() || self.upsert.is_some();
         is_on_default
-            && !is_deduplicated
+            && self.is_insert_alone()
             && self.options.code == CodeChoice::Next
             && self.options.tags.is_empty()
             && self.domain.is_none()
-            && self.password.is_none()
-            && !self.fetches_title
+    }
+
+    /// Returns whether no link is looked for before the insert, no password is hashed, and nothing
+    /// follows.
+    fn is_insert_alone(&self) -> bool {
+        let is_deduplicated = self.finds || self.idempotency.is_some() || self.upsert.is_some();
+        !is_deduplicated && self.password.is_none() && !self.fetches_title
     }
 }
