@@ -95,6 +95,8 @@ include-operation-id = [
     "undoShortUrlEdit",
     # A moment has to be in the future.
     "scheduleShortUrlEdit",
+    # Two colours have to differ, and a list, codes and a reservation exclude each other.
+    "packQrCodes",
 ]
 checks.positive_data_acceptance.enabled = false
 

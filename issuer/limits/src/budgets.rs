@@ -153,7 +153,7 @@ pub struct Budgets {
     pub calls: Arc<Pool>,
     /// Bulk calls in progress.
     pub bulk_calls: Arc<Pool>,
-    /// Lists of links that are longer than one piece, in progress.
+    /// Lists of links that are longer than one piece and packs of QR codes, in progress.
     pub lists: Arc<Pool>,
 }
 

@@ -12,6 +12,7 @@ mod authenticate;
 mod calls;
 pub mod grpc;
 mod kind;
+pub mod qr_pack;
 pub mod rest;
 pub mod streamed;
 

@@ -1,9 +1,10 @@
-//! `resolver link create|get|list|edit|schedule|explain|history|undo|delete|restore|block|unblock`:
-//! manages the links of a running server.
+//! `resolver link create|get|list|print|edit|schedule|explain|history|undo|delete|restore|block|
+//! unblock`: manages the links of a running server.
 
 pub(crate) mod args;
 mod body;
 mod fields;
+mod print;
 mod schedule;
 mod table;
 
@@ -42,6 +43,7 @@ pub(super) async fn run(command: LinkCommand) -> Result<String, Error> {
             let call = Call::read(LINKS.to_owned(), list_query(&args));
             Server::list(&args.table, call, &table::LIST).await
         }
+        LinkCommand::Print(args) => print::run(*args).await,
         LinkCommand::Edit(args) => edit(&args).await,
         LinkCommand::Schedule(command) => schedule::run(command).await,
         LinkCommand::History { name, before, table } => {

@@ -18,7 +18,7 @@ use fast_qr::{ECL, QRBuilder, QRCode};
 pub use logo::Logo;
 use options::{Format, QUIET_MODULES};
 pub use options::{QrError, QrOptions, Rgb};
-pub use pack::{Grid, Label, PackOptions, TABLE, pack};
+pub use pack::{Grid, Label, PackOptions, pack};
 
 /// The format required for a logo without pixels.
 const PNG_LOGO: &str = "svg: the logo is not a PNG, or too large for one";

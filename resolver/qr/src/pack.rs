@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// The name of the table in an archive.
-pub const TABLE: &str = "links.csv";
+const TABLE: &str = "links.csv";
 /// Maximum length of the images of an archive, and of the pages of sheets, in bytes. A thousand
 /// ordinary codes take three million.
 const PACK_BYTES: usize = 12 << 20;

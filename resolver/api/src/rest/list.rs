@@ -115,7 +115,7 @@ impl Fields for dto::LinkListQuery {
     }
 }
 
-fn request(api: &Api, query: dto::LinkListQuery, wrong: &mut FieldErrors) -> ListLinks {
+pub(super) fn request(api: &Api, query: dto::LinkListQuery, wrong: &mut FieldErrors) -> ListLinks {
     let dates = (query.start_date.as_deref(), query.end_date.as_deref());
     let (since, until) = time_range(dates, &api.time_zone, wrong);
     let page = wrong.note("page", page_number(query.page.as_deref()));

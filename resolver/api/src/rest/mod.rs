@@ -28,6 +28,7 @@ mod openapi;
 mod pagination;
 mod prelude;
 mod problem;
+mod qr_codes;
 mod query;
 mod read;
 mod reservations;
@@ -85,6 +86,7 @@ fn routes(has_single_step: bool) -> Vec<Route> {
         link::routes(),
         schedule::routes(),
         explain::routes(),
+        qr_codes::routes(),
         rules::routes(),
         tags::routes(),
         domains::routes(),
