@@ -49,9 +49,8 @@ fn sorted(mut texts: Vec<String>) -> Value {
 async fn an_archive_has_the_code_of_each_link_under_a_name_of_its_own() {
     let alone = Alone::start(&[]).await;
     let api = alone.api();
-    let name = |slug: &str, domain: &str| json!({ "longUrl": URL, "customSlug": slug, "domain": domain, "tags": ["x"] });
-    let mut wishes: Vec<Value> =
-        ["abc", "ABC", "a/b", "a-b", "短い"].iter().map(|slug| name(slug, "s.test")).collect();
+    let link = |slug: &&str| json!({ "longUrl": URL, "customSlug": slug, "domain": "s.test", "tags": ["x"] });
+    let mut wishes: Vec<Value> = ["abc", "ABC", "a/b", "a-b", "短い"].iter().map(link).collect();
     wishes.push(json!({ "longUrl": URL, "title": "=1+1", "tags": ["x"] }));
     for wish in &wishes {
         api.create_with(wish).await.unwrap();

@@ -1,10 +1,10 @@
-"""Reads a pack of QR codes as others do: the archive with Python's zipfile, and the sheets with the PDF engine
-of Chromium, whose picture of each page the reader ZXing looks for codes in.
+"""Reads a pack of QR codes as others do: the archive with Python's zipfile, and the sheets with the PDF
+engine of Chromium, whose picture of each page the reader ZXing looks for codes in.
 
     python read_pack.py FILE
 
-Prints JSON: for an archive its `files` and the rows of its `table`; for sheets the `pages`, each with its `text`
-and the texts of its `codes`, sorted.
+Prints JSON: for an archive its `files` and the rows of its `table`; for sheets the `pages`, each with its
+`text` and the texts of its `codes`, sorted.
 """
 
 import csv
