@@ -115,6 +115,7 @@ fn calls() -> Vec<(Method, &'static str, &'static str)> {
         (Method::DELETE, "targets/denied.example", "admin"),
         (Method::GET, "audit", "admin"),
         (Method::GET, "history?shortCode=x", "read"),
+        (Method::GET, "qr-codes", "read"),
         (Method::POST, "short-urls/x/undo", "edit"),
         (Method::GET, "mercure-info", "read"),
         (Method::POST, "reservations", "reserve"),

@@ -95,6 +95,7 @@ mod pools;
 mod postgres;
 mod preview;
 mod previews;
+mod print;
 mod promotion;
 mod public_tls;
 mod readiness;

@@ -97,6 +97,8 @@ include-operation-id = [
     # A moment has to be in the future.
     "scheduleShortUrlEdit",
     "changeShortUrls",
+    # Two colours have to differ, and a list, codes and a reservation exclude each other.
+    "packQrCodes",
 ]
 checks.positive_data_acceptance.enabled = false
 

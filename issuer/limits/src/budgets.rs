@@ -7,7 +7,7 @@
 //! | bytes of bodies; the same of gRPC messages | 16 KiB; none | a quarter | by memory |
 //! | bytes of answers that are not read | 512 KiB | half | twice the bytes of bodies |
 //! | calls in progress | none | 4,096 | 8,192 |
-//! | bulk calls; whole lists | none | 4 | 12; 16 |
+//! | bulk calls; whole lists and packs | none | 4 | 12; 16 |
 //! | health and reflection; checks | 32; 128 | as a client | 512; 4,096 |
 //! | statements of the database | | half of the connections | the connections |
 //! | streams of live visits | 10 | an eighth | a quarter of the connections |
@@ -153,7 +153,7 @@ pub struct Budgets {
     pub calls: Arc<Pool>,
     /// Bulk calls in progress.
     pub bulk_calls: Arc<Pool>,
-    /// Lists of links that are longer than one piece, in progress.
+    /// Lists of links that are longer than one piece and packs of QR codes, in progress.
     pub lists: Arc<Pool>,
 }
 

@@ -12,6 +12,7 @@ mod authenticate;
 mod calls;
 pub mod grpc;
 mod kind;
+pub mod qr_pack;
 pub mod rest;
 pub mod streamed;
 
@@ -28,7 +29,7 @@ use limits::{Budgets, ConnectionLimits};
 use links::{DomainId, Redirects};
 use lookup::{Lookup, domain_cache::DomainCache, metrics::Metrics};
 use store::Store;
-use tokio::runtime;
+use tokio::{runtime, sync::Semaphore};
 use tokio_util::sync::CancellationToken;
 use web::client_limits::Clients;
 
@@ -58,6 +59,8 @@ pub struct Api {
     pub calls: Calls,
     /// Amounts that clients, keys and the process may hold.
     pub budgets: Arc<Budgets>,
+    /// Turns of packs of QR codes, [`qr_pack::AT_ONCE`] of them.
+    pub packs: Semaphore,
     /// Maximum numbers of connections.
     pub connections: ConnectionLimits,
     /// Counters of the resolver.

@@ -1,10 +1,11 @@
-//! `resolver link create|get|list|edit|schedule|explain|history|undo|delete|restore|block|unblock`:
-//! manages the links of a running server; `edit-many` and `delete-many` are in `bulk`.
+//! `resolver link …`: manages the links of a running server, one by one (`create`, `get`, `edit`,
+//! …), listed (`list`, `print`), or many at once (`edit-many` and `delete-many`, in `bulk`).
 
 pub(crate) mod args;
 mod body;
 mod bulk;
 mod fields;
+mod print;
 mod schedule;
 mod table;
 
@@ -45,6 +46,7 @@ pub(super) async fn run(command: LinkCommand) -> Result<Output, Error> {
             let call = Call::read(LINKS.to_owned(), list_query(&args));
             Server::list(&args.table, call, &table::LIST).await
         }
+        LinkCommand::Print(args) => print::run(*args).await,
         LinkCommand::Edit(args) => edit(&args).await,
         LinkCommand::Schedule(command) => schedule::run(command).await,
         LinkCommand::History { name, before, table } => {

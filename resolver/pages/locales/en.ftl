@@ -647,10 +647,13 @@ expected-keyspace = There is no such keyspace on this server.
 error-no-reservation = There is no reservation { $value }, or your API key does not see it.
 error-too-many-reservations = Give up a reservation first: { $first } of { $second } reservations of your API key are open.
 error-too-many-codes = Reserve fewer codes, or give up a reservation first: { $first } of { $second } codes of your API key are reserved.
-sheet-link = QR codes of these links
+sheet-link = Print QR codes
 sheet-title = QR codes
 sheet-text = Print this page: three codes stand side by side on paper.
 sheet-to-list = To the list
+sheet-pdf = Download labels as PDF
+sheet-zip = Download images as ZIP
+sheet-first = Downloads have the first { $value } links.
 
 # Redirect rules
 rules-title = Redirect rules

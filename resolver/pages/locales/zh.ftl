@@ -581,10 +581,13 @@ expected-keyspace = 此服务器没有这个号段空间。
 error-no-reservation = 没有预留 { $value }，或您的 API 密钥无权查看。
 error-too-many-reservations = 请先放弃一个预留：您的 API 密钥已有 { $first } 个有效预留，上限为 { $second } 个。
 error-too-many-codes = 请减少短码数量，或先放弃一个预留：您的 API 密钥已预留 { $first } 个短码，上限为 { $second } 个。
-sheet-link = 这些链接的二维码
+sheet-link = 打印二维码
 sheet-title = 二维码
 sheet-text = 打印此页：纸上每行三个二维码。
 sheet-to-list = 返回列表
+sheet-pdf = 下载 PDF 标签
+sheet-zip = 下载图片 ZIP
+sheet-first = 下载内容包含前 { $value } 个链接。
 
 # 跳转规则
 rules-title = 跳转规则

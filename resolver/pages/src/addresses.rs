@@ -12,6 +12,7 @@ pub(crate) const LINKS: &str = "/manage";
 pub(crate) const LINK: &str = "/manage/link/";
 pub(crate) const STATISTICS: &str = "/manage/statistics";
 pub(crate) const QR_SHEET: &str = "/manage/qr-sheet";
+pub(crate) const QR_PACK: &str = "/manage/qr-codes";
 /// The address of the form that opens a session.
 pub(crate) const SIGN_IN: &str = "/_pages/sign-in";
 

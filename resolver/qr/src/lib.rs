@@ -1,4 +1,4 @@
-//! QR codes of short links, as images.
+//! QR codes of short links, as images, and in packs for print ([`pack()`]).
 //!
 //! Query parameters and dimensions are those of older versions of Shlink, and so are the defaults,
 //! which have no margin; `margin=auto` is the quiet zone that readers need. An image is
@@ -8,7 +8,9 @@
 
 mod logo;
 mod options;
+mod pack;
 mod png;
+mod sheets;
 mod svg;
 
 use fast_qr::{ECL, QRBuilder, QRCode};
@@ -16,6 +18,7 @@ use fast_qr::{ECL, QRBuilder, QRCode};
 pub use logo::Logo;
 use options::{Format, QUIET_MODULES};
 pub use options::{QrError, QrOptions, Rgb};
+pub use pack::{Grid, Label, PackOptions, pack};
 
 /// The format required for a logo without pixels.
 const PNG_LOGO: &str = "svg: the logo is not a PNG, or too large for one";
@@ -40,15 +43,35 @@ pub fn render(text: &str, options: &QrOptions, logo: Option<&Logo>) -> Result<Im
         return Err(QrError::new("format", PNG_LOGO));
     }
     let level = if logo.is_some() { ECL::H } else { options.error_correction };
-    let code =
-        QRBuilder::new(text).ecl(level).build().map_err(|_| QrError::new("errorCorrection", TOO_LONG))?;
-    let drawing = Drawing::new(code, options)?;
+    let drawing = Drawing::new(encode(text, level)?, options)?;
     Ok(match options.format {
         Format::Png => Image { bytes: png::write(&drawing, logo), content_type: "image/png" },
         Format::Svg => {
             Image { bytes: svg::write(&drawing, logo).into_bytes(), content_type: "image/svg+xml" }
         }
     })
+}
+
+fn encode(text: &str, level: ECL) -> Result<QRCode, QrError> {
+    QRBuilder::new(text).ecl(level).build().map_err(|_| QrError::new("errorCorrection", TOO_LONG))
+}
+
+/// Returns the runs of dark modules within a row, from the top and from the left: the column and
+/// the row of the first module, and how many there are.
+fn dark_runs(code: &QRCode) -> Vec<[u16; 3]> {
+    let module = |at: usize| u16::try_from(at).expect("the largest QR code has 177 modules on a side");
+    let mut runs = Vec::new();
+    for row in 0..code.size {
+        let modules: Vec<bool> = code[row].iter().map(|module| module.value()).collect();
+        let mut column = 0;
+        for run in modules.chunk_by(|left, right| left == right) {
+            if run[0] {
+                runs.push([module(column), module(row), module(run.len())]);
+            }
+            column += run.len();
+        }
+    }
+    runs
 }
 
 /// A QR code with the position of its modules in the image.

@@ -26,7 +26,7 @@ const INVERTED: &str = "inverted: some readers expect a color that is darker tha
 const COLOR: &str = "RRGGBB or RGB in hexadecimal digits, with or without a leading #";
 /// The names of formats, of levels of error correction, and of whether a logo is wanted: `disable`
 /// is Shlink's word.
-const FORMATS: &[(&str, Format)] = &[("png", Format::Png), ("svg", Format::Svg)];
+pub(super) const FORMATS: &[(&str, Format)] = &[("png", Format::Png), ("svg", Format::Svg)];
 const LEVELS: &[(&str, ECL)] = &[("l", ECL::L), ("m", ECL::M), ("q", ECL::Q), ("h", ECL::H)];
 const SWITCHES: &[(&str, bool)] = &[
     ("on", true),
@@ -40,12 +40,17 @@ const SWITCHES: &[(&str, bool)] = &[
 
 /// An invalid parameter, or a text that does not fit, in words that name the parameter.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct QrError(String);
+#[error("expected {parameter} to be {expected}")]
+pub struct QrError {
+    /// The name of the parameter.
+    pub parameter: String,
+    /// The values that it takes.
+    pub expected: String,
+}
 
 impl QrError {
     pub(super) fn new(parameter: &str, expected: &str) -> Self {
-        Self(format!("expected {parameter} to be {expected}"))
+        Self { parameter: parameter.to_owned(), expected: expected.to_owned() }
     }
 }
 
@@ -94,14 +99,15 @@ impl QrOptions {
                 "format" => options.format = choice(value, FORMATS).ok_or_else(|| wrong("png or svg"))?,
                 "size" => {
                     let expected = format!("a whole number of pixels from {SIZE_MIN} to {SIZE_MAX}");
-                    options.size = pixels(value, SIZE_MIN, SIZE_MAX).ok_or_else(|| wrong(&expected))?;
+                    options.size = whole_number(value, SIZE_MIN, SIZE_MAX).ok_or_else(|| wrong(&expected))?;
                 }
                 "margin" if value == "auto" => options.margin = None,
                 "margin" => {
                     let expected = format!(
                         "a whole number of pixels from 0 to {MARGIN_MAX}, or auto for the quiet zone"
                     );
-                    options.margin = Some(pixels(value, 0, MARGIN_MAX).ok_or_else(|| wrong(&expected))?);
+                    options.margin =
+                        Some(whole_number(value, 0, MARGIN_MAX).ok_or_else(|| wrong(&expected))?);
                 }
                 "errorCorrection" => {
                     options.error_correction = choice(value, LEVELS).ok_or_else(|| wrong("l, m, q or h"))?;
@@ -160,12 +166,12 @@ impl fmt::Display for Rgb {
 }
 
 /// Finds the value of a name, in upper or lower case.
-fn choice<T: Copy>(text: &str, names: &[(&str, T)]) -> Option<T> {
+pub(super) fn choice<T: Copy>(text: &str, names: &[(&str, T)]) -> Option<T> {
     names.iter().find(|(name, _)| name.eq_ignore_ascii_case(text)).map(|(_, value)| *value)
 }
 
 /// Parses a number of digits only, because `parse` would also accept a sign.
-fn pixels(text: &str, min: u16, max: u16) -> Option<u16> {
+pub(super) fn whole_number(text: &str, min: u16, max: u16) -> Option<u16> {
     let is_number = text.bytes().all(|digit| digit.is_ascii_digit());
     let number = is_number.then(|| text.parse().ok()).flatten()?;
     (min..=max).contains(&number).then_some(number)
@@ -233,7 +239,7 @@ mod tests {
             ("bgColor", &["#12345678"]),
         ] {
             for &value in wrong {
-                let QrError(error) = read(&[(name, value)]).expect_err(value);
+                let error = read(&[(name, value)]).expect_err(value).to_string();
                 assert!(error.starts_with(&format!("expected {name} to be ")), "{value}: {error}");
             }
         }

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::{
-    Drawing,
+    Drawing, dark_runs,
     logo::{Logo, squares},
 };
 
@@ -11,15 +11,8 @@ pub(super) fn write(drawing: &Drawing<'_>, logo: Option<&Logo>) -> String {
     let Drawing { options, scale, offset, side, .. } = drawing;
     // The path's unit is a module; the transform scales it to pixels.
     let mut path = String::new();
-    for (y, modules) in drawing.rows().enumerate() {
-        let row: Vec<bool> = modules.collect();
-        let mut x = 0;
-        for run in row.chunk_by(|left, right| left == right) {
-            if run[0] {
-                write!(path, "M{x} {y}h{}v1H{x}z", run.len()).expect("a string takes all that is written");
-            }
-            x += run.len();
-        }
+    for [x, y, len] in dark_runs(&drawing.code) {
+        write!(path, "M{x} {y}h{len}v1H{x}z").expect("a string takes all that is written");
     }
     let image = |logo: &Logo| {
         let [(x, width), (start, side)] = squares(drawing);

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock, atomic::AtomicBool};
 
-use api::{Api, Calls, HealthCheck, rest};
+use api::{Api, Calls, HealthCheck, qr_pack, rest};
 use app::{
     LinkService, audit,
     cluster::SpoolGauge,
@@ -38,7 +38,11 @@ use spool::Sidecars;
 use store::{LinkIndex, SettingsPoll};
 use supply::{Clock, Closing, Supplier, SupplierConfig, SupplyMetrics, safety_rule::SafetyRules};
 use tls::ServerTls;
-use tokio::{runtime, sync::OnceCell, time::Instant};
+use tokio::{
+    runtime,
+    sync::{OnceCell, Semaphore},
+    time::Instant,
+};
 use tokio_util::sync::CancellationToken;
 use web::{client_limits::Clients, request_durations::RequestDurations};
 
@@ -333,6 +337,7 @@ impl Assembly<'_> {
             clients: Arc::clone(&self.clients),
             calls: Calls::new(settings.call_limits),
             budgets: Arc::clone(&self.budgets),
+            packs: Semaphore::new(qr_pack::AT_ONCE),
             connections: self.limits,
             metrics: Arc::clone(&parts.metrics),
             openapi: OnceLock::new(),

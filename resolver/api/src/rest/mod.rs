@@ -29,6 +29,7 @@ mod openapi;
 mod pagination;
 mod prelude;
 mod problem;
+mod qr_codes;
 mod query;
 mod read;
 mod reservations;
@@ -87,6 +88,7 @@ fn routes(has_single_step: bool) -> Vec<Route> {
         link::routes(),
         schedule::routes(),
         explain::routes(),
+        qr_codes::routes(),
         rules::routes(),
         tags::routes(),
         domains::routes(),

@@ -5,6 +5,7 @@ use clap::{Args, Subcommand, builder::PossibleValue};
 use super::{
     bulk::{BulkArgs, EditManyArgs},
     fields::{LinkClears, LinkSetters},
+    print::LinkPrintArgs,
     schedule::ScheduleCommand,
 };
 use crate::args::{ServerArgs, ShowArgs, TableArgs};
@@ -17,6 +18,8 @@ pub enum LinkCommand {
     Get(LinkGetArgs),
     /// List links.
     List(Box<LinkListArgs>),
+    /// Write a pack of QR codes for print: sheets of labels, or an archive of images.
+    Print(Box<LinkPrintArgs>),
     /// Edit a link. Fields without a flag stay unchanged.
     Edit(Box<LinkEditArgs>),
     /// Manage edits of a link that are made at a moment.

@@ -34,7 +34,7 @@ use percent_encoding::percent_decode_str;
 use web::Answer;
 
 use crate::{
-    addresses::{LINK, LINKS, QR_SHEET, STATISTICS},
+    addresses::{LINK, LINKS, QR_PACK, QR_SHEET, STATISTICS},
     context::{Answering, Context},
     error::PageError,
 };
@@ -97,6 +97,7 @@ pub(crate) async fn answer(context: &Context<'_>) -> Result<Answer, PageError> {
         (reservations::PATH, true) => Box::pin(reservations::change(context)),
         (reservations::TABLE, false) => Box::pin(reservations::download(context)),
         (QR_SHEET, false) => Box::pin(qr_sheet::show(context)),
+        (QR_PACK, false) => Box::pin(qr_sheet::download(context)),
         (audit::PATH, false) => Box::pin(audit::show(context)),
         _ => return Err(PageError::NoPage),
     };

@@ -1,6 +1,9 @@
-//! A sheet of QR codes to print: one for each link on a page of the list. The query is that of the
-//! list.
+//! A sheet of QR codes to print: one for each link on a page of the list; and packs of them to
+//! download, of all pages. The query is that of the list.
 
+use std::borrow::Cow;
+
+use api::qr_pack::{self, LINKS_MAX, Part, Wanted, read_options};
 use app::FieldErrors;
 use askama::Template;
 use hyper::StatusCode;
@@ -12,7 +15,8 @@ use super::{
     paged::{Paged, address},
 };
 use crate::{
-    addresses::{LINKS, QR_SHEET},
+    addresses::{LINKS, QR_PACK, QR_SHEET, with_parameter},
+    answer::unkept,
     context::Context,
     error::PageError,
     frame::Frame,
@@ -27,6 +31,16 @@ struct SheetPage<'a> {
     records: Vec<Record>,
     paged: Paged,
     list: String,
+    /// The addresses of the packs.
+    sheets: String,
+    images: String,
+}
+
+impl SheetPage<'_> {
+    /// Returns whether there are more links than a pack has.
+    fn is_cut(&self) -> bool {
+        self.paged.total > LINKS_MAX
+    }
 }
 
 pub(super) async fn show(context: &Context<'_>) -> Result<Answer, PageError> {
@@ -44,6 +58,25 @@ pub(super) async fn show(context: &Context<'_>) -> Result<Answer, PageError> {
     }
     let paged = Paged::new(listed.total, listed.page, listed.per_page, QR_SHEET, &query);
     let list = address(LINKS, &query);
-    let page = SheetPage { frame: context.frame(LINKS), context: *context, records, paged, list };
+    let pack = |format: &str| with_parameter(&address(QR_PACK, &query.without(&["page"])), format);
+    let [sheets, images] = ["format=pdf", "format=svg"].map(pack);
+    let page =
+        SheetPage { frame: context.frame(LINKS), context: *context, records, paged, list, sheets, images };
     Ok(context.page(StatusCode::OK, &page))
+}
+
+/// Answers with a pack of the first links of a list, or of the codes of a reservation.
+pub(super) async fn download(context: &Context<'_>) -> Result<Answer, PageError> {
+    let format = context.query.value("format");
+    let options = read_options([(Cow::Borrowed("format"), Cow::Borrowed(format))].into_iter())?;
+    let (wanted, part) = if let Some(id) = context.query.owned("id") {
+        (Wanted::Reserved(id), None)
+    } else {
+        let query = context.query.without(&["deleted", "page"]);
+        let mut wrong = FieldErrors::default();
+        let list = read_query(context, &query, &mut wrong);
+        (Wanted::Listed(Box::new(list), wrong), Some(Part { page: 1, per_page: LINKS_MAX }))
+    };
+    let pack = qr_pack::download(&context.pages.api, wanted, part, options, context.by).await?;
+    Ok(unkept(pack))
 }

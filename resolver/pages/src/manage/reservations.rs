@@ -4,6 +4,7 @@
 //! The codes are a text in the page, and a table (CSV, RFC 4180) at an address of its own. Programs
 //! store the links under them, with the API.
 
+use api::qr_pack::LINKS_MAX;
 use app::{FieldErrors, Reserved};
 use askama::Template;
 use hyper::StatusCode;
@@ -43,6 +44,10 @@ fn size(reservation: &Reservation) -> u64 {
 
 fn count<T>(codes: &[T]) -> u64 {
     codes.len() as u64
+}
+
+fn fits_pack<T>(codes: &[T]) -> bool {
+    count(codes) <= LINKS_MAX
 }
 
 /// Shows a page of the open reservations, and the codes of the one that the query names.
