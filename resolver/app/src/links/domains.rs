@@ -212,6 +212,10 @@ impl LinkService {
         }
         let most = self.domain_cache.config.policy.domains_max;
         let _turn = self.turns.writes.take(by.id).await?;
+        // Another create may have added it during the wait: a call for many links waits with all.
+        if let Some(id) = self.domain_cache.find_for_link(name.as_str()).await? {
+            return Ok(id);
+        }
         self.domain_cache.add(name, by.id).await?.ok_or(AppError::TooManyDomains(most))
     }
 
