@@ -110,6 +110,12 @@ pub(crate) async fn fail_edit(sql: &mut dyn Sql, id: ScheduledEditId, reason: &s
     sql.execute(fail, &[Value::Text(reason.to_owned()), Value::Int(id.get())]).await.map(drop)
 }
 
+/// Ends the scheduled edits of links that are deleted.
+pub(super) async fn end_edits(sql: &mut dyn Sql, links: &[LinkId]) -> Result<()> {
+    let end = format!("DELETE FROM scheduled_change WHERE {}", sql.dialect().among("link_id", "$1"));
+    sql.execute(&end, &[Value::ids(links)]).await.map(drop)
+}
+
 fn edit_in(row: &Row) -> Result<ScheduledEdit> {
     Ok(ScheduledEdit {
         id: ScheduledEditId::from_stored(row.int(0)?),
