@@ -53,10 +53,15 @@ pub(super) async fn a_due_edit_is_made_once_in_the_order_of_its_link(store: &dyn
     let second = schedule(store, link, 2, "second").await;
     let first = schedule(store, link, 1, "first").await;
     let elsewhere = schedule(store, other, 3, "elsewhere").await;
-    let due = async || store.due_edits(10).await.unwrap();
+    let due = async || store.due_edits(None, 10).await.unwrap();
     let title = async || store.records(&[link]).await.unwrap().remove(0).link.title;
     assert_eq!(ids(&due().await), [first, elsewhere], "the earliest of each link");
-    assert_eq!(ids(&store.due_edits(1).await.unwrap()), [first]);
+    let page = store.due_edits(None, 1).await.unwrap();
+    assert_eq!(ids(&page), [first]);
+    let behind = store.due_edits(Some((page[0].due_at, page[0].id)), 1).await.unwrap();
+    assert_eq!(ids(&behind), [elsewhere], "the next page");
+    let last = (behind[0].due_at, behind[0].id);
+    assert_eq!(store.due_edits(Some(last), 1).await.unwrap(), []);
     assert_eq!(ids(&store.scheduled_edits(link).await.unwrap()), [first, second, late]);
 
     let made = due().await.remove(0);
