@@ -111,6 +111,7 @@ async fn suite(store: Arc<dyn Store>) {
     webhooks::further_deliveries_are_dropped_and_old_ones_removed(&*store).await;
     sweep::old_audit_entries_are_removed_by_one_holder_at_a_time(&*store).await;
     together::links_are_stored_together_where_nothing_is_in_the_way(&*store).await;
+    together::a_minted_link_is_not_taken_for_the_slug_of_its_number(&*store).await;
     bulk::links_are_changed_together_and_each_as_if_alone(&*store).await;
     bulk::many_links_are_deleted_and_their_slugs_are_free(&*store).await;
 }
