@@ -101,6 +101,7 @@ async fn suite(store: Arc<dyn Store>) {
     schedule::a_deletion_of_many_links_ends_their_scheduled_edits(&*store).await;
     imports::a_batch_is_stored_once_each_item_has_a_free_candidate(&*store).await;
     imports::imported_visits_are_part_of_a_link_s_total_until_they_are_deleted(&*store).await;
+    imports::an_imported_link_has_its_external_id_unless_another_live_one_has(&*store).await;
     long_urls::links_are_found_by_where_they_lead(&*store).await;
     lists::links_are_listed_by_visits_and_those_without_by_age(&*store).await;
     lists::links_are_found_by_what_they_contain(&*store).await;
