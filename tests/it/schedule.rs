@@ -224,6 +224,33 @@ async fn failures_are_told(mut place: Place) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_another_release_has_left_holds_up_no_other_edit() {
+    let cluster = Cluster::builder().resolvers(1).start().await.unwrap();
+    let (api, client) = (&cluster.resolvers[0].api, cluster.postgres.client().await.unwrap());
+    // More than are looked at at once, and no links that could be edited are needed for them.
+    let of_later_release = "INSERT INTO scheduled_change (link_id, due_at, fields, created_by)
+         SELECT 1000000000 + number, now() - interval '1 day', '{\"colour\":\"red\"}', 1
+         FROM generate_series(1, 250) AS number";
+    client.batch_execute(of_later_release).await.unwrap();
+    make(api, "behind").await;
+    let moment = (Timestamp::now() + A_MOMENT).to_string();
+    schedule(api, "behind", json!({ "scheduledFor": moment, "longUrl": TWO })).await;
+    leads_everywhere(std::slice::from_ref(api), "behind", leads_to(TWO)).await;
+    let waiting = "SELECT count(*) FROM scheduled_change WHERE failed_because IS NULL";
+    let waiting: i64 = client.query_one(waiting, &[]).await.unwrap().get(0);
+    assert_eq!(waiting, 250, "none has failed: a process of that release can make it");
+
+    make(api, "left").await;
+    assert_eq!(call(api, Method::DELETE, "short-urls/left", None).await.status, 204);
+    let of_earlier_release = "INSERT INTO scheduled_change (link_id, due_at, fields, created_by)
+         SELECT id, timestamptz '2090-01-01', '{\"title\":\"T\"}', created_by
+         FROM link WHERE details ->> 'slug' = 'left'";
+    assert_eq!(client.execute(of_earlier_release, &[]).await.unwrap(), 1);
+    done(api, Method::POST, "short-urls/left/restore", None).await;
+    assert_eq!(scheduled(api, "left").await, Vec::<Value>::new(), "it was scheduled for the deleted link");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_key_schedules_sees_and_cancels_edits_of_links_that_it_sees() {
     let alone = Alone::start(&[]).await;
     let admin = alone.api();

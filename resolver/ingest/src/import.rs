@@ -39,6 +39,7 @@ pub const BATCH: usize = 1_000;
 /// The first day that ids can have: 2020-01-01.
 const FIRST: Day = Day::from_stored(18_262);
 const SECOND: i64 = 1_000_000;
+const MILLISECOND: i64 = 1_000;
 /// The maximum number of tries for a batch.
 const TRIES: u32 = 5;
 /// Pause before the next try.
@@ -66,14 +67,13 @@ pub struct ImportedVisit {
 }
 
 impl ImportedVisit {
-    /// Returns its time in microseconds since 1970. Most systems tell whole seconds: within one,
-    /// visits keep their order, and those of other links seldom have the same microsecond.
+    /// Returns its time in microseconds since 1970. Most systems tell whole seconds, or
+    /// milliseconds: within one, visits keep their order, and those of other links seldom have the
+    /// same microsecond.
     fn micros(&self) -> i64 {
         let at = self.at.as_microsecond();
-        if at % SECOND != 0 {
-            return at;
-        }
-        let spread = (self.hash() >> 40).wrapping_add(self.place) % SECOND.unsigned_abs();
+        let Some(unit) = [SECOND, MILLISECOND].into_iter().find(|unit| at % unit == 0) else { return at };
+        let spread = (self.hash() >> 40).wrapping_add(self.place) % unit.unsigned_abs();
         at.saturating_add_unsigned(spread)
     }
 
@@ -299,6 +299,9 @@ mod tests {
         assert_eq!(exact.event().at, noon + 7);
         let [one, next] = [1, 2].map(|place| visit(3, place, NOON).event().at);
         assert_eq!(next, one + 1, "they keep their order");
+        let in_one = [1, 2].map(|place| visit(3, place, "2026-11-25T12:00:00.007Z").event().at);
+        assert!(in_one.iter().all(|at| (noon + 7_000..noon + 8_000).contains(at)), "{in_one:?}");
+        assert_ne!(in_one[0], in_one[1]);
     }
 
     #[test]

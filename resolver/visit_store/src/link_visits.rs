@@ -5,7 +5,11 @@ use store::{Dialect, Sql, StoreError, Value};
 
 use crate::{LinkVisits, Result, sqlite::next_number};
 
-/// Bytes of an entry: four numbers of eight bytes. A time below zero marks imported visits.
+/// Bytes of an entry: four numbers of eight bytes.
+///
+/// How many imported visits took the place of those that were only counted is an entry of its own,
+/// without visits, and with that number below zero in place of the time. A release before adds
+/// nothing for it, so that totals and times are right whichever process adds them.
 const ENTRY: usize = 32;
 
 /// Stores visits by link, which are added to the links later.
@@ -25,11 +29,11 @@ pub(crate) async fn insert_links(sql: &mut dyn Sql, links: &[LinkVisits]) -> Res
 }
 
 fn encode_links(links: &[LinkVisits]) -> Vec<u8> {
-    let entry = |visits: &LinkVisits| {
-        let last = if visits.imported > 0 { -visits.last } else { visits.last };
-        [visits.link.get(), visits.total, visits.bots, last]
+    let entries = |LinkVisits { link, total, bots, last, imported }: &LinkVisits| {
+        let replaced = (*imported > 0).then(|| [link.get(), 0, 0, -imported]);
+        [Some([link.get(), *total, *bots, *last]), replaced].into_iter().flatten()
     };
-    links.iter().flat_map(entry).flat_map(i64::to_le_bytes).collect()
+    links.iter().flat_map(entries).flatten().flat_map(i64::to_le_bytes).collect()
 }
 
 pub(crate) fn decode_links(bytes: &[u8]) -> Result<Vec<LinkVisits>, StoreError> {
@@ -40,13 +44,13 @@ pub(crate) fn decode_links(bytes: &[u8]) -> Result<Vec<LinkVisits>, StoreError> 
     let entry = |entry: &[u8; ENTRY]| {
         let (numbers, _) = entry.as_chunks::<8>();
         let number = |place: usize| i64::from_le_bytes(numbers[place]);
-        let (total, last) = (number(1), number(3));
+        let last = number(3);
         LinkVisits {
             link: LinkId::from_stored(number(0)),
-            total,
+            total: number(1),
             bots: number(2),
-            last: last.abs(),
-            imported: if last < 0 { total } else { 0 },
+            last: last.max(0),
+            imported: last.saturating_neg().max(0),
         }
     };
     Ok(entries.iter().map(entry).collect())
@@ -82,7 +86,10 @@ mod tests {
         assert_eq!(decode_links(&encode_links(&given)).unwrap(), given);
         assert_eq!(sum_links(given.to_vec()), [visits(1, 2, 10), visits(3, 2, 50)]);
         let imported = LinkVisits { imported: 5, ..visits(3, 5, 60) };
-        assert_eq!(decode_links(&encode_links(&[imported])).unwrap(), [imported]);
+        let decoded = decode_links(&encode_links(&[imported])).unwrap();
+        let replaced = LinkVisits { imported: 5, ..visits(3, 0, 0) };
+        assert_eq!(decoded, [visits(3, 5, 60), replaced], "a release before reads the first as it is");
+        assert_eq!(sum_links(decoded), [imported]);
         let sum = LinkVisits { imported: 5, bots: 4, ..visits(3, 9, 60) };
         assert_eq!(sum_links(vec![imported, visits(3, 4, 50)]), [sum]);
         assert!(decode_links(&[0; 33]).is_err());

@@ -1,9 +1,14 @@
 //! Imported links that had no code get the first free one of their candidates.
 
-use links::{Filter, ImportCode, ImportItem, OrderBy, OrderField, PickedCode, Slug, Tag};
-use store::{ImportBatch, ImportPosition, Imported, LinkVisits, Source, Store, StoreError, Visible};
+use links::{
+    ExternalId, Filter, ImportCode, ImportItem, OrderBy, OrderField, PickedCode, Precondition, Slug, Tag,
+    api_key::ApiKeyId,
+};
+use store::{
+    ImportBatch, ImportPosition, Imported, InsertedLink, LinkVisits, Source, Store, StoreError, Visible,
+};
 
-use super::new_link;
+use super::{full_link, new_link};
 
 fn item(candidates: &[&str], is_all: bool, url: &str) -> ImportItem {
     let picked = |text: &&str| PickedCode { slug: Slug::parse(text).unwrap(), mintable: None };
@@ -106,4 +111,30 @@ pub(super) async fn imported_visits_are_part_of_a_link_s_total_until_they_are_de
     both.sort_by_key(|visits| visits.link);
     store.add_visits(3, &both).await.unwrap();
     assert_eq!(totals().await, [(5, 1), (3, 0), (4, 1)]);
+}
+
+pub(super) async fn an_imported_link_has_its_external_id_unless_another_live_one_has(store: &dyn Store) {
+    let keyspaces = store.adopt_keyspaces(&[]).await.unwrap().len();
+    let history = store.epoch().await.unwrap();
+    let (by, id) = (ApiKeyId(7), ExternalId::parse("imported").unwrap());
+    let import = async |slug: &str| {
+        let mut item = item(&[slug], true, "https://x.y/external");
+        item.draft.details.get_or_insert_default().external_id = Some(id.clone());
+        let batch = ImportBatch { name: slug.to_owned(), end: 1, items: vec![item], keyspaces };
+        let done = store.import(&batch).await.unwrap();
+        let [Imported::Stored(link)] = done[..] else { panic!("{done:?}") };
+        link
+    };
+    let must_have = async |link| {
+        let (new, entry) = (full_link(8_406, "https://x.y/external"), id.entry(by));
+        let inserted = store.insert_full(&history, &new, &[], Some(&entry)).await.unwrap();
+        assert_eq!(inserted, InsertedLink::Existing(link));
+    };
+    let first = import("external/1").await;
+    must_have(first).await;
+    store.delete(first, &Precondition::default(), by).await.unwrap().unwrap();
+    let second = import("external/2").await;
+    must_have(second).await;
+    import("external/3").await;
+    must_have(second).await;
 }

@@ -98,8 +98,10 @@ async fn suite(store: Arc<dyn Store>) {
     takedowns::an_imported_takedown_holds_its_slug(&*store).await;
     schedule::a_due_edit_is_made_once_in_the_order_of_its_link(&*store).await;
     schedule::a_link_has_so_many_scheduled_edits_and_a_deletion_ends_them(&*store).await;
+    schedule::a_deletion_of_many_links_ends_their_scheduled_edits(&*store).await;
     imports::a_batch_is_stored_once_each_item_has_a_free_candidate(&*store).await;
     imports::imported_visits_are_part_of_a_link_s_total_until_they_are_deleted(&*store).await;
+    imports::an_imported_link_has_its_external_id_unless_another_live_one_has(&*store).await;
     long_urls::links_are_found_by_where_they_lead(&*store).await;
     lists::links_are_listed_by_visits_and_those_without_by_age(&*store).await;
     lists::links_are_found_by_what_they_contain(&*store).await;
@@ -110,6 +112,7 @@ async fn suite(store: Arc<dyn Store>) {
     webhooks::further_deliveries_are_dropped_and_old_ones_removed(&*store).await;
     sweep::old_audit_entries_are_removed_by_one_holder_at_a_time(&*store).await;
     together::links_are_stored_together_where_nothing_is_in_the_way(&*store).await;
+    together::a_minted_link_is_not_taken_for_the_slug_of_its_number(&*store).await;
     bulk::links_are_changed_together_and_each_as_if_alone(&*store).await;
     bulk::many_links_are_deleted_and_their_slugs_are_free(&*store).await;
 }

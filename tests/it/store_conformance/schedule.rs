@@ -1,12 +1,14 @@
 //! Edits of links that are made at a moment.
 
+use std::sync::Arc;
+
 use codes::LinkId;
 use jiff::Timestamp;
 use links::{
-    Edit, Precondition, Refusal, SCHEDULED_PER_LINK, ScheduledEdit, ScheduledEditId, ScheduledFields,
-    api_key::ApiKeyId,
+    BulkChange, Edit, Precondition, Refusal, SCHEDULED_PER_LINK, ScheduledEdit, ScheduledEditId,
+    ScheduledFields, api_key::ApiKeyId,
 };
-use store::{Scheduled, Store};
+use store::{BulkBatch, Scheduled, Store};
 
 use super::new_link;
 
@@ -51,10 +53,15 @@ pub(super) async fn a_due_edit_is_made_once_in_the_order_of_its_link(store: &dyn
     let second = schedule(store, link, 2, "second").await;
     let first = schedule(store, link, 1, "first").await;
     let elsewhere = schedule(store, other, 3, "elsewhere").await;
-    let due = async || store.due_edits(10).await.unwrap();
+    let due = async || store.due_edits(None, 10).await.unwrap();
     let title = async || store.records(&[link]).await.unwrap().remove(0).link.title;
     assert_eq!(ids(&due().await), [first, elsewhere], "the earliest of each link");
-    assert_eq!(ids(&store.due_edits(1).await.unwrap()), [first]);
+    let page = store.due_edits(None, 1).await.unwrap();
+    assert_eq!(ids(&page), [first]);
+    let behind = store.due_edits(Some((page[0].due_at, page[0].id)), 1).await.unwrap();
+    assert_eq!(ids(&behind), [elsewhere], "the next page");
+    let last = (behind[0].due_at, behind[0].id);
+    assert_eq!(store.due_edits(Some(last), 1).await.unwrap(), []);
     assert_eq!(ids(&store.scheduled_edits(link).await.unwrap()), [first, second, late]);
 
     let made = due().await.remove(0);
@@ -91,4 +98,16 @@ pub(super) async fn a_link_has_so_many_scheduled_edits_and_a_deletion_ends_them(
     store.delete(link, &Precondition::default(), BY).await.unwrap().unwrap();
     assert_eq!(store.scheduled_edits(link).await.unwrap(), []);
     assert_eq!(try_schedule(store, link, LATER, "late").await, Scheduled::NoLink);
+}
+
+pub(super) async fn a_deletion_of_many_links_ends_their_scheduled_edits(store: &dyn Store) {
+    let links = [add(store, 8_804).await, add(store, 8_805).await];
+    for link in links {
+        schedule(store, link, LATER, "late").await;
+    }
+    let items = vec![(links[0], Precondition::default())];
+    let batch = BulkBatch { items, change: Arc::new(BulkChange::Delete), by: BY };
+    assert_eq!(store.change_many(&batch).await.unwrap(), [Ok(true)]);
+    assert_eq!(store.scheduled_edits(links[0]).await.unwrap(), [], "or a restored link would get it");
+    assert_eq!(store.scheduled_edits(links[1]).await.unwrap().len(), 1);
 }

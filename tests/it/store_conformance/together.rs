@@ -110,3 +110,21 @@ pub(super) async fn links_are_stored_together_where_nothing_is_in_the_way(store:
     let again = store.insert_together(Some(&history), &links).await.unwrap();
     assert_eq!(again, [None; 12], "each is stored once");
 }
+
+pub(super) async fn a_minted_link_is_not_taken_for_the_slug_of_its_number(store: &dyn Store) {
+    let (by, default) = (ApiKeyId(7), DomainId::DEFAULT);
+    let custom = Custom { keyspaces: store.adopt_keyspaces(&[]).await.unwrap().len() };
+    let history = store.epoch().await.unwrap();
+    // The slug of a deleted link has become the code of a number since.
+    let former = custom.link("TOGET3", default, None);
+    let stored = store.insert_with_slug(&former, &[], None).await.unwrap();
+    let InsertedLink::Stored(former, ..) = stored else { panic!("{stored:?}") };
+    store.delete(former, &Precondition::default(), by).await.unwrap().unwrap();
+    let links = Arc::new(vec![custom.picked("TOGET3", 8_405, &[]), minted(8_405, default, &[])]);
+    let stored = store.insert_together(Some(&history), &links).await.unwrap();
+    for (link, stored) in links.iter().zip(&stored) {
+        let Some((id, ..)) = *stored else { continue };
+        let found = store.read(&[id], Source::Primary).await.unwrap().links.pop().unwrap();
+        assert_eq!(found.long_url, link.draft().long_url, "each is told of its own row");
+    }
+}

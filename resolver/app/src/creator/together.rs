@@ -2,8 +2,9 @@
 //!
 //! 1. I6: the commit of each link is the COMMIT of the batch's transaction.
 //! 2. What the transaction did not store is surely not stored: a link that had something in its
-//!    way, or all of them if it failed. The number of such a link is unused, and the link is handed
-//!    back. A create of its own decides what becomes of it (`named.rs`).
+//!    way, or all of them if it failed. The link is handed back, and a create of its own decides
+//!    what becomes of it (`named.rs`). Its number goes back as well: it is unused, or the create
+//!    that claims it next finds the link that has it.
 //! 3. I4: if COMMIT was sent and not answered, each link is in doubt, as after a create of its own:
 //!    a minted one is resolved by its row and the register (`doubt.rs`), one with a custom slug by
 //!    its mark.

@@ -6,9 +6,11 @@
 //! 2. An edit is checked when it is scheduled, and like an undo when it is made: its key has to be
 //!    valid and see the link, and the target rules decide anew.
 //! 3. One that fails is kept with the reason, and is not tried again. What passes, such as a
-//!    database that does not answer, is no failure.
+//!    database that does not answer, is no failure. Neither is what a later release has stored:
+//!    during a rolling upgrade, processes of that release make the edit.
+//! 4. However many edits have to wait, those behind them are made: all due edits are gone through.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use futures_util::{StreamExt as _, stream};
 use jiff::Timestamp;
@@ -16,7 +18,7 @@ use links::{
     Edit, Precondition, ScheduledEdit, ScheduledEditId, ScheduledFields, api_key::Grant, scope::Scope,
 };
 use store::{Scheduled, StoreError};
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use crate::{
     Answer, AppError, FieldErrors, LinkFields, LinkService, authorize::require, find_link::LinkName,
@@ -29,6 +31,8 @@ const EXPECTED: &str = "expected a time in the future";
 const EVERY: Duration = Duration::from_millis(500);
 /// Maximum number of due edits that are read at once. They are of different links.
 const DUE_MAX: usize = 100;
+/// Pause before an edit is tried again that could not be made for a reason that passes.
+const RETRY_AFTER: Duration = Duration::from_secs(5);
 /// Maximum number of edits that are made at a time.
 const AT_ONCE: usize = 8;
 
@@ -37,22 +41,34 @@ const NO_LINK: &str = "The link is deleted, or the API key that scheduled the ed
 
 /// Makes the edits that are due, as long as the process runs.
 pub async fn make_due_edits(links: Arc<LinkService>) {
-    let mut is_known = true;
+    let (mut is_known, mut after, mut has_made) = (true, None, false);
+    let mut waiting: HashMap<ScheduledEditId, Instant> = HashMap::new();
     loop {
-        let due = links.store.due_edits(DUE_MAX).await;
+        let due = links.store.due_edits(after, DUE_MAX).await;
         if let (Err(error), true) = (&due, is_known) {
             tracing::warn!(error = error as &dyn std::error::Error, "read scheduled edits");
         }
         is_known = due.is_ok();
-        let due = due.unwrap_or_default();
+        let mut due = due.unwrap_or_default();
+        after = due.last().filter(|_| due.len() == DUE_MAX).map(|last| (last.due_at, last.id));
+        let now = Instant::now();
+        waiting.retain(|_, until| *until > now);
+        due.retain(|due| !waiting.contains_key(&due.id));
         let make = |due: ScheduledEdit| {
             let links = Arc::clone(&links);
-            async move { links.make_due(&due).await }
+            async move { (due.id, links.make_due(&due).await) }
         };
         let ended = stream::iter(due.into_iter().map(make)).buffer_unordered(AT_ONCE);
-        let ended: Vec<bool> = ended.collect().await;
+        let ended: Vec<(ScheduledEditId, bool)> = ended.collect().await;
+        let until = Instant::now() + RETRY_AFTER;
+        for (id, has_ended) in ended {
+            has_made |= has_ended;
+            if !has_ended {
+                waiting.insert(id, until);
+            }
+        }
         // After an edit, the next one of its link may be due.
-        if !ended.contains(&true) {
+        if after.is_none() && !std::mem::take(&mut has_made) {
             sleep(EVERY).await;
         }
     }
@@ -69,7 +85,7 @@ enum NotMade {
 impl From<AppError> for NotMade {
     fn from(error: AppError) -> Self {
         match error {
-            AppError::Unavailable | AppError::TooMuchAtOnce(_) => Self::Yet,
+            AppError::Unavailable | AppError::TooMuchAtOnce(_) | AppError::LaterRelease => Self::Yet,
             error => Self::Failed(error.to_string()),
         }
     }
@@ -152,13 +168,13 @@ impl LinkService {
     }
 
     async fn try_due(&self, due: &ScheduledEdit) -> Result<(), NotMade> {
+        let edit = due.fields.edit().ok_or(NotMade::Yet)?;
         let by = self.store.find_grant_of_key(due.by).await?;
         let by = by.ok_or_else(|| NotMade::Failed(KEY_ENDED.to_owned()))?;
         require(&by, Scope::Edit)?;
         let link = self.lookup.read_fresh(due.link).await.map_err(|_| NotMade::Yet)?;
         let link = link.filter(|link| !link.is_deleted() && by.sees(link));
         let link = link.ok_or_else(|| NotMade::Failed(NO_LINK.to_owned()))?;
-        let edit = due.fields.edit().ok_or(AppError::LaterRelease)?;
         self.check_former_targets(&edit)?;
         let edit = Edit { precondition: Precondition::of(&link), ..self.check_against(&link, &edit)? };
         let made = self.store.make_edit(due, &edit).await;

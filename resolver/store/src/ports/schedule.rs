@@ -57,9 +57,15 @@ pub trait Schedule: Database {
     }
 
     /// Returns at most `most` edits whose moments have come by the database's clock, and that have
-    /// not failed, the earliest first; of each link only its earliest.
-    async fn due_edits(&self, most: usize) -> Result<Vec<ScheduledEdit>> {
-        run(self, Read, most, |sql, most| Box::pin(schedule::due_edits(sql, *most))).await
+    /// not failed, the earliest first; of each link only its earliest. With `after`, those behind an
+    /// edit with this moment and number.
+    async fn due_edits(
+        &self,
+        after: Option<(Timestamp, ScheduledEditId)>,
+        most: usize,
+    ) -> Result<Vec<ScheduledEdit>> {
+        run(self, Read, (after, most), |sql, (after, most)| Box::pin(schedule::due_edits(sql, *after, *most)))
+            .await
     }
 
     /// Makes a due edit as its key, and removes it from the schedule, unless it is gone: made by

@@ -22,6 +22,7 @@ use super::{
     insert_rows,
     link_index::renew_texts,
     long_urls::note_long_urls,
+    schedule::end_edits,
     tags::{note_changes, tag_links, tags_of, tags_of_link, untag_links},
 };
 use crate::{BulkBatch, Result, StoreError};
@@ -124,7 +125,10 @@ async fn store(sql: &mut dyn Sql, change: &BulkChange, changed: &[Changed]) -> R
     write_tags(sql, changed).await?;
     let ids: Vec<LinkId> = changed.iter().map(|one| one.before.id).collect();
     match change {
-        BulkChange::Delete => free_slugs(sql, changed).await?,
+        BulkChange::Delete => {
+            free_slugs(sql, changed).await?;
+            end_edits(sql, &ids).await?;
+        }
         BulkChange::Edit(change) => {
             if change.edit.long_url.is_some() {
                 let urls = changed.iter().map(|one| (one.before.id, &one.after.link.long_url));

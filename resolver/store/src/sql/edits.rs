@@ -17,6 +17,7 @@ use super::{
     domains::find_domain,
     link_index::renew_texts,
     long_urls::note_long_urls,
+    schedule::end_edits,
     slugs::{find_slug, free_slug, may_have_entry, take_slug},
     tags::{set_tags, tags_of_link},
 };
@@ -215,7 +216,7 @@ pub(crate) async fn delete(
     let link = link.deleted(tags.clone(), now, by);
     write(sql, &link).await?;
     set_tags(sql, id, &[]).await?;
-    sql.execute("DELETE FROM scheduled_change WHERE link_id = $1", &[Value::Int(id.get())]).await?;
+    end_edits(sql, &[id]).await?;
     note_link(sql, by, Action::DeleteLink, (&link, &tags, &[]), state(&link)).await?;
     tell_deleted(sql, &link).await.map(Ok)
 }

@@ -2,7 +2,7 @@
 //! [`links::Idempotency`].
 
 use codes::LinkId;
-use links::{EarlierRequest, Idempotency, Link, api_key::ApiKeyId};
+use links::{Draft, EarlierRequest, Idempotency, Link, api_key::ApiKeyId};
 
 use super::{Row, Sql, Value};
 use crate::{InsertedLink, Result, StoreError};
@@ -47,9 +47,26 @@ pub(super) async fn release(sql: &mut dyn Sql, id: LinkId, request: Option<&Idem
     sql.query(release, &[Value::Text(request.digest.clone()), Value::Int(id.get())]).await.map(drop)
 }
 
+/// Adds the entry of an imported link. If there is one whose link answers no request any more, such
+/// as a deleted one, it becomes that of the imported link, unless this one is deleted as well.
+pub(super) async fn keep_imported(
+    sql: &mut dyn Sql,
+    id: LinkId,
+    draft: &Draft,
+    request: &Idempotency,
+) -> Result<()> {
+    if keep(sql, id, request).await? || draft.details().deleted_at.is_some() {
+        return Ok(());
+    }
+    let Some(earlier) = lock(sql, request).await? else { return Ok(()) };
+    let by = draft.created_by;
+    let answers = link_of(sql, request).await?.is_some_and(|link| request.returns(&link, &earlier, by));
+    if answers { Ok(()) } else { renew(sql, id, request).await }
+}
+
 /// Adds the entry of a link, and returns false if there is one. It waits for a concurrent request
 /// that has added it.
-pub(super) async fn keep(sql: &mut dyn Sql, id: LinkId, request: &Idempotency) -> Result<bool> {
+async fn keep(sql: &mut dyn Sql, id: LinkId, request: &Idempotency) -> Result<bool> {
     let keep = format!(
         "INSERT INTO dedupe (digest, link_id, expires_at, fingerprint) VALUES ($1, $2, {}, $4)
          ON CONFLICT (digest) DO NOTHING RETURNING link_id",

@@ -9,7 +9,7 @@ use links::{ImportCode, ImportItem, PickedCode, Record};
 use super::{
     Notice, Row, Sql, Value,
     create::{insert_deleted, place, same_keyspaces},
-    idempotency::keep,
+    idempotency::keep_imported,
     link_index::renew_texts,
     list::find_links,
     long_urls::note_long_urls,
@@ -166,11 +166,15 @@ async fn store_deleted(sql: &mut dyn Sql, item: &ImportItem, code: &PickedCode) 
     Ok(Imported::Stored(id))
 }
 
-/// Keeps a link under its external id, unless its key has another link under it.
-async fn keep_external_id(sql: &mut dyn Sql, id: LinkId, item: &ImportItem) -> Result<()> {
-    let (draft, details) = (&item.draft, item.draft.details());
-    match details.external_id.as_ref().filter(|_| details.deleted_at.is_none()) {
-        Some(external_id) => keep(sql, id, &external_id.entry(draft.created_by)).await.map(drop),
+/// Keeps a link under its external id, unless its key has another link under it. If a deleted one
+/// kept it, the next request with the id would create another link beside the imported one.
+async fn keep_external_id(
+    sql: &mut dyn Sql,
+    id: LinkId,
+    ImportItem { draft, .. }: &ImportItem,
+) -> Result<()> {
+    match &draft.details().external_id {
+        Some(external_id) => keep_imported(sql, id, draft, &external_id.entry(draft.created_by)).await,
         None => Ok(()),
     }
 }

@@ -13,6 +13,7 @@ use super::{
     create::{continue_versions, same_keyspaces},
     details::{DELETED_AT, DELETED_AT_MS, DOMAIN_OR_DEFAULT, GIVEN_UP, SLUG},
     edits::{lock, write},
+    schedule::end_edits,
     slugs::{find_slug, free_slug, keep_domain, may_have_entry, take_slug},
     sweep::note_arrived,
     tags::set_tags,
@@ -70,6 +71,8 @@ pub(crate) async fn restore(
     }
     write(sql, &link).await?;
     set_tags(sql, id, &tags).await?;
+    // A release before may have deleted the link, and leaves them.
+    end_edits(sql, &[id]).await?;
     // Otherwise the next sweep of unvisited links would delete it again.
     note_arrived(sql, &mut [(id, 0)]).await?;
     tags.sort_unstable();

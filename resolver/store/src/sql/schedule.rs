@@ -70,16 +70,27 @@ pub(crate) async fn cancel_edit(sql: &mut dyn Sql, id: ScheduledEditId) -> Resul
 
 /// Of each link only the earliest, so that processes which make edits at the same time keep their
 /// order. An index has the edits by their moments, so that it costs next to nothing if none is due.
-pub(crate) async fn due_edits(sql: &mut dyn Sql, most: usize) -> Result<Vec<ScheduledEdit>> {
+pub(crate) async fn due_edits(
+    sql: &mut dyn Sql,
+    after: Option<(Timestamp, ScheduledEditId)>,
+    most: usize,
+) -> Result<Vec<ScheduledEdit>> {
+    let (mut values, mut behind) = (Vec::new(), "");
+    if let Some((due_at, id)) = after {
+        values.extend([Value::Time(due_at), Value::Int(id.get())]);
+        behind = "AND (scheduled_change.due_at, scheduled_change.id) > ($1, $2)";
+    }
+    values.push(Value::count(most));
     let select = format!(
-        "{SELECT} WHERE scheduled_change.failed_because IS NULL AND scheduled_change.due_at <= {}
+        "{SELECT} WHERE scheduled_change.failed_because IS NULL AND scheduled_change.due_at <= {} {behind}
            AND NOT EXISTS (SELECT 1 FROM scheduled_change AS earlier
                WHERE earlier.link_id = scheduled_change.link_id AND earlier.failed_because IS NULL
                  AND (earlier.due_at, earlier.id) < (scheduled_change.due_at, scheduled_change.id))
-         ORDER BY scheduled_change.due_at, scheduled_change.id LIMIT $1",
-        sql.dialect().now()
+         ORDER BY scheduled_change.due_at, scheduled_change.id LIMIT ${}",
+        sql.dialect().now(),
+        values.len()
     );
-    sql.query(&select, &[Value::count(most)]).await?.iter().map(edit_in).collect()
+    sql.query(&select, &values).await?.iter().map(edit_in).collect()
 }
 
 /// The row is removed with the edit, so that no other transaction makes it again. If it is gone, or
@@ -108,6 +119,12 @@ pub(crate) async fn make_edit(
 pub(crate) async fn fail_edit(sql: &mut dyn Sql, id: ScheduledEditId, reason: &str) -> Result<()> {
     let fail = "UPDATE scheduled_change SET failed_because = $1 WHERE id = $2 AND failed_because IS NULL";
     sql.execute(fail, &[Value::Text(reason.to_owned()), Value::Int(id.get())]).await.map(drop)
+}
+
+/// Ends the scheduled edits of links that are deleted.
+pub(super) async fn end_edits(sql: &mut dyn Sql, links: &[LinkId]) -> Result<()> {
+    let end = format!("DELETE FROM scheduled_change WHERE {}", sql.dialect().among("link_id", "$1"));
+    sql.execute(&end, &[Value::ids(links)]).await.map(drop)
 }
 
 fn edit_in(row: &Row) -> Result<ScheduledEdit> {

@@ -7,8 +7,9 @@
 //!    transaction. On Postgres a batch is about ten statements, whatever its size. On nodes of
 //!    Citus it stores nothing: what belongs to a link is on one node there, and its name is not.
 //! 3. Locks are taken in the order of single creates: domains, keyspaces, names, rows of links,
-//!    tags; those of each kind are sorted. So two batches do not deadlock. A batch and an import
-//!    may, and are repeated ([`Database::run_insert`](crate::Database::run_insert)).
+//!    tags; those of each kind are sorted, but for tags that are new. So a batch hardly ever
+//!    deadlocks with others, and is repeated if it does, as with an import
+//!    ([`Database::run_insert`](crate::Database::run_insert)).
 //! 4. The version of a link continues those of the links that had its slug before. These are read
 //!    by a statement of its own, after the slug was claimed: only then are they all committed.
 
@@ -242,9 +243,18 @@ async fn continue_versions(sql: &mut dyn Sql, entries: &mut [Entry<'_>]) -> Resu
 }
 
 /// Inserts the rows of links, and leaves out those whose ids are taken. A link at the number of its
-/// slug is also left out if that is reserved, or if a deleted link had the slug.
+/// slug is also left out if that is reserved, or if a deleted link had the slug. Of two links with
+/// one id, the second one is left out whatever becomes of the first: rows are told by their ids.
 async fn insert_rows(sql: &mut dyn Sql, entries: &mut Vec<Entry<'_>>) -> Result<()> {
     entries.sort_by_key(|entry| entry.id);
+    let mut unnamed = Vec::new();
+    entries.dedup_by(|next, first| {
+        let is_same = next.id == first.id;
+        if is_same {
+            unnamed.extend(next.name.zip(next.id));
+        }
+        is_same
+    });
     let insert = format!(
         "INSERT INTO link (id, long_url, title, crawlable, forward_query, created_by, details)
          SELECT new.id, new.url, new.name, new.flags % 2 = 1, new.flags > 1, new.creator, new.rest::jsonb
@@ -261,9 +271,7 @@ async fn insert_rows(sql: &mut dyn Sql, entries: &mut Vec<Entry<'_>>) -> Result<
             inserted.insert(LinkId::from_stored(row.int(0)?), row.time(1)?);
         }
     }
-    let mut unnamed = Vec::new();
     entries.retain_mut(|entry| {
-        // Of two links with one id, the first one is stored.
         entry.at = entry.id.and_then(|id| inserted.remove(&id));
         if entry.at.is_none() {
             unnamed.extend(entry.name.zip(entry.id));
