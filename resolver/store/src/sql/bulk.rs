@@ -17,7 +17,7 @@ use super::{
     Notice, Sql, Value,
     audit::{LinkNote, note_links},
     details_text,
-    edits::{delete, edit, lock},
+    edits::{delete, edit, end_schedules, lock},
     import::TOLD_AT_ONCE,
     insert_rows,
     link_index::renew_texts,
@@ -124,7 +124,10 @@ async fn store(sql: &mut dyn Sql, change: &BulkChange, changed: &[Changed]) -> R
     write_tags(sql, changed).await?;
     let ids: Vec<LinkId> = changed.iter().map(|one| one.before.id).collect();
     match change {
-        BulkChange::Delete => free_slugs(sql, changed).await?,
+        BulkChange::Delete => {
+            end_schedules(sql, &ids).await?;
+            free_slugs(sql, changed).await?;
+        }
         BulkChange::Edit(change) => {
             if change.edit.long_url.is_some() {
                 let urls = changed.iter().map(|one| (one.before.id, &one.after.link.long_url));

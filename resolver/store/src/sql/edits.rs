@@ -15,6 +15,7 @@ use super::{
     create::{continue_versions, leave_code, note_left_slug, same_keyspaces},
     details_text,
     domains::find_domain,
+    keys::limits,
     link_index::renew_texts,
     long_urls::note_long_urls,
     slugs::{find_slug, free_slug, may_have_entry, take_slug},
@@ -48,6 +49,9 @@ pub(crate) async fn edit(
             return Ok(Err(Refusal::Taken));
         }
         continue_versions(sql, &mut link, &relocation.name).await?;
+        if before.domain() != link.domain() {
+            end_unseen_edits(sql, &link).await?;
+        }
     }
     write(sql, &link).await?;
     if edit.block.is_some() && link.is_deleted() {
@@ -215,9 +219,33 @@ pub(crate) async fn delete(
     let link = link.deleted(tags.clone(), now, by);
     write(sql, &link).await?;
     set_tags(sql, id, &[]).await?;
-    sql.execute("DELETE FROM scheduled_change WHERE link_id = $1", &[Value::Int(id.get())]).await?;
+    end_schedules(sql, &[id]).await?;
     note_link(sql, by, Action::DeleteLink, (&link, &tags, &[]), state(&link)).await?;
     tell_deleted(sql, &link).await.map(Ok)
+}
+
+/// Ends the scheduled edits of links that are deleted.
+pub(super) async fn end_schedules(sql: &mut dyn Sql, links: &[LinkId]) -> Result<()> {
+    let end = format!("DELETE FROM scheduled_change WHERE {}", sql.dialect().among("link_id", "$1"));
+    sql.execute(&end, &[Value::ids(links)]).await.map(drop)
+}
+
+/// Ends the scheduled edits by keys that do not see a link on the domain to which it moves. They
+/// could not be made. The keys of that domain would learn of the former one by them, and could
+/// schedule the fewer of their own.
+async fn end_unseen_edits(sql: &mut dyn Sql, link: &Link) -> Result<()> {
+    let select = format!(
+        "SELECT scheduled_change.id, {} FROM scheduled_change
+         JOIN api_key ON api_key.id = scheduled_change.created_by WHERE scheduled_change.link_id = $1",
+        sql.dialect().json_text("api_key.limits")
+    );
+    for row in sql.query(&select, &[Value::Int(link.id.get())]).await? {
+        if limits(row.opt_text(1)?).domain.is_some_and(|own| own != link.domain()) {
+            let end = "DELETE FROM scheduled_change WHERE id = $1";
+            sql.execute(end, &[Value::Int(row.int(0)?)]).await?;
+        }
+    }
+    Ok(())
 }
 
 async fn tell_deleted(sql: &mut dyn Sql, link: &Link) -> Result<()> {
