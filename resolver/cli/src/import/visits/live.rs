@@ -154,7 +154,7 @@ impl Session {
         let Some(place) = found else {
             let domain = link.domain.as_deref().unwrap_or("the default domain");
             let reason = format!("{}: no link of this code on {domain} here", link.code);
-            self.report.refuse(link.visits.unwrap_or(1), reason);
+            self.report.refuse(link.visits.unwrap_or(1), &reason);
             return Ok(());
         };
         let mut producer = self.import.open(live.id_of(link)).await.map_err(failed)?;
@@ -205,7 +205,7 @@ impl Session {
             }
             match read_visit(number + 1, visit.clone()) {
                 Ok(visit) => visits.push(imported(visit, place)),
-                Err(error) => self.report.refuse(1, format!("{}: {error}", link.code)),
+                Err(error) => self.report.refuse(1, &format!("{}: {error}", link.code)),
             }
         }
         let name = |number: u64| format!("{}: item {number}", link.code);
