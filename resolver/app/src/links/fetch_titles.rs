@@ -106,3 +106,58 @@ async fn still_untitled(links: &LinkService, id: LinkId) -> Option<Arc<Link>> {
     let link = links.lookup.read_fresh(id).await.ok().flatten()?;
     (link.title.is_none() && !link.is_deleted()).then_some(link)
 }
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+    use links::{
+        Draft, LongUrl,
+        api_key::{KeyLimits, SecretNumber},
+        scope::{Scope, Scopes},
+    };
+
+    use super::*;
+
+    fn grant(id: i64, scopes: Scopes, limits: KeyLimits) -> Grant {
+        Grant { id: ApiKeyId(id), secret: SecretNumber(1), name: "a".into(), scopes, limits }
+    }
+
+    fn record(by: &Grant) -> Record {
+        let draft = Draft {
+            long_url: LongUrl::from_stored("https://x.y/"),
+            title: None,
+            crawlable: false,
+            forward_query: true,
+            created_by: by.id,
+            details: None,
+        };
+        Record { link: Link::stored(LinkId::from_stored(5), draft, Timestamp::UNIX_EPOCH), tags: Vec::new() }
+    }
+
+    #[test]
+    fn no_key_takes_the_places_of_others_and_operators_are_known() {
+        let (queue, mut waiting) = TitleQueue::open();
+        let tenant = grant(7, Scopes::only(Scope::Create), KeyLimits::default());
+        let limited = grant(8, Scopes::admin(), KeyLimits { own_links_only: true, ..KeyLimits::default() });
+        let operator = grant(9, Scopes::admin(), KeyLimits::default());
+        for _ in 0..WAITING_MAX {
+            queue.add(&record(&tenant), &tenant);
+        }
+        for by in [&limited, &operator] {
+            queue.add(&record(by), by);
+        }
+        let mut taken = Vec::new();
+        while let Ok(untitled) = waiting.try_recv() {
+            taken.push((untitled.by.0, untitled));
+        }
+        let of = |key: i64| taken.iter().filter(|(by, _)| *by == key).count();
+        assert_eq!([of(7), of(8), of(9)], [256, 1, 1]);
+        let of_operators: Vec<i64> =
+            taken.iter().filter(|(_, one)| one.is_of_operator).map(|(by, _)| *by).collect();
+        assert_eq!(of_operators, [9]);
+
+        drop(taken);
+        queue.add(&record(&tenant), &tenant);
+        assert!(waiting.try_recv().is_ok(), "the places of titles that were fetched are free");
+    }
+}
