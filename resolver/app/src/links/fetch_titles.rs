@@ -28,8 +28,7 @@ const WAITING_MAX: usize = 1_024;
 const FETCHES_MAX: usize = 8;
 /// The maximum numbers of links that wait or are being fetched: all, and those of one key. Pages
 /// that do not answer take seconds each, and would keep the titles of other keys out.
-const PLACES: Shares =
-    Shares { all: (WAITING_MAX + FETCHES_MAX) as u64, clients: 0, client: 0, key: 256 };
+const PLACES: Shares = Shares { all: (WAITING_MAX + FETCHES_MAX) as u64, clients: 0, client: 0, key: 256 };
 
 /// A link without a title, and the key that asks for one.
 pub struct Untitled {
