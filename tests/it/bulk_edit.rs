@@ -314,11 +314,30 @@ async fn a_key_changes_only_what_it_may_change() {
     for wish in [
         json!({ "all": true, "addTags": ["y"] }),
         json!({ "shortUrls": [{ "shortCode": "mine" }], "delete": true }),
+        json!({ "shortUrls": [{ "shortCode": "mine" }], "addTags": ["shared"], "dryRun": true }),
     ] {
         assert_eq!(send(&editor, wish.clone()).await.status, 403, "{wish}");
     }
     let named = json!({ "shortUrls": [{ "shortCode": "mine" }], "addTags": ["y"] });
     assert_eq!(counts(&change(&editor, named).await), [1, 1, 0], "names tell nothing");
+}
+
+/// A list of such a key disregards the name of another key. A deletion would take all links.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_with_limits_finds_no_links_by_the_name_of_another_key() {
+    let alone = Alone::start(&[]).await;
+    make_with(alone.api(), "theirs", json!({ "domain": "one.example" })).await;
+    let scopes = ["--scopes", "create,read,edit,delete"];
+    for (name, limits) in [("owner", &["--own-links-only"][..]), ("tenant", &["--domain", "one.example"])] {
+        let key = alone.with_new_key(name, &[&scopes[..], limits].concat()).await;
+        make(&key, &format!("of-{name}"), &[]).await;
+        for (of, expected) in [("initial", [0, 0, 0]), ("no-such", [0, 0, 0]), (name, [1, 1, 0])] {
+            let wish = json!({ "filter": { "apiKeyName": of }, "delete": true });
+            assert_eq!(counts(&change(&key, wish).await), expected, "{name}: {of}");
+        }
+    }
+    let wish = json!({ "filter": { "apiKeyName": "initial" }, "addTags": ["x"], "dryRun": true });
+    assert_eq!(counts(&change(alone.api(), wish).await), [1, 1, 0], "an operator finds them");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -266,6 +266,28 @@ async fn a_title_is_fetched_after_the_create_and_only_for_a_link_without_one() {
     assert_eq!((&link["version"], &link["editedBy"]), (&json!(1), &link["createdBy"]));
 }
 
+/// The operator lets webhooks into a network. Titles of links of others are not read there.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_network_of_webhooks_is_for_titles_of_operators_only() {
+    let alone = Alone::start(&["--webhooks", "network=127.0.0.0/8"]).await;
+    let scopes = ["--scopes", "create,read,edit"];
+    let tenant = alone.with_new_key("tenant", &scopes).await;
+    let limited = alone.with_new_key("limited", &["--scopes", "admin", "--own-links-only"]).await;
+    let titled = "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\n\r\n<title>Title</title>";
+    let mut page = Page::serve("127.0.0.1", titled).await;
+    for (api, name) in [(&tenant, "tenant"), (&limited, "limited"), (alone.api(), "operator")] {
+        let long_url = format!("http://{}/{name}", page.address);
+        let wish = json!({ "longUrl": long_url, "customSlug": name, "fetchTitle": true });
+        api.create_with(&wish).await.unwrap();
+    }
+    wait_for_title(alone.api(), "operator", "Title").await;
+    for name in ["tenant", "limited"] {
+        assert_eq!(get(alone.api(), &format!("short-urls/{name}")).await["title"], Value::Null, "{name}");
+    }
+    assert!(page.requests.recv().await.unwrap().starts_with("GET /operator HTTP/1.1\r\n"));
+    assert!(page.requests.try_recv().is_err(), "no other page was read");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn no_title_is_fetched_from_an_address_that_is_not_public_in_whichever_form() {
     // One address is allowed, so that the test sees when titles are fetched.

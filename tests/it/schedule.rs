@@ -190,18 +190,22 @@ async fn failures_are_told(mut place: Place) {
     let [api, _] = place.apis();
     let scopes = ["create", "--name", "ending", "--scopes", "create,read,edit"];
     let ending = api.with_key(&place.api_key(&scopes).await);
-    for slug in ["revoked", "denied", "deleted", "locked"] {
+    for slug in ["revoked", "denied", "deleted", "swept", "locked"] {
         make(&api, slug).await;
     }
     let evil = json!({ "scheduledFor": LATER, "longUrl": "https://evil.example/" });
-    for (api, slug) in [(&ending, "revoked"), (&api, "denied"), (&api, "deleted")] {
+    for (api, slug) in [(&ending, "revoked"), (&api, "denied"), (&api, "deleted"), (&api, "swept")] {
         schedule(api, slug, evil.clone()).await;
     }
     let locked = schedule(&api, "locked", json!({ "scheduledFor": LATER, "password": "hush" })).await;
     assert_eq!(locked["fields"], json!({ "hasPassword": true }), "no answer has its hash");
     assert_eq!(call(&api, Method::DELETE, "short-urls/deleted", None).await.status, 204);
-    done(&api, Method::POST, "short-urls/deleted/restore", None).await;
-    assert_eq!(scheduled(&api, "deleted").await, Vec::<Value>::new(), "it has ended with the link");
+    let sweep = json!({ "shortUrls": [{ "shortCode": "swept" }], "delete": true });
+    assert_eq!(done(&api, Method::POST, "short-urls/bulk-edit", Some(sweep)).await["changed"], 1);
+    for slug in ["deleted", "swept"] {
+        done(&api, Method::POST, &format!("short-urls/{slug}/restore"), None).await;
+        assert_eq!(scheduled(&api, slug).await, Vec::<Value>::new(), "{slug}: it has ended with the link");
+    }
     place.api_key(&["revoke", "--name", "ending"]).await;
     let rule = json!({ "pattern": "evil.example", "allowed": false });
     done(&api, Method::PUT, "targets", Some(rule)).await;
@@ -272,6 +276,30 @@ async fn a_key_schedules_sees_and_cancels_edits_of_links_that_it_sees() {
     expect_problem(&call(&reader, Method::DELETE, &cancel, None).await, 403, "about:blank");
     assert_eq!(scheduled(admin, "mine").await, [mine]);
     assert_eq!(call(admin, Method::DELETE, &cancel, None).await.status, 204);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_link_that_moves_leaves_the_edits_of_keys_that_do_not_see_it_there() {
+    let alone = Alone::start(&[]).await;
+    let admin = alone.api();
+    let [former, next] = ["former.example", "next.example"];
+    for domain in [former, next] {
+        let wish = json!({ "longUrl": ONE, "customSlug": "x", "domain": domain });
+        admin.create_with(&wish).await.unwrap();
+    }
+    admin.create_with(&json!({ "longUrl": ONE, "customSlug": "moving", "domain": former })).await.unwrap();
+    let tenant = async |name: &str, domain: &str| {
+        alone.with_new_key(name, &["--scopes", "read,edit", "--domain", domain]).await
+    };
+    let (one, other) = (tenant("one", former).await, tenant("other", next).await);
+    let [here, there] = [former, next].map(|domain| format!("moving&domain={domain}"));
+    let secret = json!({ "scheduledFor": LATER, "title": "Secret" });
+    let secret = schedule(&one, &here, secret).await;
+    let kept = schedule(admin, &here, json!({ "scheduledFor": LATER, "title": "Known" })).await;
+    assert_eq!(scheduled(&one, &here).await, [secret, kept.clone()]);
+    let to = json!({ "domain": next });
+    done(admin, Method::POST, &format!("short-urls/moving/move?domain={former}"), Some(to)).await;
+    assert_eq!(scheduled(&other, &there).await, [kept]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

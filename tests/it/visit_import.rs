@@ -7,6 +7,10 @@ use harness::{Api, Clickhouse, Launch, Postgres, Resolver, Scratch, binaries, re
 use jiff::{SignedDuration, Timestamp};
 use reqwest::Method;
 use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpListener,
+};
 
 use crate::{
     rest_calls::{Alone, call},
@@ -376,4 +380,51 @@ async fn what_was_deleted_here_does_not_come_back_and_counts_give_way_to_single_
     // Two of the five that were counted are the single ones.
     target.must_total("short-urls/kept", 5).await;
     target.must_total("short-urls/deleted", 0).await;
+}
+
+/// Serves lists of links and of visits that have no end: there is always another page.
+async fn serve_without_end(code: &'static str) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let mut head = vec![0; 4_096];
+            let length = stream.read(&mut head).await.unwrap_or_default();
+            let head = String::from_utf8_lossy(&head[..length]).into_owned();
+            let path = head.split(' ').nth(1).unwrap_or_default();
+            let page: Option<u64> =
+                path.split(['?', '&']).find_map(|pair| pair.strip_prefix("page=")?.parse().ok());
+            let body = without_end(code, path, page.unwrap_or(1)).to_string();
+            let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\n";
+            let answer = format!("{head}content-length: {}\r\n\r\n{body}", body.len());
+            stream.write_all(answer.as_bytes()).await.ok();
+        }
+    });
+    url
+}
+
+/// Returns a page of the list that a path names. The page of the oldest visit is always a later one.
+fn without_end(code: &str, path: &str, page: u64) -> Value {
+    if path.contains("short-urls/") {
+        let visits = vec![json!({ "date": "2026-01-01T00:00:00Z" }); 1_000];
+        json!({ "visits": { "data": visits, "pagination": { "totalItems": 1_000 * page + 1 } } })
+    } else if path.contains("short-urls?") {
+        let links = if page == 1 { json!([{ "shortCode": code }]) } else { json!([]) };
+        json!({ "shortUrls": { "data": links, "pagination": { "pagesCount": u64::MAX } } })
+    } else {
+        json!({ "visits": { "nonOrphanVisits": { "total": 1 } } })
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_without_a_last_page_is_left() {
+    let target = Target::sqlite().await;
+    let wish = json!({ "longUrl": "https://example.com/", "customSlug": "here" });
+    target.server.api.create_with(&wish).await.unwrap();
+    for (code, exit) in [("here", 70), ("not-here", 65)] {
+        let url = serve_without_end(code).await;
+        let args = ["visits", "--url", &url, "--source-key", "k"];
+        let finished = target.launch(&args).await.run(RUN_WITHIN).await.unwrap();
+        assert_eq!(finished.code(), Some(exit), "{finished:?}");
+    }
 }

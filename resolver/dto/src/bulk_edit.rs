@@ -33,7 +33,7 @@ pub struct BulkEdit {
     /// Whether the links are deleted instead, which needs the scope `delete` as well.
     #[schemars(extend("default" = false))]
     pub delete: Flag,
-    /// Whether nothing is stored: the answer says what would be.
+    /// Whether nothing is stored: the answer says what would be. It needs the scope `read` as well.
     #[schemars(extend("default" = false))]
     pub dry_run: Flag,
     /// The cursor `next` of the page before.

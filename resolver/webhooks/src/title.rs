@@ -48,7 +48,8 @@ const ENTITIES: [(&str, char); 14] = [
 /// The end of a title's text.
 pub(crate) const END: &str = "</title";
 
-/// Returns the title of a page in one line. Its encoding is that of the header `Content-Type`, or
+/// Returns the title of a page in one line, without controls of the direction of text that reach
+/// beyond it. Its encoding is that of the header `Content-Type`, or
 /// else the one that the page names; both yield to text that is UTF-8. `None` if there is no title,
 /// or in an encoding other than UTF-8 and windows-1252.
 pub(crate) fn title_of(page: &[u8], content_type: &[u8]) -> Option<String> {
@@ -56,7 +57,9 @@ pub(crate) fn title_of(page: &[u8], content_type: &[u8]) -> Option<String> {
     let head = &page[..page.len().min(CHARSET_WITHIN)];
     let charset = charset(content_type).or_else(|| charset(head));
     let is_latin = charset.is_none_or(|name| LATIN.contains(&&*name));
-    let text = with_characters(&decode(&raw[..raw.len().min(TITLE_BYTES)], is_latin)?);
+    let mut text = with_characters(&decode(&raw[..raw.len().min(TITLE_BYTES)], is_latin)?);
+    // They would turn what is shown behind the title too.
+    text.retain(|character| !matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'));
     let is_between = |character: char| character.is_whitespace() || character.is_control();
     let words: Vec<&str> = text.split(is_between).filter(|word| !word.is_empty()).collect();
     Some(words.join(" ")).filter(|title| !title.is_empty())
@@ -210,6 +213,7 @@ mod tests {
         for (text, expected) in [
             ("Q&amp;A &lt;b&gt; &quot;x&apos; &#39;&#X1F9A3;&hellip;", "Q&A <b> \"x' '\u{1f9a3}\u{2026}"),
             ("a&nbsp;b&#10;c&#0;d", "a b c d"),
+            ("a\u{2067}b&#x202e;c&#8297;\u{200f}d", "abc\u{200f}d"),
             ("&#150;&#x80;", "\u{2013}\u{20ac}"),
             (
                 "a & b; &unknown; &amp &#xd800; &#99999999999;",

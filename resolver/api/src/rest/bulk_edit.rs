@@ -23,7 +23,8 @@ pub(super) fn routes() -> Vec<Route> {
             .addition()
             .body_bytes(BODY_BYTES)
             .text(format!(
-                "The links that meet a filter, which needs the scope `read` too, or up to {BULK_NAMES_MAX} links by their names. A call \
+                "The links that meet a filter, or up to {BULK_NAMES_MAX} links by their names. A filter, and a dry run, need the scope \
+                 `read` too. A key that sees some links only finds none by the name of another key. A call \
                  changes one page, of at most {BULK_PAGE_MAX} links, in the order of their creation within a keyspace. Call again with \
                  `after` set to `next` until that is null; a page may be shorter than `limit`, or empty. Each link is checked \
                  and changed as by a call of its own, with a version and an entry in the history that can be undone. A link that is as \

@@ -11,7 +11,8 @@
 //! 4. A link that is as wished already is not written. So a page may be repeated if its answer was
 //!    lost, and a dry run, which decides with the same function, predicts what a call will change.
 //! 5. A key changes only links that it may see: the filter is narrowed to those as that of a list
-//!    is, and each link is looked at again when it has been read.
+//!    is, and each link is looked at again when it has been read. A criterion that a list would
+//!    disregard matches no link here.
 //!
 //! Rejected: a job that the server runs to its end. It would need a table, a lease, and calls to
 //! follow and to stop it, and could outlive the key that began it.
@@ -100,12 +101,15 @@ impl LinkService {
             let limit = wrong.note("limit", read_limit(request.limit)).unwrap_or(BULK_PAGE);
             check_names(&request, &mut wrong);
             wrong.finish()?;
+            if request.dry_run || request.names.is_empty() {
+                // Counts, and the links of a dry run, tell what links there are. Without a trace, a
+                // dry run of a change of named links would tell what they have.
+                require(by, Scope::Read)?;
+            }
             let until = Instant::now() + PAGE_TIME;
             let done = ChangedMany::default();
             let mut page = Page { service: self, change, dry_run: request.dry_run, by, until, done };
             if request.names.is_empty() {
-                // Counts, and the links of a dry run, tell what links there are.
-                require(by, Scope::Read)?;
                 page.walk(request.filter.unwrap_or_default(), request.all, after, limit).await?;
             } else {
                 page.change_named(&request.names, after).await?;
@@ -214,7 +218,9 @@ impl Page<'_> {
             let expected = "expected a criterion: to change all links, say so with \"all\": true";
             return Err(AppError::invalid("filter", expected));
         }
-        if !service.narrow(names, by, &mut filter).await? {
+        // `narrow` disregards the name of another key, and all links of this one would be left.
+        let is_of_other = names.1.as_deref().is_some_and(|name| name != &*by.name);
+        if by.limits.hides_links() && is_of_other || !service.narrow(names, by, &mut filter).await? {
             return Ok(());
         }
         let code = filter.search.as_deref().and_then(|text| service.lookup.id_of(text));

@@ -11,7 +11,7 @@ use serde_json::json;
 use transfer::{LeftOut, RowError, Source};
 
 use super::verify::Comparison;
-use crate::json_text;
+use crate::{json_text, table::printable};
 
 /// The maximum number of reasons that are printed; further ones are only counted.
 const REASONS_MAX: usize = 20;
@@ -67,6 +67,8 @@ impl Report {
     }
 
     fn record(&mut self, reason: String) -> io::Result<()> {
+        // It may quote what another system has sent: not onto a terminal, nor as further lines.
+        let reason = printable(&reason);
         self.write_reject(&reason)?;
         if self.reasons.len() < REASONS_MAX {
             self.reasons.push(reason);
@@ -163,6 +165,15 @@ fn lost(what: &str) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_reason_is_one_line_that_commands_no_terminal() {
+        let mut report = Report::default();
+        report.refuse("item 1: \u{1b}[2J\u{9b}1m\u{202e}a\nitem 2: b".to_owned()).unwrap();
+        let text = report.summary(0.0, false);
+        assert!(!text.contains(['\u{1b}', '\u{9b}', '\u{202e}']), "{text:?}");
+        assert!(text.ends_with("a item 2: b\n"), "{text:?}");
+    }
 
     #[test]
     fn warnings_and_summary_agree_on_what_is_lost_and_what_may_be() {

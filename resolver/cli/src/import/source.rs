@@ -133,7 +133,8 @@ impl SourceServer {
     /// Adds the redirect rules to a link that has some.
     pub(super) fn add_rules(&self, item: &mut Value) -> Result<(), SourceError> {
         let Some(path) = self.source.rules_path(item) else { return Ok(()) };
-        let asked = format!("the redirect rules of {}", item["shortCode"]);
+        let code = cut(&printable(&item["shortCode"].to_string()), REASON_CELLS);
+        let asked = format!("the redirect rules of {code}");
         let answer = self.ask(&asked, &path, PAUSES.len())?;
         let is_added = match answer.status {
             // The link was deleted meanwhile. It is stored without its rules, which is reported.

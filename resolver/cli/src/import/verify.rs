@@ -191,7 +191,7 @@ impl Compared {
 
     fn text(&self) -> String {
         let Name { code, domain } = &self.name;
-        let domain = domain.as_ref().map(|domain| format!("{domain}/")).unwrap_or_default();
+        let domain = domain.as_ref().map(|domain| format!("{}/", printable(domain))).unwrap_or_default();
         let shown = |seen: &Option<Seen>| {
             let Some(Seen { status, location }) = seen else { return "no answer".to_owned() };
             let location = location.as_deref().unwrap_or_default();
@@ -290,6 +290,9 @@ mod tests {
             let compared = Compared { name, is_limited: false, there, here };
             assert_eq!(compared.relation(), relation, "{}", compared.text());
         }
+        let name = Name { code: "a\u{1b}".to_owned(), domain: Some("b\u{1b}]0;".to_owned()) };
+        let foreign = Compared { name, is_limited: false, there: to(302), here: seen(302, "\u{1b}") };
+        assert!(!foreign.text().contains('\u{1b}'), "{:?}", foreign.text());
         let name = Name { code: "a".to_owned(), domain: None };
         let limited = Compared { name, is_limited: true, there: to(302), here: seen(200, "") };
         assert_eq!(limited.relation(), Relation::Same);

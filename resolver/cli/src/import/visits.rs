@@ -151,7 +151,7 @@ impl Session {
         self.report.stored += taken.stored;
         self.report.unlisted += taken.unlisted;
         for (place, reason) in taken.refused {
-            self.report.refuse(1, format!("{}: {reason}", name(place)));
+            self.report.refuse(1, &format!("{}: {reason}", name(place)));
         }
         Ok(())
     }

@@ -29,7 +29,7 @@ use crate::{
     client::{Call, NOTHING_TO_CHANGE, Query, Server},
     json_text,
     output::{progress_bar, warn},
-    table::text,
+    table::{printable, text},
     wrong_value,
 };
 
@@ -179,13 +179,13 @@ async fn run(args: &BulkArgs, change: Map<String, Value>) -> Result<Output, Erro
             let call = Call::send(Method::POST, format!("{LINKS}/bulk-edit"), Value::Object(body.clone()));
             let asked = server.ask(Call { is_repeatable: true, ..call }).await;
             if let (Err(_), Some(after), None) = (&asked, &after, &args.choice.codes) {
-                warn(&format!("the pages before are done: to go on, add --after {after}"));
+                warn(&format!("the pages before are done: to go on, add --after {}", printable(after)));
             }
             let page = asked?;
             sum.add(&page).ok_or_else(|| server.foreign())?;
             bar.set_position(sum.matched);
             let Some(next) = page["next"].as_str() else { break };
-            bar.set_message(format!("(--after {next})"));
+            bar.set_message(format!("(--after {})", printable(next)));
             after = Some(next.to_owned());
         }
     }

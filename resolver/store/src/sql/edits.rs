@@ -15,6 +15,7 @@ use super::{
     create::{continue_versions, leave_code, note_left_slug, same_keyspaces},
     details_text,
     domains::find_domain,
+    keys::limits,
     link_index::renew_texts,
     long_urls::note_long_urls,
     schedule::end_edits,
@@ -49,6 +50,9 @@ pub(crate) async fn edit(
             return Ok(Err(Refusal::Taken));
         }
         continue_versions(sql, &mut link, &relocation.name).await?;
+        if before.domain() != link.domain() {
+            end_unseen_edits(sql, &link).await?;
+        }
     }
     write(sql, &link).await?;
     if edit.block.is_some() && link.is_deleted() {
@@ -219,6 +223,24 @@ pub(crate) async fn delete(
     end_edits(sql, &[id]).await?;
     note_link(sql, by, Action::DeleteLink, (&link, &tags, &[]), state(&link)).await?;
     tell_deleted(sql, &link).await.map(Ok)
+}
+
+/// Ends the scheduled edits by keys that do not see a link on the domain to which it moves. They
+/// could not be made. The keys of that domain would learn of the former one by them, and could
+/// schedule the fewer of their own.
+async fn end_unseen_edits(sql: &mut dyn Sql, link: &Link) -> Result<()> {
+    let select = format!(
+        "SELECT scheduled_change.id, {} FROM scheduled_change
+         JOIN api_key ON api_key.id = scheduled_change.created_by WHERE scheduled_change.link_id = $1",
+        sql.dialect().json_text("api_key.limits")
+    );
+    for row in sql.query(&select, &[Value::Int(link.id.get())]).await? {
+        if limits(row.opt_text(1)?).domain.is_some_and(|own| own != link.domain()) {
+            let end = "DELETE FROM scheduled_change WHERE id = $1";
+            sql.execute(end, &[Value::Int(row.int(0)?)]).await?;
+        }
+    }
+    Ok(())
 }
 
 async fn tell_deleted(sql: &mut dyn Sql, link: &Link) -> Result<()> {

@@ -179,6 +179,6 @@ pub(crate) async fn rotate_api_key(
     Ok(true)
 }
 
-fn limits(text: Option<&str>) -> KeyLimits {
+pub(super) fn limits(text: Option<&str>) -> KeyLimits {
     text.map(KeyLimits::from_stored).unwrap_or_default()
 }

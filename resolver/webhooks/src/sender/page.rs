@@ -1,7 +1,9 @@
 //! The title of a page that a long URL leads to.
 //!
 //! 1. A page is read over the connections of deliveries: each address is checked before it is
-//!    connected to, and so is that of each redirect.
+//!    connected to, and so is that of each redirect. Webhooks are for operators, and titles for
+//!    every key that creates links, so there is a reader of public pages only
+//!    ([`PageReader::public_only`]).
 //! 2. A page is bounded in time and bytes. What has not come by then is not waited for.
 //! 3. Lookups of hosts have slots of their own, so that long URLs with slow names keep no webhook
 //!    from its receiver.
@@ -33,32 +35,54 @@ const WITHIN: Duration = Duration::from_secs(3);
 const REDIRECTS_MAX: usize = 3;
 /// The number of bytes of a page that are read.
 const PAGE_BYTES: usize = 512 * 1024;
+/// The ports of public pages. On a public address of this machine, a firewall may hide all others.
+const WEB_PORTS: [u16; 2] = [80, 443];
 /// The number of lookups that may be under way at once. A slow one outlives its page.
 const LOOKUPS_MAX: usize = 32;
 const USER_AGENT: &str = concat!("ShortmintBot/", env!("CARGO_PKG_VERSION"), " (titles of links)");
 
 /// Reads the titles of pages.
 #[derive(Debug)]
-pub struct PageReader(Sender);
+pub struct PageReader {
+    sender: Sender,
+    /// Whether it reads pages at the ports of the web only.
+    web_ports_only: bool,
+}
 
 impl Sender {
     /// Returns a reader of pages, which reaches what webhooks may reach, with http too.
     pub fn page_reader(&self) -> PageReader {
-        PageReader(Self {
+        let sender = Self {
             policy: Policy { allow_http: true, ..self.policy.clone() },
             connect_within: WITHIN,
             total: WITHIN,
             tls: Arc::clone(&self.tls),
             lookups: Arc::new(Semaphore::new(LOOKUPS_MAX)),
-        })
+        };
+        PageReader { sender, web_ports_only: false }
     }
 }
 
 impl PageReader {
+    /// Returns a reader of public pages at the ports of the web, for callers who may not set
+    /// webhooks. It shares the slots of lookups.
+    #[must_use]
+    pub fn public_only(&self) -> Self {
+        let Sender { policy, connect_within, total, tls, lookups } = &self.sender;
+        let sender = Sender {
+            policy: Policy { allowed_networks: Vec::new(), allow_http: policy.allow_http },
+            connect_within: *connect_within,
+            total: *total,
+            tls: Arc::clone(tls),
+            lookups: Arc::clone(lookups),
+        };
+        Self { sender, web_ports_only: true }
+    }
+
     /// Returns the title of a page in one line, within 3 s; `None` if there is none, or it cannot
     /// be read. `allows` judges the URL and those of redirects.
     pub async fn title(&self, url: &str, allows: impl Fn(&str) -> bool) -> Option<String> {
-        let deadline = Instant::now() + self.0.total;
+        let deadline = Instant::now() + self.sender.total;
         let mut url = Url::parse(url).ok()?;
         for _ in 0..=REDIRECTS_MAX {
             url.set_fragment(None);
@@ -76,7 +100,10 @@ impl PageReader {
     }
 
     async fn get(&self, url: &Url, deadline: Instant) -> Option<(Response<Incoming>, Connection)> {
-        let url = WebhookUrl::parse(url.as_str(), &self.0.policy).ok()?;
+        let url = WebhookUrl::parse(url.as_str(), &self.sender.policy).ok()?;
+        if self.web_ports_only && !WEB_PORTS.contains(&url.port) {
+            return None;
+        }
         let uri = Uri::try_from(url.as_str()).ok()?;
         let request = Request::get(uri.path_and_query().map_or("/", |target| target.as_str()))
             .header(header::HOST, uri.authority()?.as_str())
@@ -84,7 +111,7 @@ impl PageReader {
             .header(header::USER_AGENT, USER_AGENT)
             .header(header::CONNECTION, "close");
         let request = request.body(Full::<Bytes>::default()).ok()?;
-        self.0.exchange(&url, request, deadline).await.ok()
+        self.sender.exchange(&url, request, deadline).await.ok()
     }
 }
 
@@ -217,6 +244,19 @@ mod tests {
             listener.set_nonblocking(true).unwrap();
             assert!(listener.accept().is_err(), "it was connected to");
         }
+    }
+
+    #[test]
+    fn a_reader_of_public_pages_reaches_no_allowed_network_and_no_other_port() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/", listener.local_addr().unwrap());
+        let at_web_ports = PageReader { web_ports_only: true, ..local() };
+        let public = PageReader { web_ports_only: false, ..local().public_only() };
+        for reader in [at_web_ports, public, local().public_only()] {
+            assert_eq!(title(&reader, &url), None);
+        }
+        listener.set_nonblocking(true).unwrap();
+        assert!(listener.accept().is_err(), "it was connected to");
     }
 
     #[test]

@@ -83,7 +83,7 @@ impl Session {
             to = place;
             match item {
                 Ok(visit) => visits.extend(self.with_link(visit).await?),
-                Err(error) => self.report.refuse(1, error.to_string()),
+                Err(error) => self.report.refuse(1, &error.to_string()),
             }
         }
         if to > begin {
@@ -96,14 +96,14 @@ impl Session {
     async fn with_link(&mut self, visit: SingleVisit) -> Result<Option<ImportedVisit>, Error> {
         let place = visit.place;
         let Some(code) = visit.code.clone() else {
-            self.report.refuse(1, format!("item {place}: expected a shortCode or a visitedUrl"));
+            self.report.refuse(1, &format!("item {place}: expected a shortCode or a visitedUrl"));
             return Ok(None);
         };
         match self.links.find(visit.domain.as_deref(), &code).await? {
             Some(link) => Ok(Some(imported(visit, link))),
             None => {
                 let domain = visit.domain.as_deref().unwrap_or("the default domain");
-                self.report.refuse(1, format!("item {place}: no link {code:?} on {domain} here"));
+                self.report.refuse(1, &format!("item {place}: no link {code:?} on {domain} here"));
                 Ok(None)
             }
         }

@@ -105,7 +105,9 @@ impl Live {
         };
         let links: Option<Vec<SourceLink>> = found.iter().map(link).collect();
         let links = links.ok_or_else(|| self.server.foreign())?;
-        Ok((links, page < pages))
+        // A server that counts pages without end would be asked without end.
+        let has_more = page < pages && !links.is_empty();
+        Ok((links, has_more))
     }
 
     /// Returns a page of the visits of a link.
@@ -154,7 +156,7 @@ impl Session {
         let Some(place) = found else {
             let domain = link.domain.as_deref().unwrap_or("the default domain");
             let reason = format!("{}: no link of this code on {domain} here", link.code);
-            self.report.refuse(link.visits.unwrap_or(1), reason);
+            self.report.refuse(link.visits.unwrap_or(1), &reason);
             return Ok(());
         };
         let mut producer = self.import.open(live.id_of(link)).await.map_err(failed)?;
@@ -178,12 +180,18 @@ impl Session {
         let before = producer.position.min(until);
         self.report.before += before;
         self.bar.inc(before);
+        let mut misses = 0;
         while producer.position < until.min(page.total) {
             let wanted = Page::of(producer.position, page.total);
             if page.number == wanted {
                 self.take_page(link, place, &page, producer).await?;
+                misses = 0;
+            } else if misses == TRIES {
+                return Err(live.server.foreign().into());
             } else {
+                // The visits that have come meanwhile may move the wanted one to the next page.
                 page = live.visits(link, wanted).await?;
+                misses += 1;
             }
         }
         Ok(())
@@ -205,7 +213,7 @@ impl Session {
             }
             match read_visit(number + 1, visit.clone()) {
                 Ok(visit) => visits.push(imported(visit, place)),
-                Err(error) => self.report.refuse(1, format!("{}: {error}", link.code)),
+                Err(error) => self.report.refuse(1, &format!("{}: {error}", link.code)),
             }
         }
         let name = |number: u64| format!("{}: item {number}", link.code);

@@ -3,10 +3,15 @@
 use daemon::Exit;
 use serde_json::json;
 
-use crate::json_text;
+use crate::{
+    json_text,
+    table::{cut, printable},
+};
 
 /// The maximum number of reasons that are printed; further ones are only counted.
 const REASONS_MAX: usize = 20;
+/// The maximum width of a reason, in cells. It quotes what another server has sent.
+const REASON_CELLS: usize = 300;
 
 #[derive(Default)]
 pub(super) struct Report {
@@ -25,17 +30,18 @@ pub(super) struct Report {
 
 impl Report {
     /// Counts visits that cannot be stored, for one reason.
-    pub(super) fn refuse(&mut self, visits: u64, reason: String) {
-        self.refused += visits;
+    pub(super) fn refuse(&mut self, visits: u64, reason: &str) {
+        // Another server tells how many visits a link has.
+        self.refused = self.refused.saturating_add(visits);
         if self.reasons.len() < REASONS_MAX {
-            self.reasons.push(reason);
+            self.reasons.push(cut(&printable(reason), REASON_CELLS));
         } else {
             self.dropped_reasons += 1;
         }
     }
 
     fn read(&self) -> u64 {
-        self.stored + self.before + self.refused
+        self.stored.saturating_add(self.before).saturating_add(self.refused)
     }
 
     /// Returns the exit code: whether each visit that this run has read is here.
@@ -64,6 +70,7 @@ impl Report {
             ));
         }
         if let Some(reason) = cut_off {
+            let reason = cut(&printable(reason), REASON_CELLS);
             text.push_str(&format!("The input was not read to its end: {reason}\n"));
         }
         for reason in reasons {
@@ -84,7 +91,7 @@ mod tests {
     fn what_is_read_is_stored_was_there_or_is_refused() {
         let mut report = Report { stored: 3, unlisted: 1, before: 2, ..Report::default() };
         assert_eq!(report.exit(), Exit::Clean);
-        (0..25).for_each(|place| report.refuse(2, format!("item {place}: too late")));
+        (0..25).for_each(|place| report.refuse(2, &format!("item {place}: too late")));
         assert_eq!((report.read(), report.exit()), (55, Exit::Refused));
         let text = report.summary(1.0, false);
         assert!(
@@ -92,5 +99,16 @@ mod tests {
         );
         assert!(text.contains("1 of them count") && text.contains("item 19: too late"), "{text}");
         assert!(text.ends_with("  … and 5 more reasons\n"), "{text}");
+    }
+
+    #[test]
+    fn what_another_server_sends_commands_no_terminal_and_overflows_no_count() {
+        let sent = "a\u{1b}]0;b\u{7}\u{9b}31m\u{202e}\n".to_owned() + &"x".repeat(10_000);
+        let mut report = Report { stored: 3, cut_off: Some(sent.clone()), ..Report::default() };
+        (0..2).for_each(|_| report.refuse(u64::MAX, &sent));
+        assert_eq!(report.read(), u64::MAX);
+        let text = report.summary(1.0, false);
+        assert!(!text.contains(['\u{1b}', '\u{7}', '\u{9b}', '\u{202e}']), "{text:?}");
+        assert!(text.lines().count() == 4 && text.len() < 2_000, "{text:?}");
     }
 }
