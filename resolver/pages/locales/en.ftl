@@ -383,7 +383,7 @@ domains-crossOrigin = Scripts of other sites may follow links
 domains-crawlable = Crawlers may follow all links
 domains-confirmLimited = Visitors of links with a limit of visits confirm that they want to go on
 domains-queryTemplate = Parameters that redirects add, unless they are there
-expected-queryTemplate = The parameters have to be like utm_source={"{domain}"}&utm_campaign={"{code}"}, of at most 512 bytes, without a question mark in front, # and spaces. {"{code}"} and {"{domain}"} may stand in values.
+expected-queryTemplate = The parameters have to be like utm_source={"{domain}"}&utm_campaign={"{code}"}, of at most 512 bytes, without an address in front, # and spaces. Of placeholders there are {"{code}"} and {"{domain}"}, which may stand in values.
 domains-appleAppSiteAssociation = Apps on Apple's systems that open links (apple-app-site-association, JSON)
 domains-assetLinks = Android apps that open links (assetlinks.json)
 expected-appleAppSiteAssociation = The apps on Apple's systems have to be JSON of at most 128 KiB: an object whose applinks.details list apps, each with appIDs or appID, and with components or paths.

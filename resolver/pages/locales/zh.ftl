@@ -344,7 +344,7 @@ domains-crossOrigin = 允许其他网站的脚本访问链接
 domains-crawlable = 允许爬虫访问全部链接
 domains-confirmLimited = 有访问次数上限的链接需访问者确认后才继续
 domains-queryTemplate = 跳转时添加的参数（目标已有的除外）
-expected-queryTemplate = 参数须类似 utm_source={"{domain}"}&utm_campaign={"{code}"}，不超过 512 字节，开头不加问号，不含 # 和空格。{"{code}"} 和 {"{domain}"} 可用于参数值中。
+expected-queryTemplate = 参数须类似 utm_source={"{domain}"}&utm_campaign={"{code}"}，不超过 512 字节，前面不带网址，不含 # 和空格。占位符只有 {"{code}"} 和 {"{domain}"}，可用于参数值中。
 domains-appleAppSiteAssociation = 可打开链接的 Apple 系统应用（apple-app-site-association，JSON）
 domains-assetLinks = 可打开链接的 Android 应用（assetlinks.json）
 expected-appleAppSiteAssociation = Apple 系统应用须为不超过 128 KiB 的 JSON：一个对象，其 applinks.details 列出应用，每个应用有 appIDs 或 appID，以及 components 或 paths。
