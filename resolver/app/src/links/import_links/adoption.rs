@@ -170,7 +170,7 @@ impl Adoption {
         let url = LongUrl::parse(text, &[], &self.schemes).map_err(|error| match error {
             LongUrlError::Scheme => {
                 format!(
-                    "{field} {text:?}: only {} are allowed: add its scheme with --allowed-schemes",
+                    "{field} {text:?}: only {} are allowed: add its scheme to these with --allowed-schemes",
                     self.schemes
                 )
             }
