@@ -10,6 +10,7 @@ use super::{
     link_fields::{link_name, read_edit_fields},
     list,
     prelude::*,
+    read::{UNKNOWN, read_object},
 };
 use crate::Api;
 
@@ -36,14 +37,31 @@ pub(super) fn routes() -> Vec<Route> {
     ]
 }
 
+/// The fields of a filter.
+const CRITERIA: &str = "searchTerm, longUrl, domain, tags, tagsMode, excludeTags, excludeTagsMode, \
+                        startDate, endDate, excludePastValidUntil, excludeMaxVisitsReached, apiKeyName";
+
+impl Fields for dto::LinkFilter {
+    fn expected(field: &str) -> String {
+        match field {
+            "tags" | "excludeTags" => "expected an array of strings",
+            "tagsMode" | "excludeTagsMode" => "expected any or all",
+            "startDate" | "endDate" => "expected a time such as 2026-11-22T10:00:00+00:00, or a date",
+            "excludePastValidUntil" | "excludeMaxVisitsReached" => "expected true or false",
+            _ => "expected a string",
+        }
+        .to_owned()
+    }
+
+    fn refused(_field: &str) -> String {
+        format!("{UNKNOWN}: there are {CRITERIA}")
+    }
+}
+
 impl Fields for dto::BulkEdit {
     fn expected(field: &str) -> String {
         match field {
-            "filter" => {
-                "expected an object with some of searchTerm, longUrl, domain, tags, tagsMode, \
-                 excludeTags, excludeTagsMode, startDate, endDate, excludePastValidUntil, \
-                 excludeMaxVisitsReached, apiKeyName"
-            }
+            "filter" => return format!("expected an object with some of {CRITERIA}"),
             "shortUrls" => "expected an array of objects with shortCode and domain",
             "changes" => "expected an object with the fields of an edit",
             "addTags" | "removeTags" => "expected an array of strings",
@@ -74,7 +92,7 @@ fn failure((LinkName { code, domain }, error): (LinkName, AppError)) -> BulkFail
 
 fn request(api: &Api, body: dto::BulkEdit, wrong: &mut FieldErrors) -> ChangeMany {
     let filter = body.filter.map(|filter| {
-        let mut of_filter = FieldErrors::default();
+        let (filter, mut of_filter) = read_object::<dto::LinkFilter>(filter);
         let list = list::request(api, filter.into(), &mut of_filter);
         wrong.note_below("filter", of_filter);
         list
