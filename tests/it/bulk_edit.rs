@@ -364,6 +364,7 @@ async fn the_command_line_changes_all_pages() {
     let edit = ["link", "edit-many", "--with-tag", "old", "--add-tag", "new", "--no-title"];
     let said = person.read(&edit).await;
     assert!(said.starts_with("3 links: 3 would be changed") && said.contains("add --yes"), "{said}");
+    assert!(said.contains("The change: {") && said.contains("\"addTags\":[\"new\"]"), "{said}");
     let done = person.read_json(&[&edit[..], &["--yes", "--json"]].concat()).await;
     assert_eq!((counts(&done), &done["failed"]), ([3, 3, 0], &json!(0)));
     assert_eq!(listed(api, "tags[]=new").await.len(), 3);

@@ -191,7 +191,11 @@ async fn run(args: &BulkArgs, change: Map<String, Value>) -> Result<Output, Erro
     }
     bar.finish_and_clear();
     let exit = if sum.failed == 0 { Exit::Clean } else { Exit::Refused };
-    let text = if args.show.json { json_text::pretty(&sum.json()) } else { sum.text(args.yes) };
+    let mut text = if args.show.json { json_text::pretty(&sum.json()) } else { sum.text(args.yes) };
+    if !args.yes && !args.show.json {
+        // So that a flag that sets tags is not taken for one that chooses links by them.
+        text.push_str(&format!("The change: {}\n", Value::Object(change)));
+    }
     Ok(Output { text, exit })
 }
 
