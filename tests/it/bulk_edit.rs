@@ -127,6 +127,7 @@ async fn a_filter_chooses_links_as_that_of_a_list_does(api: &Api) {
         (json!({ "all": true, "delete": true, "addTags": ["x"] }), "delete"),
         (json!({ "all": true, "shortUrls": [{ "shortCode": "f-1" }], "addTags": ["x"] }), "shortUrls"),
         (json!({ "all": true, "changes": { "customSlug": "x" } }), "changes.customSlug"),
+        (json!({ "all": true, "changes": { "domain": "x.test", "title": "x" } }), "changes.domain"),
         (json!({ "all": true, "changes": { "password": "x" } }), "changes.password"),
         (json!({ "all": true, "changes": { "maxVisits": 0 } }), "changes.maxVisits"),
         (json!({ "all": true, "changes": { "tags": ["x"] }, "addTags": ["y"] }), "addTags"),

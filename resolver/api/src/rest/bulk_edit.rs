@@ -1,7 +1,7 @@
 //! `POST /rest/v3/short-urls/bulk-edit`: edits or deletes many links, a page of them in each call.
 //! An addition to Shlink's API.
 
-use app::{AppError, change_many::ChangeMany, find_link::LinkName};
+use app::{AppError, Field, change_many::ChangeMany, find_link::LinkName};
 use dto::{BulkEdited, BulkFailure, Flag, LinkNamed, Number};
 use limits::{Account, budgets::BULK_CALLS};
 use links::{BULK_NAMES_MAX, BULK_PAGE_MAX};
@@ -97,7 +97,13 @@ fn request(api: &Api, body: dto::BulkEdit, wrong: &mut FieldErrors) -> ChangeMan
         wrong.note_below("filter", of_filter);
         list
     });
-    let (fields, slug, mut of_fields) = read_edit_fields(api, body.changes.unwrap_or_default());
+    let changes = body.changes.unwrap_or_default();
+    // An edit of one link passes over it, as Shlink does.
+    let is_move = changes.contains_key(Field::Domain.name());
+    let (fields, slug, mut of_fields) = read_edit_fields(api, changes);
+    if is_move {
+        of_fields.add(Field::Domain.name(), "expected none: `POST …/move` moves a link to another domain");
+    }
     if slug.is_some() {
         of_fields.add("customSlug", "expected none: each link needs a slug of its own");
     }
