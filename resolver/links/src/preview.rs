@@ -28,9 +28,8 @@ impl Preview {
 
     /// Returns whether a URL may be that of a picture: one of the web, which crawlers can read.
     pub fn takes(image: &str) -> bool {
-        let begins = |scheme: &str| {
-            image.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme))
-        };
+        let begins =
+            |scheme: &str| image.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme));
         begins("http://") || begins("https://")
     }
 }
