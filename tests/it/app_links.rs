@@ -228,7 +228,7 @@ async fn the_command_line_sends_files_and_says_which_a_domain_has() {
     let (person, scratch) = (Person::at(&alone.resolver), Scratch::new().unwrap());
     let path = scratch.path().join("assetlinks.json");
     let text = path.to_str().unwrap();
-    std::fs::write(&path, format!("{:#}\n", statements("app"))).unwrap();
+    std::fs::write(&path, format!("\u{feff}{:#}\n", statements("app"))).unwrap();
     let table = person.read(&["domain", "edit", "DEFAULT", "--asset-links", text]).await;
     let shown = |table: &str| {
         ["app links of Apple", "app links of Android"].map(|name| row(table, name) == Some("yes"))
@@ -238,7 +238,7 @@ async fn the_command_line_sends_files_and_says_which_a_domain_has() {
     let table = person.read(&["domain", "edit", "DEFAULT", "--no-asset-links"]).await;
     assert_eq!(shown(&table), [false, false], "{table}");
     std::fs::write(&path, "{").unwrap();
-    for (file, reason) in [(text, "no JSON"), ("/no/such/file", "No such file")] {
+    for (file, reason) in [(text, "expected JSON"), ("/no/such/file", "No such file")] {
         let refused = person.fail(&["domain", "edit", "DEFAULT", "--asset-links", file], 64).await;
         assert!(refused.contains("--asset-links") && refused.contains(reason), "{refused}");
     }

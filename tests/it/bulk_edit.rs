@@ -118,12 +118,16 @@ async fn a_filter_chooses_links_as_that_of_a_list_does(api: &Api) {
         (json!({ "addTags": ["x"] }), "filter"),
         (json!({ "filter": {}, "addTags": ["x"] }), "filter"),
         (json!({ "filter": { "tagsMode": "all", "searchTerm": " " }, "addTags": ["x"] }), "filter"),
-        (json!({ "filter": { "serchTerm": "x" }, "addTags": ["x"] }), "filter"),
+        (json!({ "filter": ["spring"], "addTags": ["x"] }), "filter"),
+        (json!({ "filter": { "serchTerm": "x" }, "addTags": ["x"] }), "filter.serchTerm"),
+        (json!({ "filter": { "tags": "spring", "domain": "x" }, "addTags": ["x"] }), "filter.tags"),
+        (json!({ "filter": { "searchTerm": "x", "startDate": true }, "addTags": ["x"] }), "filter.startDate"),
         (json!({ "filter": { "startDate": "soon" }, "addTags": ["x"] }), "filter.startDate"),
         (json!({ "filter": { "tags": ["x"] } }), "changes"),
         (json!({ "all": true, "delete": true, "addTags": ["x"] }), "delete"),
         (json!({ "all": true, "shortUrls": [{ "shortCode": "f-1" }], "addTags": ["x"] }), "shortUrls"),
         (json!({ "all": true, "changes": { "customSlug": "x" } }), "changes.customSlug"),
+        (json!({ "all": true, "changes": { "domain": "x.test", "title": "x" } }), "changes.domain"),
         (json!({ "all": true, "changes": { "password": "x" } }), "changes.password"),
         (json!({ "all": true, "changes": { "maxVisits": 0 } }), "changes.maxVisits"),
         (json!({ "all": true, "changes": { "tags": ["x"] }, "addTags": ["y"] }), "addTags"),
@@ -380,6 +384,7 @@ async fn the_command_line_changes_all_pages() {
     let edit = ["link", "edit-many", "--with-tag", "old", "--add-tag", "new", "--no-title"];
     let said = person.read(&edit).await;
     assert!(said.starts_with("3 links: 3 would be changed") && said.contains("add --yes"), "{said}");
+    assert!(said.contains("The change: {") && said.contains("\"addTags\":[\"new\"]"), "{said}");
     let done = person.read_json(&[&edit[..], &["--yes", "--json"]].concat()).await;
     assert_eq!((counts(&done), &done["failed"]), ([3, 3, 0], &json!(0)));
     assert_eq!(listed(api, "tags[]=new").await.len(), 3);

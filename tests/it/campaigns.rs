@@ -225,8 +225,12 @@ async fn an_id_has_one_link(api: &Api, other: &Api) {
     assert_eq!(api.follow(code(&first)).await.unwrap(), leads_to(two));
     let tags = send(api, "sku 1", two, json!({ "tags": [] })).await;
     assert_eq!((&tags["tags"], &tags["version"]), (&json!([]), &json!(2)));
-    assert_eq!(listed(other, "externalId=sku%201").await, [code(&first)]);
-    for none in ["sku%202", "%20sku%201", &"x".repeat(256)] {
+    for same in ["sku%201", "%20sku%201%20"] {
+        assert_eq!(listed(other, &format!("externalId={same}")).await, [code(&first)], "{same:?}");
+    }
+    let spaced = send(api, " sku 1 ", two, json!({})).await;
+    assert_eq!((code(&spaced), &spaced["externalId"]), (code(&first), &json!("sku 1")));
+    for none in ["sku%202", "sku%20%201", &"x".repeat(256)] {
         assert!(listed(api, &format!("externalId={none}")).await.is_empty(), "{none:?}");
     }
     assert_ne!(code(&send(api, "SKU 1", two, json!({})).await), code(&first));

@@ -46,6 +46,7 @@ for name, strategy in {
     "address-pattern": st.one_of(address, address.map("{}/24".format), st.builds("{}.*.{}.*".format, octet, octet)),
     "path-pattern": word.map("/{}/#/**".format),
     "line": line,
+    "external-id": word,
     "fallback-target": st.one_of(st.builds("https://{}/{}".format, host, word), word.map("/{}".format)),
     "query-template": word.map("utm_source={{domain}}&utm_campaign={}".format),
     "password": line,

@@ -121,6 +121,8 @@ async fn every_code_on_a_sheet_leads_to_its_link_and_is_there_to_be_typed() {
     assert!(person.read(&args).await.starts_with("QR codes written to "));
     assert_eq!(std::fs::read(&file).unwrap(), bytes);
     person.fail(&args, 64).await;
+    let printed = person.read(&["link", "print", "--format", "svg", "--out", "-"]).await;
+    assert!(printed.starts_with("PK"), "{printed}");
     let cookie = sign_in(api.url(), api.key()).await;
     let page = format!("{}/manage/qr-codes?{query}&order=dateCreated-ASC&page=7", api.url());
     let downloaded = api.http().get(page).header(COOKIE, &cookie).send().await.unwrap();

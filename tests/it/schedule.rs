@@ -325,6 +325,12 @@ async fn what_cannot_be_scheduled_is_named_at_once() {
         let problem = expect_problem(&refused, 400, "invalid-data");
         assert_eq!(problem["invalidElements"], json!([wrong]), "{wish}");
     }
+    let past = try_schedule(api, "busy", with(json!({ "scheduledFor": "2020-01-01", "title": "T" }))).await;
+    let problem = expect_problem(&past, 400, "invalid-data");
+    assert_eq!(
+        problem["expected"]["scheduledFor"],
+        "expected a time in the future: 2020-01-01T00:00:00Z has passed"
+    );
     for number in 0..10 {
         schedule(api, "busy", with(json!({ "title": number.to_string() }))).await;
     }

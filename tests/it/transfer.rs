@@ -152,6 +152,7 @@ async fn what_is_exported_can_be_imported_and_what_cannot_be_kept_is_told() {
     for part in [
         "item 2: code \"a?b\"",
         "item 3: long URL \"javascript:1\"",
+        " --allowed-schemes (link \"c\")",
         "item 4: \"same\": the code leads elsewhere here",
     ] {
         assert!(reasons.contains(part), "{reasons}");

@@ -283,14 +283,14 @@ fn check_kinds(names: Vec<String>) -> Checked<Vec<String>> {
     for name in names {
         if EventKind::parse(&name).is_none() {
             let shown: String = name.chars().take(KIND_CHARS_SHOWN).collect();
-            return Err(format!("expected a kind of event, such as link.created, found {shown:?}"));
+            return Err(format!("expected some of {}, found {shown:?}", EventKind::NAMES.join(", ")));
         }
         if !kinds.contains(&name) {
             kinds.push(name);
         }
     }
     if kinds.is_empty() {
-        return Err("expected at least one kind of event, such as link.created".to_owned());
+        return Err(format!("expected at least one of {}", EventKind::NAMES.join(", ")));
     }
     Ok(kinds)
 }

@@ -314,7 +314,9 @@ fn file_or_null(
     let is_stdin = path == Path::new("-");
     let text = if is_stdin { io::read_to_string(io::stdin()) } else { fs::read_to_string(path) };
     let text = text.map_err(|error| wrong(error.to_string()))?;
-    serde_json::from_str(&text).map(Some).map_err(|error| wrong(format!("no JSON: {error}")))
+    // Editors and spreadsheets of Windows begin a file with a byte order mark.
+    let read = serde_json::from_str(text.trim_start_matches('\u{feff}'));
+    read.map(Some).map_err(|error| wrong(format!("expected JSON, which has no comments: {error}")))
 }
 
 /// Formats a domain as a table of two columns. Fields without a value are left out.

@@ -13,7 +13,8 @@ use super::{Flag, LinkFilter, Number, ShortUrlEdit, ShortUrlName};
 #[schemars(extend("x-addition" = true))]
 pub struct BulkEdit {
     /// The links: those that meet all criteria. Without a criterion it needs `all`.
-    pub filter: Option<LinkFilter>,
+    #[schemars(with = "Option<LinkFilter>")]
+    pub filter: Option<Map<String, Value>>,
     /// Whether a filter without a criterion means all links that the key sees.
     #[schemars(extend("default" = false))]
     pub all: Flag,

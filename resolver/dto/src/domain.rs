@@ -167,12 +167,13 @@ pub struct DomainEdit {
     /// Programs that open links ahead of a person then use up no visit.
     pub confirm_limited: Patch<Flag>,
     /// The apps of Apple's systems that open links: an object whose `applinks.details` list apps,
-    /// each with `appIDs` or `appID`, and with `components` or `paths`. At most 128 KiB without
-    /// white space. Null for none.
+    /// each with `appIDs` or `appID`, and with `components` or `paths`; or a text with its JSON. At
+    /// most 128 KiB without white space. Null for none.
     #[schemars(with = "AssociationOrNull")]
     pub apple_app_site_association: Patch<Value>,
     /// The apps of Android that open links: a list of statements, each with `relation` and
-    /// `target`, or with `include`. At most 128 KiB without white space. Null for none.
+    /// `target`, or with `include`; or a text with its JSON. At most 128 KiB without white space.
+    /// Null for none.
     #[schemars(with = "StatementsOrNull")]
     pub asset_links: Patch<Value>,
 }

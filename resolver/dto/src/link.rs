@@ -130,13 +130,14 @@ pub struct LinkFields {
     #[serde(skip_serializing_if = "Patch::is_absent")]
     #[schemars(extend("default" = false, "x-addition" = true))]
     pub fetch_title: Patch<Flag>,
-    /// The caller's own id of the link, which may be sent again: a call with the id of an earlier
-    /// one by the same API key edits that link, unless it was deleted, in place of creating another.
+    /// The caller's own id of the link, without spaces around it, which may be sent again: a call
+    /// with the id of an earlier one by the same API key edits that link, unless it was deleted, in
+    /// place of creating another.
     /// Fields that are absent stay then, and the domain and the fields of the code have no effect.
     /// It needs the scope `edit` as well, and cannot be combined with a password or `findIfExists`.
     #[serde(skip_serializing_if = "Patch::is_absent")]
     #[schemars(length(min = 1, max = ExternalId::MAX_LEN))]
-    #[schemars(extend("format" = "line", "x-addition" = true))]
+    #[schemars(extend("format" = "external-id", "x-addition" = true))]
     pub external_id: Patch<String>,
     /// The domain, as a host name with or without a port; without it, and with `DEFAULT`, the
     /// default one. An unknown domain is added, which needs the scope `domains`. Keys of one domain

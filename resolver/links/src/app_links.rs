@@ -47,7 +47,7 @@ const STATEMENTS: Invalid = Invalid::because(
 );
 /// The length is [`AppLinks::MAX_LEN`].
 const TOO_LONG: Invalid = Invalid::because("expected at most 128 KiB, white space left out");
-const NO_JSON: Invalid = Invalid::because("expected JSON");
+const NO_JSON: Invalid = Invalid::because("expected JSON, which has no comments");
 
 /// Contents of a file of app links: JSON without white space, as it is served.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -60,8 +60,11 @@ impl AppLinks {
     /// Maximum length in bytes. Apple's systems read no more.
     pub const MAX_LEN: usize = 128 * 1024;
 
-    /// Validates the contents of a file.
+    /// Validates the contents of a file, or a text with them.
     pub fn new(file: AppLinksFile, value: &Value) -> Result<Self, Invalid> {
+        if let Value::String(text) = value {
+            return Self::parse(file, text);
+        }
         let (has_shape, expected) = match file {
             AppLinksFile::Apple => (is_association(value), ASSOCIATION),
             AppLinksFile::Android => (is_list_of(value, is_statement), STATEMENTS),
@@ -73,9 +76,13 @@ impl AppLinks {
         if text.len() > Self::MAX_LEN { Err(TOO_LONG) } else { Ok(Self(text.into())) }
     }
 
-    /// Parses the contents of a file.
+    /// Parses the contents of a file, with or without a byte order mark.
     pub fn parse(file: AppLinksFile, text: &str) -> Result<Self, Invalid> {
-        Self::new(file, &serde_json::from_str(text).map_err(|_| NO_JSON)?)
+        match serde_json::from_str(text.trim_start_matches('\u{feff}')) {
+            // A text within a text would be read to any depth.
+            Err(_) | Ok(Value::String(_)) => Err(NO_JSON),
+            Ok(value) => Self::new(file, &value),
+        }
     }
 
     /// Returns the contents as a value.
@@ -190,7 +197,11 @@ mod tests {
         assert_eq!(links.as_str(), kept);
         assert_eq!(links.value().to_string(), kept);
         assert!(links.digest().starts_with("51 bytes, SHA-256 ") && links.digest().len() == 18 + 64);
-        assert_eq!(AppLinks::parse(AppLinksFile::Android, "[").err(), Some(NO_JSON));
+        for text in ["[", "[] // none", "", "\"[]\""] {
+            assert_eq!(AppLinks::parse(AppLinksFile::Android, text).err(), Some(NO_JSON), "{text}");
+        }
+        let marked = json!(format!("\u{feff}{text}"));
+        assert_eq!(AppLinks::new(AppLinksFile::Android, &marked).unwrap(), links, "a text with the contents");
     }
 
     #[test]

@@ -31,8 +31,10 @@ impl ExternalId {
     /// Maximum length in bytes.
     pub const MAX_LEN: usize = 255;
 
-    /// Parses an id. It is kept as it is written.
+    /// Parses an id. Spaces around it are dropped, as those of a query's values are; otherwise it is
+    /// kept as it is written.
     pub fn parse(text: &str) -> Result<Self, Invalid> {
+        let text = text.trim();
         let fits = (1..=Self::MAX_LEN).contains(&text.len()) && !text.chars().any(char::is_control);
         if fits { Ok(Self(text.into())) } else { Err(NOT_AN_ID) }
     }
@@ -56,9 +58,9 @@ mod tests {
     #[test]
     fn an_id_is_a_short_line() {
         for text in ["1", " a b ", "\u{77ed}\u{3044}", "\"],[", &"x".repeat(ExternalId::MAX_LEN)] {
-            assert_eq!(ExternalId::parse(text).unwrap().as_str(), text);
+            assert_eq!(ExternalId::parse(text).unwrap().as_str(), text.trim());
         }
-        for text in ["", "a\nb", "\0", &"x".repeat(ExternalId::MAX_LEN + 1)] {
+        for text in ["", " ", "a\nb", "\0", &"x".repeat(ExternalId::MAX_LEN + 1)] {
             assert_eq!(ExternalId::parse(text), Err(NOT_AN_ID), "{text:?}");
         }
     }

@@ -27,10 +27,9 @@ impl Preview {
     }
 
     /// Returns whether a URL may be that of a picture: one of the web, which crawlers can read.
-    pub fn takes(image: &LongUrl) -> bool {
-        let begins = |scheme: &str| {
-            image.as_str().get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme))
-        };
+    pub fn takes(image: &str) -> bool {
+        let begins =
+            |scheme: &str| image.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme));
         begins("http://") || begins("https://")
     }
 }
@@ -44,10 +43,16 @@ mod tests {
         assert_eq!(Preview::default().some(), None);
         let titled = Preview { title: Some("T".to_owned()), ..Preview::default() };
         assert_eq!(titled.clone().some(), Some(titled));
-        for (url, is_taken) in
-            [("https://e.org/a.png", true), ("HTTP://e.org/", true), ("mailto:a@e.org", false)]
-        {
-            assert_eq!(Preview::takes(&LongUrl::from_stored(url)), is_taken, "{url}");
+        for (url, is_taken) in [
+            ("https://e.org/a.png", true),
+            ("HTTP://e.org/", true),
+            ("mailto:a@e.org", false),
+            ("data:image/png;base64,AAAA", false),
+            ("//e.org/a.png", false),
+            ("e.org/a.png", false),
+            ("", false),
+        ] {
+            assert_eq!(Preview::takes(url), is_taken, "{url}");
         }
     }
 }

@@ -18,9 +18,14 @@ const CODE: &str = "{code}";
 /// Placeholder for the domain that the visitor has requested.
 const DOMAIN: &str = "{domain}";
 const NOT_A_TEMPLATE: Invalid = Invalid::because(
-    "expected parameters of at most 512 bytes such as utm_source={domain}&utm_campaign={code}, without white \
-     space, a question mark in front and #; {code} and {domain} may stand in values",
+    "expected parameters of at most 512 bytes such as utm_source={domain}&utm_campaign={code}, and no \
+     address in front of them",
 );
+const PLACEHOLDERS: Invalid = Invalid::because(
+    "expected no placeholders but {code} and {domain}, in values, in small letters, and with single braces \
+     that are not escaped",
+);
+const CHARACTERS: Invalid = Invalid::because("expected no white space and no #: write a space as %20 or +");
 
 /// Parameters with placeholders in their values.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,19 +38,28 @@ impl QueryTemplate {
     /// Maximum length in bytes.
     pub const MAX_LEN: usize = 512;
 
-    /// Parses a template. Spaces around it are dropped.
+    /// Parses a template. What joins it to an address or to other parameters is dropped: spaces
+    /// around it, a question mark or ampersands in front, and ampersands behind.
     pub fn parse(text: &str) -> Result<Self, Invalid> {
         let text = text.trim();
+        let text = text.strip_prefix('?').unwrap_or(text).trim_matches('&');
         // Not by nothing, which could make a placeholder of what stands around one.
         let filled = text.replace(CODE, "-").replace(DOMAIN, "-");
-        let is_plain = |one: char| !one.is_control() && !one.is_whitespace() && !"#{}".contains(one);
-        let is_pair =
-            |pair: &str| pair.split_once('=').is_some_and(|(key, _)| !key.is_empty() && !key.contains('{'));
-        let is_template = text.len() <= Self::MAX_LEN
-            && !text.starts_with('?')
-            && filled.chars().all(is_plain)
-            && text.split('&').all(is_pair);
-        if is_template { Ok(Self(text.into())) } else { Err(NOT_A_TEMPLATE) }
+        let has_brace = |text: &str| text.contains(['{', '}']);
+        let small = text.to_ascii_lowercase();
+        let has_escaped = ["%7bcode%7d", "%7bdomain%7d"].iter().any(|escaped| small.contains(escaped));
+        // The key of what was copied with an address, or from HTML, has a mark.
+        let is_key = |key: &str| !key.is_empty() && !key.contains(['?', ';']);
+        let keys = || text.split('&').map(|pair| pair.split_once('=').map(|(key, _)| key));
+        if text.len() > Self::MAX_LEN || !keys().all(|key| key.is_some_and(is_key)) {
+            Err(NOT_A_TEMPLATE)
+        } else if has_brace(&filled) || has_escaped || keys().flatten().any(has_brace) {
+            Err(PLACEHOLDERS)
+        } else if filled.contains(|one: char| one.is_control() || one.is_whitespace() || one == '#') {
+            Err(CHARACTERS)
+        } else {
+            Ok(Self(text.into()))
+        }
     }
 
     /// Returns the parameters for a link with this name on this domain.
@@ -66,22 +80,19 @@ mod tests {
     #[test]
     fn a_template_has_parameters_with_placeholders_in_their_values() {
         let campaign = "utm_source={domain}&utm_content=x-{code}-{code}";
-        for text in ["a=1", campaign, "a=&b==?", " \u{e9}=\u{fc} ", "a=%20+"] {
+        for text in ["a=1", campaign, "a=&b==?", " \u{e9}=\u{fc} ", "a=%20+", "a=%7B1%7D"] {
             assert_eq!(QueryTemplate::parse(text).unwrap().as_str(), text.trim(), "{text}");
         }
+        for text in ["?a=1&b=2", "&a=1&b=2", " ?&a=1&b=2& ", "a=1&b=2&&"] {
+            assert_eq!(QueryTemplate::parse(text).unwrap().as_str(), "a=1&b=2", "{text}");
+        }
+        for text in ["", " ", "?", "a", "=1", "??a=1", "a=1&&b=2", "https://e.test/?a=1", "a=1&amp;b=2"] {
+            assert_eq!(QueryTemplate::parse(text), Err(NOT_A_TEMPLATE), "{text}");
+        }
+        for text in ["a=1#b", "a=1 2", "a=\u{a0}1", "a=\u{7}"] {
+            assert_eq!(QueryTemplate::parse(text), Err(CHARACTERS), "{text}");
+        }
         for text in [
-            "",
-            " ",
-            "a",
-            "=1",
-            "?a=1",
-            "a=1&",
-            "&a=1",
-            "a=1&&b=2",
-            "a=1#b",
-            "a=1 2",
-            "a=\u{a0}",
-            "a=\u{7}",
             "{code}=1",
             "x{domain}=1",
             "a={tag}",
@@ -90,8 +101,9 @@ mod tests {
             "a={{code}}",
             "a={co{domain}de}",
             "a={CODE}",
+            "a=%7Bcode%7d",
         ] {
-            assert_eq!(QueryTemplate::parse(text), Err(NOT_A_TEMPLATE), "{text}");
+            assert_eq!(QueryTemplate::parse(text), Err(PLACEHOLDERS), "{text}");
         }
         let long = |len: usize| QueryTemplate::parse(&format!("a={}", "b".repeat(len - 2)));
         assert!(long(QueryTemplate::MAX_LEN).is_ok());

@@ -383,7 +383,7 @@ domains-crossOrigin = Scripts of other sites may follow links
 domains-crawlable = Crawlers may follow all links
 domains-confirmLimited = Visitors of links with a limit of visits confirm that they want to go on
 domains-queryTemplate = Parameters that redirects add, unless they are there
-expected-queryTemplate = The parameters have to be like utm_source={"{domain}"}&utm_campaign={"{code}"}, of at most 512 bytes, without a question mark in front, # and spaces. {"{code}"} and {"{domain}"} may stand in values.
+expected-queryTemplate = The parameters have to be like utm_source={"{domain}"}&utm_campaign={"{code}"}, of at most 512 bytes, without an address in front, # and spaces. Of placeholders there are {"{code}"} and {"{domain}"}, which may stand in values.
 domains-appleAppSiteAssociation = Apps on Apple's systems that open links (apple-app-site-association, JSON)
 domains-assetLinks = Android apps that open links (assetlinks.json)
 expected-appleAppSiteAssociation = The apps on Apple's systems have to be JSON of at most 128 KiB: an object whose applinks.details list apps, each with appIDs or appID, and with components or paths.
@@ -688,7 +688,7 @@ rules-choose = Choose a condition
 rules-key = Name of the query parameter
 rules-value = Value
 rules-values = Devices: { $first }. Browsers: { $second }, of which in-app is the browser within an app such as Instagram. A language is written as en or en-US, a country as DE. An IP address may also be a network such as 192.0.2.0/24, or a pattern such as 192.0.*.7. A share is a percentage such as 50: a visitor stays in the same one, and those of all rules are 100 at most. A path begins with a slash, as in /v#/**: # stands for digits, * for a part between slashes, ** for anything, and what they match replaces {"{1}"}, {"{2}"}, … in the address.
-rules-limits = A time is written as 2030-12-31 18:00 and is in the zone { $first }; a date alone begins at midnight UTC. A rule may have { $second } conditions, which all have to hold.
+rules-limits = A time is written as 2030-12-31 18:00 and is in the zone { $first }; a date alone begins at midnight there. A rule may have { $second } conditions, which all have to hold.
 rules-type-device = Device
 rules-type-browser = Browser
 rules-type-language = Language

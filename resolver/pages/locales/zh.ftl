@@ -344,7 +344,7 @@ domains-crossOrigin = 允许其他网站的脚本访问链接
 domains-crawlable = 允许爬虫访问全部链接
 domains-confirmLimited = 有访问次数上限的链接需访问者确认后才继续
 domains-queryTemplate = 跳转时添加的参数（目标已有的除外）
-expected-queryTemplate = 参数须类似 utm_source={"{domain}"}&utm_campaign={"{code}"}，不超过 512 字节，开头不加问号，不含 # 和空格。{"{code}"} 和 {"{domain}"} 可用于参数值中。
+expected-queryTemplate = 参数须类似 utm_source={"{domain}"}&utm_campaign={"{code}"}，不超过 512 字节，前面不带网址，不含 # 和空格。占位符只有 {"{code}"} 和 {"{domain}"}，可用于参数值中。
 domains-appleAppSiteAssociation = 可打开链接的 Apple 系统应用（apple-app-site-association，JSON）
 domains-assetLinks = 可打开链接的 Android 应用（assetlinks.json）
 expected-appleAppSiteAssociation = Apple 系统应用须为不超过 128 KiB 的 JSON：一个对象，其 applinks.details 列出应用，每个应用有 appIDs 或 appID，以及 components 或 paths。
@@ -622,7 +622,7 @@ rules-choose = 选择条件
 rules-key = 查询参数名称
 rules-value = 值
 rules-values = 设备：{ $first }。浏览器：{ $second }，其中 in-app 指 Instagram 等应用内的浏览器。语言写作 en 或 en-US，国家写作 DE。IP 地址也可以是 192.0.2.0/24 这样的网段，或 192.0.*.7 这样的模式。占比写作 50 这样的百分数：同一访问者始终属于同一占比，所有规则的占比合计不超过 100。路径以斜杠开头，如 /v#/**：# 代表数字，* 代表斜杠之间的一段，** 代表任意内容，匹配到的内容依次替换网址中的 {"{1}"}、{"{2}"} 等。
-rules-limits = 时间写作 2030-12-31 18:00，所用时区为 { $first }；仅有日期时从 UTC 零点开始。每条规则最多 { $second } 个条件，须全部满足。
+rules-limits = 时间写作 2030-12-31 18:00，所用时区为 { $first }；仅有日期时从该时区零点开始。每条规则最多 { $second } 个条件，须全部满足。
 rules-type-device = 设备
 rules-type-browser = 浏览器
 rules-type-language = 语言

@@ -40,7 +40,8 @@ impl Fields for dto::HistoryQuery {}
 
 async fn history(call: &Call, by: &Grant) -> Result<Answer, Problem> {
     let (dto::HistoryQuery { short_code, domain, .. }, mut wrong) = call.query();
-    let code = short_code.ok_or_else(|| "expected the code or slug of a link".to_owned());
+    let code = short_code
+        .ok_or_else(|| "expected the code or slug of a link in the query (?shortCode=…)".to_owned());
     let code = wrong.note("shortCode", code).unwrap_or_default();
     wrong.finish()?;
     let name = LinkName { code, domain };

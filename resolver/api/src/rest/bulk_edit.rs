@@ -1,7 +1,7 @@
 //! `POST /rest/v3/short-urls/bulk-edit`: edits or deletes many links, a page of them in each call.
 //! An addition to Shlink's API.
 
-use app::{AppError, change_many::ChangeMany, find_link::LinkName};
+use app::{AppError, Field, change_many::ChangeMany, find_link::LinkName};
 use dto::{BulkEdited, BulkFailure, Flag, LinkNamed, Number};
 use limits::{Account, budgets::BULK_CALLS};
 use links::{BULK_NAMES_MAX, BULK_PAGE_MAX};
@@ -10,6 +10,7 @@ use super::{
     link_fields::{link_name, read_edit_fields},
     list,
     prelude::*,
+    read::{UNKNOWN, read_object},
 };
 use crate::Api;
 
@@ -37,14 +38,31 @@ pub(super) fn routes() -> Vec<Route> {
     ]
 }
 
+/// The fields of a filter.
+const CRITERIA: &str = "searchTerm, longUrl, domain, tags, tagsMode, excludeTags, excludeTagsMode, \
+                        startDate, endDate, excludePastValidUntil, excludeMaxVisitsReached, apiKeyName";
+
+impl Fields for dto::LinkFilter {
+    fn expected(field: &str) -> String {
+        match field {
+            "tags" | "excludeTags" => "expected an array of strings",
+            "tagsMode" | "excludeTagsMode" => "expected any or all",
+            "startDate" | "endDate" => "expected a time such as 2026-11-22T10:00:00+00:00, or a date",
+            "excludePastValidUntil" | "excludeMaxVisitsReached" => "expected true or false",
+            _ => "expected a string",
+        }
+        .to_owned()
+    }
+
+    fn refused(_field: &str) -> String {
+        format!("{UNKNOWN}: there are {CRITERIA}")
+    }
+}
+
 impl Fields for dto::BulkEdit {
     fn expected(field: &str) -> String {
         match field {
-            "filter" => {
-                "expected an object with some of searchTerm, longUrl, domain, tags, tagsMode, \
-                 excludeTags, excludeTagsMode, startDate, endDate, excludePastValidUntil, \
-                 excludeMaxVisitsReached, apiKeyName"
-            }
+            "filter" => return format!("expected an object with some of {CRITERIA}"),
             "shortUrls" => "expected an array of objects with shortCode and domain",
             "changes" => "expected an object with the fields of an edit",
             "addTags" | "removeTags" => "expected an array of strings",
@@ -75,12 +93,18 @@ fn failure((LinkName { code, domain }, error): (LinkName, AppError)) -> BulkFail
 
 fn request(api: &Api, body: dto::BulkEdit, wrong: &mut FieldErrors) -> ChangeMany {
     let filter = body.filter.map(|filter| {
-        let mut of_filter = FieldErrors::default();
+        let (filter, mut of_filter) = read_object::<dto::LinkFilter>(filter);
         let list = list::request(api, filter.into(), &mut of_filter);
         wrong.note_below("filter", of_filter);
         list
     });
-    let (fields, slug, mut of_fields) = read_edit_fields(api, body.changes.unwrap_or_default());
+    let changes = body.changes.unwrap_or_default();
+    // An edit of one link passes over it, as Shlink does.
+    let is_move = changes.contains_key(Field::Domain.name());
+    let (fields, slug, mut of_fields) = read_edit_fields(api, changes);
+    if is_move {
+        of_fields.add(Field::Domain.name(), "expected none: `POST …/move` moves a link to another domain");
+    }
     if slug.is_some() {
         of_fields.add("customSlug", "expected none: each link needs a slug of its own");
     }

@@ -44,7 +44,8 @@ impl Fields for dto::ScheduleQuery {}
 /// Returns the name of the link that the query names.
 fn named(call: &Call) -> Result<LinkName, Problem> {
     let (dto::ScheduleQuery { short_code, domain }, mut wrong) = call.query();
-    let code = short_code.ok_or_else(|| "expected the code or slug of a link".to_owned());
+    let code = short_code
+        .ok_or_else(|| "expected the code or slug of a link in the query (?shortCode=…)".to_owned());
     let code = wrong.note("shortCode", code).unwrap_or_default();
     wrong.finish()?;
     Ok(LinkName { code, domain })

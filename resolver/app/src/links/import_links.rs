@@ -187,6 +187,7 @@ impl LinkImport {
         }
         let (place, weight) = (row.place, row.weight());
         let code = row.code.clone().unwrap_or_default();
+        let on = row.domain.clone();
         let domain = match &row.domain {
             Some(name) => match self.find_domain(name).await? {
                 Some(domain) => domain,
@@ -212,7 +213,14 @@ impl LinkImport {
                 self.batch.items.push(item);
                 self.places.push((place, code, is_disabled));
             }
-            Err(reason) => refuse(format!("item {place}: {reason}"))?,
+            Err(reason) if code.is_empty() || reason.starts_with("code ") => {
+                refuse(format!("item {place}: {reason}"))?;
+            }
+            // The items of a running source have no places that its pages show.
+            Err(reason) => {
+                let name = on.map_or_else(|| code.clone(), |domain| format!("{domain}/{code}"));
+                refuse(format!("item {place}: {reason} (link {name:?})"))?;
+            }
         }
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! The social preview of a link, as a caller sets it, and its check.
 
-use links::{DESCRIPTION_BYTES, Preview, TITLE_BYTES};
+use links::{DESCRIPTION_BYTES, LongUrl, Preview, TITLE_BYTES};
 
 use crate::{LinkService, values::Checked};
 
@@ -20,16 +20,19 @@ impl LinkService {
     pub(crate) fn check_preview(&self, fields: PreviewFields) -> Checked<Option<Preview>> {
         let PreviewFields { title, description, image } = fields;
         let image = image.as_deref().map(str::trim).filter(|url| !url.is_empty());
-        let of_image = |problem: String| format!("image: {problem}");
         let preview = Preview {
             title: check_text("title", title, TITLE_BYTES)?,
             description: check_text("description", description, DESCRIPTION_BYTES)?,
-            image: image.map(|url| self.check_long_url(url)).transpose().map_err(of_image)?,
+            image: image.map(|url| self.check_image(url)).transpose()?,
         };
-        if preview.image.as_ref().is_some_and(|url| !Preview::takes(url)) {
-            return Err(of_image("expected a URL that begins with https:// or http://".to_owned()));
-        }
         Ok(preview.some())
+    }
+
+    fn check_image(&self, url: &str) -> Checked<LongUrl> {
+        if !Preview::takes(url) {
+            return Err("image: expected a URL that begins with https:// or http://".to_owned());
+        }
+        self.check_long_url(url).map_err(|problem| format!("image: {problem}"))
     }
 }
 

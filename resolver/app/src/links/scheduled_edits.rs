@@ -109,8 +109,13 @@ impl LinkService {
     ) -> Answer<'a, ScheduledEdit> {
         Box::pin(async move {
             require(by, Scope::Edit)?;
-            let due_at = due_at.filter(|due_at| *due_at > self.domain_cache.now());
-            let due_at = wrong.note(SCHEDULED_FOR, due_at.ok_or_else(|| EXPECTED.to_owned()));
+            let now = self.domain_cache.now();
+            let due_at = match due_at {
+                // It shows how the time was read: a date alone is its beginning.
+                Some(past) if past <= now => Err(format!("{EXPECTED}: {past} has passed")),
+                due_at => due_at.ok_or_else(|| EXPECTED.to_owned()),
+            };
+            let due_at = wrong.note(SCHEDULED_FOR, due_at);
             let edit = self.prepare_edit(fields, wrong, by).await?;
             let due_at = due_at.ok_or_else(|| AppError::invalid(SCHEDULED_FOR, EXPECTED))?;
             let link = self.find_link(name, by).await?;

@@ -231,9 +231,12 @@ fn may_change(sent: &Result<Answer, ureq::Error>) -> bool {
 pub(super) fn send(agent: &Agent, request: Request<impl AsSendBody>) -> Result<Answer, ureq::Error> {
     let request = agent.configure_request(request).timeout_global(Some(CALL_TIME)).build();
     let mut response = agent.run(request)?;
-    let text = |name: header::HeaderName| response.headers().get(name).and_then(|value| value.to_str().ok());
+    // Shlink sends the letters of a location as they are, and not escaped.
+    let text = |name: header::HeaderName| {
+        response.headers().get(name).map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned())
+    };
     let wait = text(header::RETRY_AFTER).and_then(|wait| wait.parse().ok()).map(Duration::from_secs);
-    let location = text(header::LOCATION).map(str::to_owned);
+    let location = text(header::LOCATION);
     let status = response.status().as_u16();
     let body = response.body_mut().with_config().limit(ANSWER_BYTES).read_to_vec()?;
     Ok(Answer { status, location, wait, body })

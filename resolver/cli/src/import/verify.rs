@@ -1,9 +1,10 @@
 //! `resolver import --verify`: requests each short link from the source and from here, without
 //! following redirects, and compares the classes of the statuses and the locations.
 //!
-//! The requests are HEAD requests, which are visits neither for Shlink nor here, of a program whose
-//! name Kutt takes for that of a bot. YOURLS counts them. Here a link with a visit limit does not
-//! show its target to such requests, so of these links only the presence is compared.
+//! The requests are HEAD requests, which are visits neither for Shlink nor here, of a bot for Kutt,
+//! and of a desktop computer, which Shlink takes unknown programs for. YOURLS counts them. Here a
+//! link with a visit limit does not show its target to such requests, so of these links only the
+//! presence is compared.
 
 use std::{ops::ControlFlow, sync::Arc};
 
@@ -32,7 +33,8 @@ use crate::{
 const IN_FLIGHT: usize = 32;
 /// The maximum number of differences that the summary has; further ones are only counted.
 const LISTED_MAX: usize = 1_000;
-const USER_AGENT: &str = concat!("resolver/", env!("CARGO_PKG_VERSION"), " (bot; import --verify)");
+const USER_AGENT: &str =
+    concat!("Mozilla/5.0 (X11; Linux x86_64) resolver/", env!("CARGO_PKG_VERSION"), " (bot; --verify)");
 /// The maximum width of a location in a text, in cells.
 const LOCATION_CELLS: usize = 200;
 
@@ -180,7 +182,7 @@ impl Compared {
         let (Some(there), Some(here)) = (&self.there, &self.here) else { return Relation::Unanswered };
         let classes = [there, here].map(|seen| seen.status / 100);
         let shows_limit = self.is_limited && here.status == 200;
-        if shows_limit || classes[0] == classes[1] && there.location == here.location {
+        if shows_limit || classes[0] == classes[1] && is_same_place(there, here) {
             Relation::Same
         } else if classes[0] != 4 && matches!(here.status, 404 | 410) {
             Relation::Missing
@@ -207,6 +209,19 @@ impl Compared {
         let Name { code, domain } = &self.name;
         json!({ "shortCode": code, "domain": domain, "there": seen(&self.there), "here": seen(&self.here) })
     }
+}
+
+/// Returns whether two answers lead to the same place. Shlink writes queries anew: a space as
+/// `%20`, and parameters of one name side by side. Their order among each other counts.
+fn is_same_place(there: &Seen, here: &Seen) -> bool {
+    let parts = |seen: &Seen| {
+        let mut url = Url::parse(seen.location.as_deref()?).ok()?;
+        let mut parameters: Vec<(String, String)> = url.query_pairs().into_owned().collect();
+        parameters.sort_by(|(one, _), (other, _)| one.cmp(other));
+        url.set_query(None);
+        Some((url, parameters))
+    };
+    there.location == here.location || parts(there).is_some_and(|place| Some(place) == parts(here))
 }
 
 impl Comparison {
@@ -274,10 +289,14 @@ mod tests {
             Some(Seen { status, location })
         };
         let to = |status| seen(status, "https://a.test/");
+        let with = |query: &str| seen(302, &format!("https://a.test/?{query}"));
         for (there, here, relation) in [
             (to(302), to(302), Relation::Same),
             (to(301), to(302), Relation::Same),
             (seen(404, ""), seen(410, ""), Relation::Same),
+            (with("a=1&a=3&b=%20"), with("a=1&b=+&a=3"), Relation::Same),
+            (with("a=1&a=3"), with("a=3&a=1"), Relation::Different),
+            (with("a=1#b"), with("a=1"), Relation::Different),
             (to(302), seen(302, "https://b.test/"), Relation::Different),
             (to(302), seen(200, ""), Relation::Different),
             (seen(404, ""), to(302), Relation::Different),

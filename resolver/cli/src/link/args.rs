@@ -10,6 +10,14 @@ use super::{
 };
 use crate::args::{ServerArgs, ShowArgs, TableArgs};
 
+const EXAMPLES: &str = "\
+Examples:
+  resolver link edit-many --with-tag spring --remove-tag spring --add-tag archive
+  resolver link edit-many --search old.example --since 2026-01-01 --valid-until 2027-01-01 --yes
+  resolver link edit-many --codes codes.txt --domain go.example --disable --yes
+
+--with-tag chooses links by a tag; --add-tag and --remove-tag change one, and --tag replaces all tags.";
+
 #[derive(Debug, Subcommand)]
 pub enum LinkCommand {
     /// Create a link and print its short URL.
@@ -29,6 +37,7 @@ pub enum LinkCommand {
     ///
     /// Without --yes it only says what it would change. The command may be repeated: links that are
     /// as wished already are not changed.
+    #[command(after_help = EXAMPLES)]
     EditMany(Box<EditManyArgs>),
     /// Delete many links: those that meet some criteria, or those of a list of codes.
     ///

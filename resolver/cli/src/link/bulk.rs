@@ -71,8 +71,8 @@ pub struct LinkChoice {
     /// Choose all links that the API key sees.
     #[arg(long)]
     pub all: bool,
-    /// Choose the links whose codes are the lines of this file, on the domain of --domain; - for
-    /// the standard input.
+    /// Choose the links whose codes are the lines of this file, on the domain of --domain, or whose
+    /// short URLs are; - for the standard input.
     #[arg(long, value_name = "FILE", conflicts_with_all = [
         "search", "with_tag", "without_tag", "leading_to", "since", "until", "all",
     ])]
@@ -191,7 +191,11 @@ async fn run(args: &BulkArgs, change: Map<String, Value>) -> Result<Output, Erro
     }
     bar.finish_and_clear();
     let exit = if sum.failed == 0 { Exit::Clean } else { Exit::Refused };
-    let text = if args.show.json { json_text::pretty(&sum.json()) } else { sum.text(args.yes) };
+    let mut text = if args.show.json { json_text::pretty(&sum.json()) } else { sum.text(args.yes) };
+    if !args.yes && !args.show.json {
+        // So that a flag that sets tags is not taken for one that chooses links by them.
+        text.push_str(&format!("The change: {}\n", Value::Object(change)));
+    }
     Ok(Output { text, exit })
 }
 
@@ -248,9 +252,21 @@ fn read(file: &Path) -> Result<String, Error> {
     read.map_err(|error| wrong_value("--codes", file.display(), error))
 }
 
+/// Returns the names in the lines of a file, as editors and spreadsheets save them: with a byte
+/// order mark, and in quotation marks.
 fn names_in(lines: &str, domain: Option<&str>) -> Vec<Value> {
-    let codes = lines.lines().map(str::trim).filter(|line| !line.is_empty());
-    codes.map(|code| json!({ "shortCode": code, "domain": domain })).collect()
+    let lines = lines.trim_start_matches('\u{feff}').lines();
+    let names = lines.map(|line| line.trim().trim_matches('"')).filter(|name| !name.is_empty());
+    names.map(|name| name_of(name, domain)).collect()
+}
+
+/// Returns the name of a link by its code or its short URL. No code has a colon.
+fn name_of(text: &str, domain: Option<&str>) -> Value {
+    let url = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
+    match url.and_then(|url| url.split_once('/')) {
+        Some((host, code)) => json!({ "shortCode": code, "domain": host }),
+        None => json!({ "shortCode": text, "domain": domain }),
+    }
 }
 
 impl Sum {
@@ -344,6 +360,8 @@ mod tests {
         }
         let named = ["a", "b/c"].map(|code| json!({ "shortCode": code, "domain": "d" }));
         assert_eq!(names_in("a\n\n b/c \r\n", Some("d")), named);
+        assert_eq!(names_in("\u{feff}\"a\"\r\nb/c\r\n", Some("d")), named);
+        assert_eq!(names_in("https://d/a\nhttp://d/b/c", None), named);
     }
 
     #[test]

@@ -1,6 +1,10 @@
 //! `resolver link print`: writes a pack of QR codes to a file.
 
-use std::{fs::File, io::Write as _, path::PathBuf};
+use std::{
+    fs::File,
+    io::{self, Write as _},
+    path::{Path, PathBuf},
+};
 
 use clap::{Args, builder::PossibleValue};
 
@@ -20,7 +24,7 @@ pub struct LinkPrintArgs {
     /// Codes or custom slugs of the links, without the domain. Defaults to the links of a list.
     #[arg(conflicts_with_all = ["search", "tag", "reservation"])]
     pub codes: Vec<String>,
-    /// File to write, which must not exist.
+    /// File to write, which must not exist; - for the standard output.
     #[arg(long, value_name = "FILE")]
     pub out: PathBuf,
     /// Form of the pack.
@@ -73,9 +77,15 @@ pub(super) async fn run(args: LinkPrintArgs) -> Result<String, Error> {
     if !pack.starts_with(b"PK") && !pack.starts_with(b"%PDF") {
         return Err(server.foreign().into());
     }
-    let written = File::create_new(&args.out).and_then(|mut file| file.write_all(&pack));
+    let is_stdout = args.out == Path::new("-");
+    let written = if is_stdout {
+        let mut out = io::stdout();
+        out.write_all(&pack).and_then(|()| out.flush())
+    } else {
+        File::create_new(&args.out).and_then(|mut file| file.write_all(&pack))
+    };
     written.map_err(|error| wrong_value("--out", args.out.display(), error))?;
-    Ok(format!("QR codes written to {}\n", args.out.display()))
+    Ok(if is_stdout { String::new() } else { format!("QR codes written to {}\n", args.out.display()) })
 }
 
 fn all(name: &'static str, values: &[String]) -> Query {

@@ -64,7 +64,7 @@ const LIST: List = List {
     empty: "no scheduled edits",
     fields: &[
         ("id", true, |edit| text(&edit["id"])),
-        ("at", true, |edit| time(&edit["scheduledFor"])),
+        ("at (UTC)", true, |edit| time(&edit["scheduledFor"])),
         ("key", true, |edit| text(&edit["apiKey"])),
         ("sets", false, sets),
         ("failed", false, |edit| text(&edit["failure"])),
@@ -155,6 +155,7 @@ mod tests {
         let table = LIST.format(&json!({ "scheduledEdits": { "data": edits } }), 100);
         let lines: Vec<&str> = table.lines().collect();
         let sets = "7   2030-01-01 00:00:00  ci   title: none, tags: a b, enabled: no";
+        assert!(lines[0].starts_with("id  at (UTC)"), "{table}");
         assert!(lines[1].starts_with(sets), "{table}");
         assert!(lines[2].ends_with("Why.") && lines.len() == 3, "{table}");
         assert_eq!(LIST.format(&json!({ "scheduledEdits": { "data": [] } }), 100), "no scheduled edits\n");

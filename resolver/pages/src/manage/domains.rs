@@ -281,7 +281,7 @@ mod tests {
     fn every_wrong_field_is_named() {
         let form = Form::parse(
             b"name=a+b&protocol=ftp&extraPath=up&expiredUrl=/x&baseUrlRedirect=javascript:alert(1)\
-              &appleAppSiteAssociation=[]&assetLinks=x&queryTemplate=%3Fa%3D1",
+              &appleAppSiteAssociation=[]&assetLinks=x&queryTemplate=a%3D{tag}",
         );
         let Err(error) = read(&form, "s.example") else { panic!("expected wrong fields") };
         let expected = [

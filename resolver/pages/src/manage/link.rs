@@ -40,6 +40,8 @@ pub(super) struct LinkPage<'a> {
     path: Option<String>,
     may_edit: bool,
     may_delete: bool,
+    /// The zone of the times that the form shows and reads.
+    zone: &'a str,
     pub(super) notices: Notices,
     pub(super) preview: PreviewForm,
     conflicts: Vec<Conflict>,
@@ -161,6 +163,7 @@ pub(super) async fn page_of<'a>(
         path: link.name.domain.is_none().then(|| format!("/{}", link.name.code)),
         may_edit: context.allows(Scope::Edit),
         may_delete: context.allows(Scope::Delete),
+        zone: context.pages.api.time_zone.iana_name().unwrap_or("UTC"),
         notices: Notices::new(context.query, refusal),
         preview: PreviewForm::of(record),
         conflicts: Vec::new(),

@@ -170,7 +170,7 @@ impl Adoption {
         let url = LongUrl::parse(text, &[], &self.schemes).map_err(|error| match error {
             LongUrlError::Scheme => {
                 format!(
-                    "{field} {text:?}: only {} are allowed: add its scheme with --allowed-schemes",
+                    "{field} {text:?}: only {} are allowed: add its scheme to these with --allowed-schemes",
                     self.schemes
                 )
             }
@@ -185,7 +185,7 @@ impl Adoption {
     fn preview(&self, row: &Row) -> Result<Option<Preview>, String> {
         let image = row.preview_image.as_deref().map(|url| self.long_url("previewImage", row, url));
         let image = image.transpose()?;
-        if let Some(url) = image.as_ref().filter(|url| !Preview::takes(url)) {
+        if let Some(url) = image.as_ref().filter(|url| !Preview::takes(url.as_str())) {
             return Err(format!("previewImage {:?}: expected https:// or http://", url.as_str()));
         }
         let title = text("previewTitle", row.preview_title.clone())?;
