@@ -124,7 +124,10 @@ async fn store(sql: &mut dyn Sql, change: &BulkChange, changed: &[Changed]) -> R
     write_tags(sql, changed).await?;
     let ids: Vec<LinkId> = changed.iter().map(|one| one.before.id).collect();
     match change {
-        BulkChange::Delete => free_slugs(sql, changed).await?,
+        BulkChange::Delete => {
+            free_slugs(sql, changed).await?;
+            end_schedules(sql, &ids).await?;
+        }
         BulkChange::Edit(change) => {
             if change.edit.long_url.is_some() {
                 let urls = changed.iter().map(|one| (one.before.id, &one.after.link.long_url));
@@ -190,6 +193,12 @@ async fn free_slugs(sql: &mut dyn Sql, deleted: &[Changed]) -> Result<()> {
     };
     let rows: Vec<[Value; 3]> = deleted.iter().filter_map(row).collect();
     insert_rows(sql, "DELETE FROM slug WHERE (domain_id, slug, link_id) IN (", &rows, ")").await
+}
+
+/// Removes the scheduled edits of deleted links, as a deletion of one link does.
+async fn end_schedules(sql: &mut dyn Sql, deleted: &[LinkId]) -> Result<()> {
+    let remove = format!("DELETE FROM scheduled_change WHERE {}", sql.dialect().among("link_id", "$1"));
+    sql.query(&remove, &[Value::ids(deleted)]).await.map(drop)
 }
 
 /// Adds an entry for each link to the audit log, from which the change of that link can be undone.
