@@ -58,8 +58,8 @@ enum Outcome {
 
 impl Creator {
     /// Creates at most [`store::BATCH_MAX`] links of one API key, and returns what became of each
-    /// in the order of `wanted`. Only links with minted codes and with custom slugs are created, and
-    /// without deduplication; the others are handed back.
+    /// in the order of `wanted`. Only links with minted codes and with custom slugs are created,
+    /// and without deduplication; the others are handed back.
     ///
     /// Await the call to its end, as that of [`create`](Self::create).
     pub async fn create_together(&self, wanted: Vec<(Draft, CreateOptions)>) -> Vec<Together> {

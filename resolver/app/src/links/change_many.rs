@@ -270,7 +270,8 @@ impl Page<'_> {
         Instant::now() > self.until
     }
 
-    /// Changes links piece by piece. Returns whether that took too long, and so ended with a cursor.
+    /// Changes links piece by piece. Returns whether that took too long, so that it ended with a
+    /// cursor.
     async fn change_each(&mut self, entries: &[Outlined]) -> Result<bool, AppError> {
         for piece in links::pieces(entries) {
             if self.is_late() && self.done.next.is_some() {
