@@ -14,8 +14,11 @@ pub(super) fn routes() -> Vec<Route> {
             .document("packQrCodes", Topic::Links, "Make a pack of QR codes for print")
             .addition()
             .text(format!(
-                "A ZIP archive with an image for each link and a table of them, `links.csv`; or A4 sheets of labels, each with a code, the short URL, and the title if it has Latin letters only. \
-                 The links are those of a list, of `shortCodes[]`, or the codes of a reservation: up to {LINKS_MAX} of a page. Without `page` and `itemsPerPage` all of them have to fit. Deleted links are refused."
+                "A ZIP archive with an image for each link and a table of them, `links.csv`; or A4 \
+                 sheets of labels, each with a code, the short URL, and the title if it has Latin letters \
+                 only. The links are those of a list, those of `shortCodes[]`, or the codes of a \
+                 reservation: up to {LINKS_MAX} on a page. Without `page` and `itemsPerPage` all of them \
+                 have to fit. Deleted links are refused."
             ))
             .query::<dto::LinkListQuery>()
             .query::<dto::QrCodesQuery>()
