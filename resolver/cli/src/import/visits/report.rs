@@ -34,6 +34,11 @@ impl Report {
         }
     }
 
+    /// Returns the first reason for which a visit cannot be stored.
+    pub(super) fn first_reason(&self) -> Option<&str> {
+        self.reasons.first().map(String::as_str)
+    }
+
     fn read(&self) -> u64 {
         self.stored + self.before + self.refused
     }
