@@ -36,7 +36,7 @@ use crate::{
 };
 
 /// Maximum number of links that a dry run names.
-pub const SAMPLE: usize = 20;
+const SAMPLE: usize = 20;
 /// The time after which a page ends, however many links it has come to.
 const PAGE_TIME: Duration = Duration::from_secs(5);
 /// Maximum number of names that are looked up at a time.
