@@ -71,12 +71,7 @@ impl Session {
         Ok(())
     }
 
-    async fn take_piece(
-        &mut self,
-        file: &str,
-        piece: Piece,
-        producer: &mut Producer,
-    ) -> Result<(), Error> {
+    async fn take_piece(&mut self, file: &str, piece: Piece, producer: &mut Producer) -> Result<(), Error> {
         let (begin, count) = (producer.position, piece.len());
         let (mut to, mut visits, mut unknown) = (begin, Vec::new(), 0);
         for item in piece {
