@@ -58,8 +58,8 @@ struct Round {
     counts: Counts,
 }
 
-/// Who scans: how many clients, with which budget of unknown codes a minute, 0 for none; and how many
-/// prefix links there are.
+/// Who scans: how many clients, with which budget of unknown codes a minute, 0 for none; and how
+/// many prefix links there are.
 #[derive(Clone, Copy, Debug)]
 struct Way {
     clients: u16,

@@ -106,7 +106,7 @@ async fn each_domain_has_its_own_files(api: &Api) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn paths_without_a_file_are_what_they_are_today() {
+async fn without_the_setting_a_path_of_a_file_is_as_any_other() {
     let alone = Alone::start(&[]).await;
     let api = alone.api();
     make(api, ONE, json!({ "customSlug": "*", "extraPath": "ignore" })).await;

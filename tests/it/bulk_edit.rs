@@ -394,7 +394,7 @@ async fn the_command_line_changes_all_pages() {
     take_down(api, "c-1").await;
     let gone = person.run(&["link", "delete-many", "--with-tag", "new", "--yes"]).await;
     assert_eq!(gone.status.code(), Some(65), "one was not deleted: {gone:?}");
-    assert!(gone.stdout.contains("2 changed") && gone.stdout.contains("c-1: "), "{gone:?}");
+    assert!(gone.stdout.contains("2 deleted") && gone.stdout.contains("c-1: "), "{gone:?}");
     assert_eq!(listed(api, "").await, ["c-1"]);
 }
 

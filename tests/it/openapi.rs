@@ -194,8 +194,8 @@ async fn the_router_knows_the_methods_of_the_document_and_no_others() {
 }
 
 /// Returns whether a call on the path of an action addresses a link instead. With GET, PATCH and
-/// DELETE, `bulk`, `bulk-edit` or a trailing `restore`, `move`, `block`, `unblock` or `undo` is part of a short
-/// code, which a link may have.
+/// DELETE, `bulk`, `bulk-edit` or a trailing `restore`, `move`, `block`, `unblock` or `undo` is
+/// part of a short code, which a link may have.
 fn is_of_link(method: &Method, path: &str) -> bool {
     let is_name = path.starts_with("/rest/v3/short-urls/bulk")
         || ["/restore", "/move", "/block", "/unblock", "/undo"].iter().any(|verb| path.ends_with(verb));

@@ -1,5 +1,5 @@
-//! Social previews, which crawlers of chats and networks get in place of a redirect, and titles that
-//! are fetched from the pages that links lead to.
+//! Social previews, which crawlers of chats and social networks get instead of a redirect, and
+//! titles that are fetched from the pages that links lead to.
 
 use std::{
     net::SocketAddr,
@@ -181,7 +181,8 @@ async fn a_preview_is_checked_replaced_as_a_whole_and_cleared() {
     assert_eq!(expect_problem(&refused, 400, "invalid-data")["invalidElements"], json!(["fetchTitle"]));
 }
 
-/// Unfurls as a chat would, by a library of others (`tests/sdk/compat`, which `tests/run` installs).
+/// Unfurls a link as a chat does, with unfurl.js from npm (`tests/sdk/compat`), which `tests/run`
+/// installs.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_library_that_unfurls_links_finds_every_part() {
     let (scratch, alone) = (Scratch::new().unwrap(), Alone::start(&[]).await);

@@ -428,3 +428,19 @@ async fn a_server_without_a_last_page_is_left() {
         assert_eq!(finished.code(), Some(exit), "{finished:?}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_of_links_that_are_not_found_here_is_not_begun() {
+    let target = Target::sqlite().await;
+    let link = json!({ "longUrl": "https://example.com/", "customSlug": "known" });
+    target.server.api.create_with(&link).await.unwrap();
+    let at = Timestamp::now() - SignedDuration::from_hours(30);
+    let table = format!("date,visitedUrl\n{at},https://old.example/known\n{at},https://old.example/other\n");
+    let table = target.scratch.file("visits.csv", &table).unwrap().display().to_string();
+    let finished = target.launch(&["visits", &table]).await.run(RUN_WITHIN).await.unwrap();
+    assert_eq!(finished.code(), Some(64), "{}", finished.stderr);
+    assert!(finished.stderr.contains("--default-domain"), "{}", finished.stderr);
+    let named = ["visits", "--default-domain", "old.example", &*table];
+    let (code, told) = target.import(&named).await;
+    assert_eq!((code, counts(&told)), (Some(65), [1, 0, 1]), "{told}");
+}

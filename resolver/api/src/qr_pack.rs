@@ -31,7 +31,7 @@ const WAIT_MAX: Duration = Duration::from_secs(10);
 const COLUMNS: [&str; 4] = ["file", "shortUrl", "longUrl", "title"];
 
 /// The links of a pack.
-pub enum Wanted {
+pub enum Selection {
     /// Those of a list, and what is wrong in its query.
     Listed(Box<ListLinks>, FieldErrors),
     /// Links by name.
@@ -78,7 +78,7 @@ fn invalid(QrError { parameter, expected }: QrError) -> AppError {
 /// left out would not be missed.
 pub async fn download(
     api: &Arc<Api>,
-    wanted: Wanted,
+    selection: Selection,
     part: Option<Part>,
     options: PackOptions,
     by: &Grant,
@@ -87,10 +87,10 @@ pub async fn download(
     let _place = api.budgets.lists.take(Account::Key(by.id.0), 1)?;
     let turn = timeout(WAIT_MAX, api.packs.acquire()).await.ok().and_then(Result::ok);
     let _turn = turn.ok_or(AppError::Unavailable)?;
-    let found = match wanted {
-        Wanted::Listed(list, wrong) => listed(api, *list, wrong, part, by).await?,
-        Wanted::Named(names) => named(api, &names, by).await?,
-        Wanted::Reserved(id) => reserved(api, &id, part, by).await?,
+    let found = match selection {
+        Selection::Listed(list, wrong) => listed(api, *list, wrong, part, by).await?,
+        Selection::Named(names) => named(api, &names, by).await?,
+        Selection::Reserved(id) => reserved(api, &id, part, by).await?,
     };
     let labels = labels(api, &found);
     let table = table(&labels, &found, &options).map_err(|error| {

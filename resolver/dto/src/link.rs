@@ -131,8 +131,8 @@ pub struct LinkFields {
     #[schemars(extend("default" = false, "x-addition" = true))]
     pub fetch_title: Patch<Flag>,
     /// The caller's own id of the link, without spaces around it, which may be sent again: a call
-    /// with the id of an earlier one by the same API key edits that link, unless it was deleted, in
-    /// place of creating another.
+    /// with the id of an earlier one by the same API key edits that link, unless it was deleted,
+    /// instead of creating another.
     /// Fields that are absent stay then, and the domain and the fields of the code have no effect.
     /// It needs the scope `edit` as well, and cannot be combined with a password or `findIfExists`.
     #[serde(skip_serializing_if = "Patch::is_absent")]

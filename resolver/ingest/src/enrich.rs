@@ -253,7 +253,8 @@ fn joined(parts: &[&str]) -> String {
 }
 
 /// Returns the host of a referrer, in lower case and without `www.`; empty for none. A referrer
-/// that is no URL with a host, such as `android-app://…`, counts by its beginning. Counters cut it.
+/// that is no URL with a host, such as `android-app://…`, counts by its beginning, which counters
+/// cut.
 fn referrer_host(referrer: &[u8]) -> String {
     let text = String::from_utf8_lossy(referrer);
     let text = text.trim();

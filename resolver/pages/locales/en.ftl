@@ -135,7 +135,7 @@ state-deleted = Deleted
 list-empty = There are no links yet.
 list-empty-text = Make the first one above, or many from a table. The command “resolver import” brings those of another service with their codes.
 list-no-match = No link matches.
-tour-title = Three steps to begin with
+tour-title = First steps
 tour-done = Done:
 tour-create = Make your first short link with the form above.
 tour-share = Share it: copy the short link, or print its QR code.
@@ -180,6 +180,10 @@ every-title = Change all links of the list
 every-would = { $count ->
     [one] { $shown } link would be changed.
    *[other] { $shown } links would be changed.
+  }
+every-would-delete = { $count ->
+    [one] { $shown } link would be deleted.
+   *[other] { $shown } links would be deleted.
   }
 every-unchanged = { $count ->
     [one] { $shown } link needs no change.
@@ -283,7 +287,7 @@ preview-password = A password is needed to see where it leads.
 preview-depends = Where it leads depends on who follows it, or how often it was followed.
 preview-created = Created on { $value }
 preview-follow = Follow the link
-social-preview-text = What chats and social networks show of the link. Without any of it, they show the page that it leads to.
+social-preview-text = What chats and social networks show of the link. If all fields are empty, they show the page that it leads to.
 social-preview-image = Address of a picture
 
 # Cluster
@@ -779,7 +783,7 @@ explain-state-expired = The link has expired: { $value }
 explain-state-not-yet-valid = The link is not valid before { $value }.
 explain-state-unreadable = A later release has stored something of the link that this one cannot read.
 explain-preview-shown = The plus asks for a preview of { $value }.
-explain-preview-own = A crawler of chats or social networks gets the own preview of { $value }.
+explain-preview-own = Crawlers of chats and social networks get the social preview of { $value }.
 explain-password-asked = The link asks for its password. With it, the visitor is led on as follows.
 explain-visits-left = The limit of { $value } visits is not used up.
 explain-visits-spent = The limit of { $value } visits is used up.
@@ -793,7 +797,7 @@ explain-target-denied = The target rules deny { $value }.
 explain-path-applied = The path behind the name is { $value }.
 explain-query-forwarded = The query is passed on: { $value }
 explain-query-dropped = The query is not passed on: { $value }
-explain-query-added = The domain adds parameters that are not there: { $value }
+explain-query-added = The domain adds these parameters, unless the target has them: { $value }
 explain-fallback-expired-link = The link's own address for after its end is used. { $value }
 explain-fallback-expired-domain = The domain's address for expired links is used. { $value }
 explain-fallback-keyspace = The fallback target of the keyspace is used. { $value }
@@ -845,7 +849,7 @@ webhooks-redeliver = Send again
 webhooks-redeliver-one = Send again: the event of { $value }
 webhooks-rotate-text = The new secret is shown once. The former one signs too for 24 hours, so that the receiver can change over.
 webhooks-changed = The webhook was changed meanwhile, so its secret was not replaced.
-webhooks-delete-text = The receiver gets no more events, also none of those that wait. This cannot be undone; a disabled webhook can be enabled again.
+webhooks-delete-text = The receiver gets no more events, not even those that wait. This cannot be undone; a disabled webhook can be enabled again.
 webhooks-event-visits-recorded = A link was visited
 webhooks-event-orphan-visits-recorded = A visit found no link
 webhooks-event-link-created = A link was created

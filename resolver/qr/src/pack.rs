@@ -29,9 +29,9 @@ const DEFAULTS: [(&str, &str); 3] = [("format", "svg"), ("size", "1000"), ("marg
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Label {
     /// The text of the QR code: an ASCII URL.
-    pub short_url: String,
+    pub(super) short_url: String,
     /// The title of the link.
-    pub title: Option<String>,
+    pub(super) title: Option<String>,
     stem: String,
 }
 

@@ -1,8 +1,8 @@
-//! The page that crawlers of chats and social networks get in place of a redirect, for a link with a
-//! preview of its own. It tells of the link what its owner has written, and not where it leads.
+//! The page that crawlers of chats and social networks get instead of a redirect, for a link with
+//! a social preview. It shows what the link's owner has written, and not where the link leads.
 //!
-//! 1. Before it, everything is checked that a redirect is: a link that would not lead this crawler
-//!    on has no preview either.
+//! 1. The checks of a redirect come first: a link that would not redirect this crawler has no
+//!    preview either.
 //! 2. It uses up no visit of a link with a visit limit. Otherwise it is a visit like the redirect
 //!    of a crawler.
 //! 3. Any client can claim to be such a crawler, and gets the page instead of the target.

@@ -8,8 +8,8 @@
 //! Shlink's own command reads (`CsvImporter` of `shlinkio/shlink-importer`): `Long URL;Short code`
 //! with `Domain`, `Title`, `Tags` and `Short URL`, the tags separated by `|` or `,`. Tables name
 //! the default domain like any other; the responses have null for it. Tables have no limits, times
-//! or rules, so each of their links may have lost some. Responses have no rules either, unless those
-//! of `GET /rest/v3/short-urls/{shortCode}/redirect-rules` were added to their items.
+//! or rules, so each of their links may have lost some. Responses have no rules either, unless
+//! those of `GET /rest/v3/short-urls/{shortCode}/redirect-rules` were added to their items.
 
 use super::{
     csv::{rules, split_tags},

@@ -235,6 +235,12 @@ impl Write {
     pub(super) async fn rows(&self, postgres: &Postgres) -> (i64, i64) {
         let (n, first, end) = (self.number, self.id(0).get(), self.id(10_000).get());
         let links = format!("SELECT count(*) FROM link WHERE id >= {first} AND id < {end}");
+        let slugs = |prefix: &str| {
+            format!(
+                "SELECT count(*) FROM slug JOIN link ON link.id = link_id
+                 WHERE slug LIKE '{prefix}/{n}/%'"
+            )
+        };
         let (sql, whole) = match self.kind {
             Kind::Single => (links, 1),
             Kind::Batch => (links, 100),
@@ -252,19 +258,8 @@ impl Write {
                 20,
             ),
             Kind::Named => (format!("SELECT count(*) FROM slug WHERE slug = 'named-slug-{n}'"), 1),
-            Kind::Together => (
-                format!(
-                    "SELECT count(*) FROM slug JOIN link ON link.id = link_id
-                     WHERE slug LIKE 'together/{n}/%'"
-                ),
-                20,
-            ),
-            Kind::Import => (
-                format!(
-                    "SELECT count(*) FROM slug JOIN link ON link.id = link_id WHERE slug LIKE 'in/{n}/%'"
-                ),
-                20,
-            ),
+            Kind::Together => (slugs("together"), 20),
+            Kind::Import => (slugs("in"), 20),
             Kind::Edit => (format!("{links} AND title = 'edited'"), 1),
             Kind::Move => {
                 let domain = self.domain.get();

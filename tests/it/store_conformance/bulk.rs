@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use codes::LinkId;
+use jiff::Timestamp;
 use links::{
     BulkChange, BulkEdit, BulkRefusal, DetailsEdit, DomainId, Edit, Filter, LongUrl, Precondition, Record,
-    Refusal, Slug, Tag, TagsMode, api_key::ApiKeyId,
+    Refusal, ScheduledFields, Slug, Tag, TagsMode, api_key::ApiKeyId,
 };
-use store::{BulkBatch, CustomSlugLink, InsertedLink, Store};
+use store::{BulkBatch, CustomSlugLink, InsertedLink, Scheduled, Store};
 
 use super::new_link;
 
@@ -126,11 +127,20 @@ pub(super) async fn many_links_are_deleted_and_their_slugs_are_free(store: &dyn 
     }
     let block = Edit { block: Some(Some("phishing".to_owned())), ..Edit::default() };
     assert!(store.edit(ids[1], &block, BY).await.unwrap().is_ok());
+    let later = Timestamp::from_second(4_000_000_000).unwrap();
+    let retitle = ScheduledFields::of(&Edit { title: Some(None), ..Edit::default() });
+    for id in &ids {
+        let scheduled = store.schedule_edit(*id, later, &retitle, BY).await.unwrap();
+        assert!(matches!(scheduled, Scheduled::Stored(_)), "{scheduled:?}");
+    }
     let outcomes = change(store, &ids, BulkChange::Delete).await;
     assert_eq!(outcomes, [DONE, Err(BulkRefusal::Refused(Refusal::Blocked)), DONE]);
     for (name, id) in [("bulk/one", None), ("bulk/two", Some(ids[1])), ("bulk/three", None)] {
         let slug = Slug::parse(name).unwrap();
         assert_eq!(store.find_slug(DomainId::DEFAULT, &slug).await.unwrap(), id, "{name}");
+    }
+    for (id, left) in ids.iter().zip([0, 1, 0]) {
+        assert_eq!(store.scheduled_edits(*id).await.unwrap().len(), left, "a deletion ends them");
     }
     let Ok(back) = store.restore(ids[0], &Precondition::default(), keyspaces, BY).await.unwrap() else {
         panic!("expected the link back");

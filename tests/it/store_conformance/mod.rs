@@ -97,7 +97,7 @@ async fn suite(store: Arc<dyn Store>) {
     takedowns::a_block_holds_the_slug_of_a_deleted_link(&*store).await;
     takedowns::an_imported_takedown_holds_its_slug(&*store).await;
     schedule::a_due_edit_is_made_once_in_the_order_of_its_link(&*store).await;
-    schedule::a_link_has_so_many_scheduled_edits_and_a_deletion_ends_them(&*store).await;
+    schedule::scheduled_edits_of_a_link_are_bounded_and_end_with_its_deletion(&*store).await;
     schedule::a_deletion_of_many_links_ends_their_scheduled_edits(&*store).await;
     imports::a_batch_is_stored_once_each_item_has_a_free_candidate(&*store).await;
     imports::imported_visits_are_part_of_a_link_s_total_until_they_are_deleted(&*store).await;

@@ -88,7 +88,7 @@ pub(super) async fn a_due_edit_is_made_once_in_the_order_of_its_link(store: &dyn
     assert_eq!(ids(&store.scheduled_edits(link).await.unwrap()), [late]);
 }
 
-pub(super) async fn a_link_has_so_many_scheduled_edits_and_a_deletion_ends_them(store: &dyn Store) {
+pub(super) async fn scheduled_edits_of_a_link_are_bounded_and_end_with_its_deletion(store: &dyn Store) {
     let link = add(store, 8_803).await;
     for _ in 0..SCHEDULED_PER_LINK {
         schedule(store, link, LATER, "one").await;

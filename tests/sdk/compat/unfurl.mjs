@@ -1,4 +1,4 @@
-// Unfurls a URL through the npm package unfurl.js, unmodified, and prints what it has found as JSON.
+// Unfurls a URL through the npm package unfurl.js, unmodified, and prints what it finds as JSON.
 //
 //     node unfurl.mjs URL
 

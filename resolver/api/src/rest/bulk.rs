@@ -87,7 +87,8 @@ pub(super) fn routes() -> Vec<Route> {
              created: read the answer while you send. A wrong item fails no other. A body that cannot be read further ends with a result \
              for `(the body)`; what came before it is created. Every {BATCH_MAX} links count as a call of the key, and a key \
              that is revoked meanwhile or has made too many calls ends the call in the same way. An item has at most {ITEM_BYTES} bytes, and at most {PASSWORDS_MAX} items have a password. \
-             Items with a password, `findIfExists`, a code from a digest or a prefix, or in a call with `Idempotency-Key`, are stored one by one, which is many times slower. \
+             Items with a password, `findIfExists`, `externalId` or `fetchTitle`, those whose code is random, from a digest or \
+             behind a prefix, and all items of a call with `Idempotency-Key` are stored one by one, which is many times slower. \
              If the answer is lost, the same call with the same `Idempotency-Key` returns the same links: an item has that key together with its place in the call. \
              At most {} such calls are answered at a time; another one is refused with 503, and so is, with 429, a key that has {} of them under way.",
             BULK_CALLS.0, BULK_CALLS.1

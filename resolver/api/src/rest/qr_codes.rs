@@ -5,7 +5,7 @@ use schemars::json_schema;
 use url::form_urlencoded;
 
 use super::{list, prelude::*, route::SchemaOf};
-use crate::qr_pack::{LINKS_MAX, Part, Wanted, download, read_options};
+use crate::qr_pack::{LINKS_MAX, Part, Selection, download, read_options};
 
 pub(super) fn routes() -> Vec<Route> {
     let bytes: SchemaOf = |_| json_schema!({ "type": "string", "format": "binary" });
@@ -14,8 +14,11 @@ pub(super) fn routes() -> Vec<Route> {
             .document("packQrCodes", Topic::Links, "Make a pack of QR codes for print")
             .addition()
             .text(format!(
-                "A ZIP archive with an image for each link and a table of them, `links.csv`; or A4 sheets of labels, each with a code, the short URL, and the title if it has Latin letters only. \
-                 The links are those of a list, of `shortCodes[]`, or the codes of a reservation: up to {LINKS_MAX} of a page. Without `page` and `itemsPerPage` all of them have to fit. Deleted links are refused."
+                "A ZIP archive with an image for each link and a table of them, `links.csv`; or A4 \
+                 sheets of labels, each with a code, the short URL, and the title if it has Latin letters \
+                 only. The links are those of a list, those of `shortCodes[]`, or the codes of a \
+                 reservation: up to {LINKS_MAX} on a page. Without `page` and `itemsPerPage` all of them \
+                 have to fit. Deleted links are refused."
             ))
             .query::<dto::LinkListQuery>()
             .query::<dto::QrCodesQuery>()
@@ -37,8 +40,8 @@ async fn pack(call: &Call, by: &Grant) -> Result<Answer, Problem> {
     let list = list::request(api, listed, &mut wrong);
     let (page, per_page) = (list.filter.page.max(1), list.filter.per_page.unwrap_or(LINKS_MAX));
     let part = is_part.then_some(Part { page, per_page: per_page.min(LINKS_MAX) });
-    let wanted = match (query.reservation, query.short_codes) {
-        (None, codes) if codes.is_empty() => Wanted::Listed(Box::new(list), wrong),
+    let selection = match (query.reservation, query.short_codes) {
+        (None, codes) if codes.is_empty() => Selection::Listed(Box::new(list), wrong),
         (reservation, codes) => {
             wrong.finish()?;
             match reservation {
@@ -46,13 +49,13 @@ async fn pack(call: &Call, by: &Grant) -> Result<Answer, Problem> {
                     let expected = "expected no reservation together with shortCodes[]";
                     return Err(AppError::invalid("reservation", expected).into());
                 }
-                Some(id) => Wanted::Reserved(id),
+                Some(id) => Selection::Reserved(id),
                 None => {
                     let name = |code| LinkName { code, domain: list.domain.clone() };
-                    Wanted::Named(codes.into_iter().map(name).collect())
+                    Selection::Named(codes.into_iter().map(name).collect())
                 }
             }
         }
     };
-    Ok(download(api, wanted, part, options, by).await?)
+    Ok(download(api, selection, part, options, by).await?)
 }

@@ -22,20 +22,46 @@ pub(super) fn routes() -> Vec<Route> {
         Route::new(method, path, handler).document(id, Topic::Links, summary).addition()
     };
     vec![
-        of(Method::GET, SCHEDULE, keyed!(Scope::Read, list), "listScheduledEdits", "List the scheduled edits of a link")
-            .text("In the order of their moments, with those that failed.")
-            .query::<dto::ScheduleQuery>()
-            .answers::<dto::ScheduledEditList>("The scheduled edits.")
-            .fails(&[Kind::NoShortUrl]),
-        of(Method::POST, SCHEDULE, keyed!(Scope::Edit, schedule), "scheduleShortUrlEdit", "Schedule an edit of a link")
-            .text(format!("The fields are those of `PATCH`, without another name, and are checked now and again at the moment. Then the edit is made with this key, on every resolver within a second; one whose moment passes while no process runs is made when one starts. If the key has ended by then, does not see the link any more, or a target rule denies the long URL, the edit fails: it is listed with the reason, and is not tried again. A link has at most {SCHEDULED_PER_LINK} scheduled edits, and a key {SCHEDULED_PER_KEY}, with those that failed. They end with the deletion of the link."))
-            .query::<dto::ScheduleQuery>()
-            .body::<dto::NewScheduledEdit>()
-            .answers::<dto::ScheduledEdit>("The scheduled edit.")
-            .fails(&[Kind::NoShortUrl, Kind::TooManyScheduledEdits, Kind::LaterRelease]),
-        of(Method::DELETE, "/rest/v3/schedule/{scheduled}", keyed!(Scope::Edit, cancel), "cancelScheduledEdit", "Cancel a scheduled edit")
-            .text("Whichever key scheduled it. One that failed is removed from the list.")
-            .done("The edit is not made any more."),
+        of(
+            Method::GET,
+            SCHEDULE,
+            keyed!(Scope::Read, list),
+            "listScheduledEdits",
+            "List the scheduled edits of a link",
+        )
+        .text("In the order of their moments, with those that failed.")
+        .query::<dto::ScheduleQuery>()
+        .answers::<dto::ScheduledEditList>("The scheduled edits.")
+        .fails(&[Kind::NoShortUrl]),
+        of(
+            Method::POST,
+            SCHEDULE,
+            keyed!(Scope::Edit, schedule),
+            "scheduleShortUrlEdit",
+            "Schedule an edit of a link",
+        )
+        .text(format!(
+            "The fields are those of `PATCH`, without another name, and are checked now and again at the \
+             moment. Then the edit is made with this key, on every resolver within a second; one whose \
+             moment passes while no process runs is made when one starts. If the key has ended by then, \
+             does not see the link any more, or a target rule denies the long URL, the edit fails: it is \
+             listed with the reason, and is not tried again. A link has at most {SCHEDULED_PER_LINK} \
+             scheduled edits, and a key {SCHEDULED_PER_KEY}, with those that failed. They end with the \
+             deletion of the link."
+        ))
+        .query::<dto::ScheduleQuery>()
+        .body::<dto::NewScheduledEdit>()
+        .answers::<dto::ScheduledEdit>("The scheduled edit.")
+        .fails(&[Kind::NoShortUrl, Kind::TooManyScheduledEdits, Kind::LaterRelease]),
+        of(
+            Method::DELETE,
+            "/rest/v3/schedule/{scheduled}",
+            keyed!(Scope::Edit, cancel),
+            "cancelScheduledEdit",
+            "Cancel a scheduled edit",
+        )
+        .text("Whichever key scheduled it. One that failed is removed from the list.")
+        .done("The edit is not made any more."),
     ]
 }
 

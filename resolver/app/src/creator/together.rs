@@ -49,8 +49,8 @@ struct Number<'a> {
     minted: Minted,
 }
 
-/// What the store says of a link.
-enum Outcome {
+/// What became of a link in the store.
+enum InsertOutcome {
     Stored(LinkId, Timestamp, u64),
     NotStored,
     AnotherHistory,
@@ -59,8 +59,8 @@ enum Outcome {
 
 impl Creator {
     /// Creates at most [`store::BATCH_MAX`] links of one API key, and returns what became of each
-    /// in the order of `wanted`. Only links with minted codes and with custom slugs are created, and
-    /// without deduplication; the others are handed back.
+    /// in the order of `wanted`. Only links with minted codes and with custom slugs are created,
+    /// and without deduplication; the others are handed back.
     ///
     /// Await the call to its end, as that of [`create`](Self::create).
     pub async fn create_together(&self, wanted: Vec<(Draft, CreateOptions)>) -> Vec<Together> {
@@ -135,12 +135,12 @@ impl Creator {
         let links = Arc::new(links);
         let inserted = self.config.store.insert_together(history.as_deref(), &links).await;
         drop(turn);
-        let outcomes: Vec<Outcome> = match inserted {
-            Ok(stored) => stored.into_iter().map(Outcome::of_stored).collect(),
+        let outcomes: Vec<InsertOutcome> = match inserted {
+            Ok(stored) => stored.into_iter().map(InsertOutcome::of_stored).collect(),
             Err(error) => {
                 let count = links.len();
                 tracing::warn!(error = &error as &dyn std::error::Error, count, "insert links together");
-                links.iter().map(|_| Outcome::of_error(&error)).collect()
+                links.iter().map(|_| InsertOutcome::of_error(&error)).collect()
             }
         };
         // The store's copy is gone, unless the insert is still under way somewhere.
@@ -162,7 +162,7 @@ impl Creator {
         &self,
         Waiting { place, options, number }: Waiting<'_>,
         link: BatchLink,
-        outcome: Outcome,
+        outcome: InsertOutcome,
         deadline: Instant,
     ) -> (usize, Together) {
         let end = match link {
@@ -173,12 +173,12 @@ impl Creator {
             BatchLink::Custom(link, tags) => {
                 let mark = link.draft.details().mark.unwrap_or_default();
                 let stored = match outcome {
-                    Outcome::Stored(id, at, version) => Ok((id, at, version)),
-                    Outcome::NotStored | Outcome::AnotherHistory => {
+                    InsertOutcome::Stored(id, at, version) => Ok((id, at, version)),
+                    InsertOutcome::NotStored | InsertOutcome::AnotherHistory => {
                         return (place, Together::Left(link.draft, CreateOptions { tags, ..options }));
                     }
-                    Outcome::Unknown if Instant::now() >= deadline => Err(CreateError::NoStore),
-                    Outcome::Unknown => self.find_in_doubt(&link, mark).await,
+                    InsertOutcome::Unknown if Instant::now() >= deadline => Err(CreateError::NoStore),
+                    InsertOutcome::Unknown => self.find_in_doubt(&link, mark).await,
                 };
                 let created = match stored {
                     Ok(stored) => Ok(Record { link: self.created_with_slug(link, stored).await, tags }),
@@ -195,14 +195,14 @@ impl Creator {
         number: Option<Number<'_>>,
         draft: Draft,
         options: CreateOptions,
-        outcome: Outcome,
+        outcome: InsertOutcome,
         deadline: Instant,
     ) -> Together {
         let outcome = match outcome {
-            Outcome::Stored(_, at, _) => batch::Outcome::Stored(at),
-            Outcome::AnotherHistory => batch::Outcome::AnotherHistory,
-            Outcome::Unknown => batch::Outcome::Unknown,
-            Outcome::NotStored => {
+            InsertOutcome::Stored(_, at, _) => batch::Outcome::Stored(at),
+            InsertOutcome::AnotherHistory => batch::Outcome::AnotherHistory,
+            InsertOutcome::Unknown => batch::Outcome::Unknown,
+            InsertOutcome::NotStored => {
                 self.give_back(number);
                 return Together::Left(draft, options);
             }
@@ -226,7 +226,7 @@ impl Creator {
     }
 }
 
-impl Outcome {
+impl InsertOutcome {
     fn of_stored(stored: Option<(LinkId, Timestamp, u64)>) -> Self {
         stored.map_or(Self::NotStored, |(id, at, version)| Self::Stored(id, at, version))
     }

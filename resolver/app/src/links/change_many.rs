@@ -37,7 +37,7 @@ use crate::{
 };
 
 /// Maximum number of links that a dry run names.
-pub const SAMPLE: usize = 20;
+const SAMPLE: usize = 20;
 /// The time after which a page ends, however many links it has come to.
 const PAGE_TIME: Duration = Duration::from_secs(5);
 /// Maximum number of names that are looked up at a time.
@@ -276,7 +276,8 @@ impl Page<'_> {
         Instant::now() > self.until
     }
 
-    /// Changes links piece by piece. Returns whether that took too long, and so ended with a cursor.
+    /// Changes links piece by piece. Returns whether that took too long, so that it ended with a
+    /// cursor.
     async fn change_each(&mut self, entries: &[Outlined]) -> Result<bool, AppError> {
         for piece in links::pieces(entries) {
             if self.is_late() && self.done.next.is_some() {

@@ -34,7 +34,7 @@ use crate::{
     creator::{CodeChoice, CreateOptions, Together},
 };
 
-/// Maximum number of links whose domains and names are looked at, at a time.
+/// Maximum number of links whose domains and names are looked up at a time.
 const AT_ONCE: usize = 64;
 
 /// A checked link of a call for many.
@@ -67,7 +67,7 @@ impl LinkService {
         let checked = CheckedCreate { idempotency, ..self.check_create(request, wrong, by.id)? };
         Ok(if checked.is_plain(by) {
             CheckedLink::Plain(checked.draft)
-        } else if checked.needs_no_other() {
+        } else if checked.fits_batch() {
             CheckedLink::Together(Box::new(checked))
         } else {
             CheckedLink::Single(Box::new(checked))
@@ -155,26 +155,26 @@ impl CheckedCreate {
         self.password.is_some()
     }
 
-    /// Returns whether the link can be in a transaction with others.
-    fn needs_no_other(&self) -> bool {
+    /// Returns whether the link can be stored in one transaction with others.
+    fn fits_batch(&self) -> bool {
         let code = &self.options.code;
         let is_given = matches!(code, CodeChoice::Next | CodeChoice::In(_) | CodeChoice::CustomSlug(_));
-        is_given && self.is_insert_alone()
+        is_given && self.is_only_insert()
     }
 
     fn is_plain(&self, by: &Grant) -> bool {
         // A key of another domain creates its links there, whatever was requested.
         let is_on_default = by.limits.domain.is_none_or(|own| own.is_default());
         is_on_default
-            && self.is_insert_alone()
+            && self.is_only_insert()
             && self.options.code == CodeChoice::Next
             && self.options.tags.is_empty()
             && self.domain.is_none()
     }
 
-    /// Returns whether no link is looked for before the insert, no password is hashed, and nothing
-    /// follows.
-    fn is_insert_alone(&self) -> bool {
+    /// Returns whether the create is an insert and nothing else: no link is searched for and no
+    /// password is hashed before it, and no title is fetched after it.
+    fn is_only_insert(&self) -> bool {
         let is_deduplicated = self.finds || self.idempotency.is_some() || self.upsert.is_some();
         !is_deduplicated && self.password.is_none() && !self.fetches_title
     }

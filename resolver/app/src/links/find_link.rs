@@ -76,9 +76,9 @@ impl LinkService {
         AppError::SlugTaken(LinkName { code: slug.to_owned(), domain })
     }
 
-    /// Rejects a custom slug that a create of this key would not get now. Nothing is stored or kept,
-    /// so the create may find it taken after all. On a domain that does not exist yet, every slug
-    /// is free.
+    /// Rejects a custom slug that a create of this key would not get now. Nothing is stored or
+    /// kept, so the create may find it taken after all. On a domain that does not exist yet, every
+    /// slug is free.
     pub fn check_free<'a>(&'a self, slug: &'a str, on: Option<&'a str>, by: &'a Grant) -> Answer<'a, ()> {
         Box::pin(async move {
             require(by, Scope::Create)?;

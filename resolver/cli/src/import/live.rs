@@ -29,11 +29,11 @@ pub(super) struct LivePages {
     pub(super) bar: ProgressBar,
     /// The first page, until it is passed on.
     first: Option<LinkPage>,
-    came: HashSet<u64>,
+    seen: HashSet<u64>,
     hasher: RandomState,
     /// The pages and links that this pass has read.
     read: (u64, u64),
-    has_news: bool,
+    has_new_links: bool,
     passes_left: u32,
     ready: Cursor<Vec<u8>>,
 }
@@ -55,10 +55,10 @@ impl LivePages {
             server,
             bar: progress_bar(Some(first.total), "{pos}/{len} links"),
             first: Some(first),
-            came: HashSet::new(),
+            seen: HashSet::new(),
             hasher: RandomState::new(),
             read: (0, 0),
-            has_news: false,
+            has_new_links: false,
             passes_left,
             ready: Cursor::default(),
         })
@@ -79,13 +79,13 @@ impl LivePages {
         self.bar.set_position(links);
         items.retain(|item| {
             let identity = self.server.source.identity(item);
-            self.came.insert(self.hasher.hash_one(identity))
+            self.seen.insert(self.hasher.hash_one(identity))
         });
-        self.has_news |= !items.is_empty();
+        self.has_new_links |= !items.is_empty();
         self.read = (pages, links);
         if is_last {
-            self.passes_left = if self.has_news { self.passes_left - 1 } else { 0 };
-            (self.read, self.has_news) = ((0, 0), false);
+            self.passes_left = if self.has_new_links { self.passes_left - 1 } else { 0 };
+            (self.read, self.has_new_links) = ((0, 0), false);
         }
         Ok(Some(items))
     }

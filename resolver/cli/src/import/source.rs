@@ -33,7 +33,7 @@ const PAUSES: [Duration; 6] = [
 ];
 /// The number of further tries for the first page, so that a mistyped address is reported soon, and
 /// for a short link.
-pub(super) const FEW: usize = 2;
+pub(super) const FEW_TRIES: usize = 2;
 const LONGEST_PAUSE: Duration = Duration::from_secs(300);
 const ANSWER_BYTES: u64 = 64 * 1024 * 1024;
 /// The maximum width of a reason, in cells.
@@ -121,7 +121,7 @@ impl SourceServer {
     /// Requests the page that follows so many pages with so many links together.
     pub(super) fn page(&self, (pages, links): (u64, u64)) -> Result<LinkPage, SourceError> {
         let asked = format!("page {} (after {links} links)", pages + 1);
-        let tries = if pages == 0 { FEW } else { PAUSES.len() };
+        let tries = if pages == 0 { FEW_TRIES } else { PAUSES.len() };
         let answer = self.ask(&asked, &self.source.page_path(pages, links), tries)?;
         let page = if answer.status == 200 { json(&answer) } else { None };
         match page.and_then(|page| self.source.read_page(page)) {

@@ -21,7 +21,7 @@ use url::Url;
 use super::{
     live::LivePages,
     report::Report,
-    source::{FEW, SourceServer, host, patiently, send},
+    source::{FEW_TRIES, SourceServer, host, patiently, send},
 };
 use crate::{
     Error,
@@ -84,7 +84,7 @@ pub(super) struct Comparison {
 }
 
 /// Both servers.
-struct Places {
+struct Servers {
     source: SourceServer,
     from: Source,
     there: Agent,
@@ -104,7 +104,7 @@ pub(super) async fn compare(
 ) -> Result<Comparison, Error> {
     let failed = |_| Error::TaskFailed("comparison of links");
     let (there, here) = (agent(&source.url), agent(&address));
-    let places = Arc::new(Places { source: source.clone(), from, there, here, address, defaults });
+    let servers = Arc::new(Servers { source: source.clone(), from, there, here, address, defaults });
     let (mut compared, mut asking) = (Comparison::default(), JoinSet::new());
     let mut pages = spawn_blocking(|| LivePages::open_once(source)).await.map_err(failed)??;
     loop {
@@ -121,8 +121,8 @@ pub(super) async fn compare(
             {
                 compared.note(asked.map_err(failed)?, report)?;
             }
-            let places = Arc::clone(&places);
-            asking.spawn_blocking(move || places.compare(&item));
+            let servers = Arc::clone(&servers);
+            asking.spawn_blocking(move || servers.compare(&item));
         }
     }
     while let Some(asked) = asking.join_next().await {
@@ -133,8 +133,8 @@ pub(super) async fn compare(
     Ok(compared)
 }
 
-impl Places {
-    /// Requests a link of the source at both places. Returns `None` for an item that is no link,
+impl Servers {
+    /// Requests a link of the source at both servers. Returns `None` for an item that is no link,
     /// which the import has refused.
     fn compare(&self, item: &Value) -> Option<Compared> {
         let (name, is_limited) = self.name(item)?;
@@ -164,7 +164,7 @@ impl Places {
 
 /// Requests an address on a host, if it is another than that of the address.
 fn look(agent: &Agent, url: &Url, host: Option<&str>) -> Option<Seen> {
-    let answer = patiently(FEW, || {
+    let answer = patiently(FEW_TRIES, || {
         let request = Request::head(url.as_str()).header(header::USER_AGENT, USER_AGENT);
         let request = match host {
             Some(host) => request.header(header::HOST, host),

@@ -24,7 +24,7 @@ use visit_store::{Producer, SpoolId};
 use visits::PlaceText;
 
 use self::{
-    known_links::{KnownLinks, Place},
+    known_links::{FoundLink, KnownLinks},
     report::Report,
 };
 use crate::{
@@ -175,7 +175,7 @@ fn source_id(names: &[&str]) -> SpoolId {
     SpoolId(u128::from_be_bytes(*first))
 }
 
-fn imported(visit: SingleVisit, (link, domain): Place) -> ImportedVisit {
+fn imported(visit: SingleVisit, (link, domain): FoundLink) -> ImportedVisit {
     let SingleVisit { place, at, referrer, user_agent, location, is_bot, .. } = visit;
     let VisitPlace { country, country_name, region, city, latitude, longitude, time_zone } = location;
     ImportedVisit {

@@ -84,7 +84,7 @@ pub struct LinkChoice {
 pub struct BulkArgs {
     #[command(flatten)]
     pub choice: LinkChoice,
-    /// Change the links. Without it, the command only says what it would change.
+    /// Edit or delete the links. Without it, the command only says what it would do.
     #[arg(long)]
     pub yes: bool,
     /// Go on after this page of an earlier run, which has shown it.
@@ -191,7 +191,8 @@ async fn run(args: &BulkArgs, change: Map<String, Value>) -> Result<Output, Erro
     }
     bar.finish_and_clear();
     let exit = if sum.failed == 0 { Exit::Clean } else { Exit::Refused };
-    let mut text = if args.show.json { json_text::pretty(&sum.json()) } else { sum.text(args.yes) };
+    let done = if change.contains_key("delete") { "deleted" } else { "changed" };
+    let mut text = if args.show.json { json_text::pretty(&sum.json()) } else { sum.text(done, args.yes) };
     if !args.yes && !args.show.json {
         // So that a flag that sets tags is not taken for one that chooses links by them.
         text.push_str(&format!("The change: {}\n", Value::Object(change)));
@@ -293,11 +294,13 @@ impl Sum {
         })
     }
 
-    fn text(&self, is_done: bool) -> String {
+    /// Formats the sums; `done` is what was done to links, in a word.
+    fn text(&self, done: &str, is_done: bool) -> String {
         let Self { matched, changed, unchanged, failed, failures, sample } = self;
-        let verb = if is_done { "changed" } else { "would be changed" };
-        let mut lines =
-            format!("{matched} links: {changed} {verb}, {unchanged} need no change, {failed} failed\n");
+        let would = if is_done { "" } else { "would be " };
+        let mut lines = format!(
+            "{matched} links: {changed} {would}{done}, {unchanged} need no change, {failed} failed\n"
+        );
         for link in sample {
             // Writing to a string cannot fail.
             let _ = writeln!(lines, "  {}", text(&link["shortUrl"]));
@@ -374,8 +377,9 @@ mod tests {
         let mut sum = Sum::default();
         sum.add(&page).unwrap();
         let expected = "3 links: 1 changed, 1 need no change, 1 failed\n  c: The link was taken down.\n";
-        assert_eq!(sum.text(true), expected);
-        assert!(sum.text(false).contains("add --yes"));
+        assert_eq!(sum.text("changed", true), expected);
+        let said = sum.text("deleted", false);
+        assert!(said.starts_with("3 links: 1 would be deleted,") && said.contains("add --yes"), "{said}");
         assert_eq!((&sum.json()["failed"], &sum.json()["failures"]), (&json!(1), &json!([failure])));
     }
 }

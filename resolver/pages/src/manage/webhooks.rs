@@ -19,7 +19,7 @@ use super::{
     paged::Paged,
 };
 use crate::{context::Context, error::PageError, form::Form, frame::Frame};
-use shown::{ShownDelivery, State, conditions, event_text, kinds};
+use shown::{ShownDelivery, WebhookState, conditions, event_text, kinds};
 
 pub(super) use one::{change, show};
 
@@ -45,7 +45,7 @@ struct Row {
     webhook: Webhook,
     events: String,
     conditions: Vec<String>,
-    state: State,
+    state: WebhookState,
     last: Option<ShownDelivery>,
 }
 
@@ -56,7 +56,7 @@ impl Row {
         Self {
             events: events.join(", "),
             conditions: conditions(&shown, context.t),
-            state: State::of(context, &shown.webhook),
+            state: WebhookState::of(context, &shown.webhook),
             last: last.map(|delivery| ShownDelivery::new(context, delivery)),
             webhook: shown.webhook,
         }

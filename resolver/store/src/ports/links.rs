@@ -212,9 +212,9 @@ pub trait Links: Database {
         .await
     }
 
-    /// Changes the links of a batch, in one transaction unless links are on nodes. Returns for each,
-    /// in the order of the batch, whether it was changed, or why not; one that is as wished already
-    /// was not. May be repeated whatever its outcome.
+    /// Changes the links of a batch, in one transaction unless links are on nodes. Returns for
+    /// each, in the order of the batch, whether it was changed, or why not; one that is as wished
+    /// already was not. May be repeated whatever its outcome.
     async fn change_many(&self, batch: &BulkBatch) -> Result<Vec<Result<bool, BulkRefusal>>> {
         if !self.is_distributed() {
             let change =

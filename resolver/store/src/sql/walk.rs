@@ -1,8 +1,8 @@
 //! Walks through links in the order of their ids, in steps.
 //!
-//! A step looks at a bounded number of links, however few of them meet the conditions. So it ends in
-//! time also where no index has what is asked for, and a walk that was left goes on behind the last
-//! id that it came to. Ids never change, and a link that is created meanwhile is met or not.
+//! A step looks at a bounded number of links, however few of them meet the conditions. So it ends
+//! in time also where no index has what is asked for, and a walk that was left goes on behind the
+//! last id that it came to. Ids never change. A link that is created meanwhile may be left out.
 
 use codes::LinkId;
 use links::Filter;

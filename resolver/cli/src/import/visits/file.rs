@@ -1,4 +1,8 @@
 //! Single visits of a file.
+//!
+//! What is refused counts as taken, since the position of a file is the number of its items. So a
+//! file whose first visits are mostly of links that are not here, and none of one that is, is not
+//! begun: its links are to be imported first, or their domain has another name here.
 
 use std::{io, ops::ControlFlow, path::Path};
 
@@ -17,6 +21,7 @@ const PIECES: usize = 2;
 type Piece = Vec<Result<SingleVisit, RowError>>;
 
 pub(super) struct File {
+    name: String,
     file: std::fs::File,
     bytes: u64,
     id: SpoolId,
@@ -27,7 +32,8 @@ impl File {
         let open = || {
             let file = std::fs::File::open(path)?;
             let (bytes, digest) = (file.metadata()?.len(), digest(path)?);
-            Ok::<_, io::Error>(Self { file, bytes, id: source_id(&["visits of a file", &digest]) })
+            let id = source_id(&["visits of a file", &digest]);
+            Ok::<_, io::Error>(Self { name: path.display().to_string(), file, bytes, id })
         };
         open().map_err(|error| wrong_value("FILE", path.display(), error))
     }
@@ -41,7 +47,7 @@ impl Session {
         let reader = self.bar.wrap_read(file.file);
         // Reading and parsing wait for the disk, so they run on a thread of their own.
         let reading = spawn_blocking(move || send_pieces(reader, &sender));
-        let taken = self.take_pieces(received, &mut producer).await;
+        let taken = self.take_pieces(&file.name, received, &mut producer).await;
         let closed = self.import.close(&producer).await;
         taken?;
         closed.map_err(failed)?;
@@ -50,13 +56,14 @@ impl Session {
 
     async fn take_pieces(
         &mut self,
+        file: &str,
         mut received: mpsc::Receiver<Piece>,
         producer: &mut Producer,
     ) -> Result<(), Error> {
         let mut is_empty = true;
         while let Some(piece) = received.recv().await {
             is_empty &= piece.is_empty();
-            self.take_piece(piece, producer).await?;
+            self.take_piece(file, piece, producer).await?;
         }
         if is_empty {
             self.report.cut_off = Some("the file has no visits".to_owned());
@@ -64,9 +71,9 @@ impl Session {
         Ok(())
     }
 
-    async fn take_piece(&mut self, piece: Piece, producer: &mut Producer) -> Result<(), Error> {
-        let begin = producer.position;
-        let (mut to, mut visits) = (begin, Vec::new());
+    async fn take_piece(&mut self, file: &str, piece: Piece, producer: &mut Producer) -> Result<(), Error> {
+        let (begin, count) = (producer.position, piece.len());
+        let (mut to, mut visits, mut unknown) = (begin, Vec::new(), 0);
         for item in piece {
             let place = match &item {
                 Ok(visit) => Some(visit.place),
@@ -82,9 +89,20 @@ impl Session {
             }
             to = place;
             match item {
-                Ok(visit) => visits.extend(self.with_link(visit).await?),
+                Ok(visit) => match self.with_link(visit).await? {
+                    Some(visit) => visits.push(visit),
+                    None => unknown += 1,
+                },
                 Err(error) => self.report.refuse(1, &error.to_string()),
             }
+        }
+        if begin == 0 && visits.is_empty() && unknown * 2 > count {
+            let first = self.report.first_reason().unwrap_or_default();
+            let reason = format!(
+                "{first}, and so for all of its first {count} visits. Import the links first, and name \
+                 domains that are the default one here in --default-domain"
+            );
+            return Err(wrong_value("FILE", file, reason));
         }
         if to > begin {
             self.store(producer, &visits, to, |place| format!("item {place}")).await?;

@@ -10,7 +10,7 @@ use store::{SharedSettings, Store, StoreError};
 const REMEMBERED: usize = 100_000;
 
 /// A link and its domain.
-pub(super) type Place = (LinkId, DomainId);
+pub(super) type FoundLink = (LinkId, DomainId);
 
 pub(super) struct KnownLinks {
     store: Arc<dyn Store>,
@@ -40,7 +40,7 @@ impl KnownLinks {
         &mut self,
         domain: Option<&str>,
         code: &str,
-    ) -> Result<Option<Place>, StoreError> {
+    ) -> Result<Option<FoundLink>, StoreError> {
         let Some(domain) = self.domain(domain) else { return Ok(None) };
         let key = (domain, code.to_owned());
         let found = match self.found.get(&key) {

@@ -10,7 +10,7 @@ use tokio::time::sleep;
 use transfer::read_visit;
 use visit_store::{Producer, SpoolId};
 
-use super::{Place, Session, failed, imported, source_id};
+use super::{FoundLink, Session, failed, imported, source_id};
 use crate::{
     Error,
     args::ServerArgs,
@@ -172,7 +172,7 @@ impl Session {
         &mut self,
         live: &Live,
         link: &SourceLink,
-        place: Place,
+        place: FoundLink,
         producer: &mut Producer,
     ) -> Result<(), Error> {
         let mut page = live.visits(link, 1).await?;
@@ -201,7 +201,7 @@ impl Session {
     async fn take_page(
         &mut self,
         link: &SourceLink,
-        place: Place,
+        place: FoundLink,
         page: &Page,
         producer: &mut Producer,
     ) -> Result<(), Error> {

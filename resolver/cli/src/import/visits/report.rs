@@ -40,6 +40,11 @@ impl Report {
         }
     }
 
+    /// Returns the first reason for which a visit cannot be stored.
+    pub(super) fn first_reason(&self) -> Option<&str> {
+        self.reasons.first().map(String::as_str)
+    }
+
     fn read(&self) -> u64 {
         self.stored.saturating_add(self.before).saturating_add(self.refused)
     }

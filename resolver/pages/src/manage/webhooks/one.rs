@@ -11,7 +11,7 @@ use web::Answer;
 
 use super::{
     ONE, PATH,
-    shown::{ShownDelivery, State, conditions, kinds},
+    shown::{ShownDelivery, WebhookState, conditions, kinds},
 };
 use crate::{
     answer::redirect,
@@ -34,7 +34,7 @@ struct WebhookPage<'a> {
     frame: Frame<'a>,
     webhook: Webhook,
     conditions: Vec<String>,
-    state: State,
+    state: WebhookState,
     created: String,
     /// Until when the secret before the last replacement signs too.
     former_until: Option<String>,
@@ -128,7 +128,7 @@ async fn answer(
     let page = WebhookPage {
         frame: context.frame(PATH),
         conditions: conditions(&shown, t),
-        state: State::of(context, &shown.webhook),
+        state: WebhookState::of(context, &shown.webhook),
         created: pages.shown_time(&shown.webhook.created_at),
         former_until: shown.webhook.former.as_ref().map(|(_, until)| pages.shown_time(until)),
         is_sent: refusal.is_none() && query.is_on(SENT),

@@ -9,14 +9,14 @@ use links::{
 use crate::{context::Context, locale::Locale};
 
 /// Whether a webhook is called, and whether that works.
-pub(super) struct State {
+pub(super) struct WebhookState {
     /// With `state-` the name of a class of the style sheet.
     pub(super) class: &'static str,
     pub(super) text: String,
     pub(super) detail: Option<String>,
 }
 
-impl State {
+impl WebhookState {
     pub(super) fn of(context: &Context<'_>, webhook: &Webhook) -> Self {
         let (class, text) = state_of(webhook);
         let reason = webhook.disabled.as_ref().map(|disabled| disabled.reason.clone());
