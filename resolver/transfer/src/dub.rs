@@ -5,13 +5,7 @@
 //! were chosen there, under their ids (`link,url,clicks,createdAt,tags`) or their titles (`Short
 //! link,Destination URL`).
 
-use super::{
-    hosted,
-    item::Item,
-    json::Shape,
-    row::{Row, RowError},
-    table::Layout,
-};
+use super::{hosted, json::Shape, table::Layout};
 
 pub(super) const SHAPE: Shape = Shape { alone: Some("url"), ..Shape::list(hosted::LIST) };
 
@@ -47,11 +41,3 @@ pub(super) const LAYOUT: Layout = Layout {
     is_closed: false,
     unnamed: None,
 };
-
-pub(super) fn of_json(item: &Item) -> Result<Row, RowError> {
-    hosted::of_json(item, &LAYOUT)
-}
-
-pub(super) fn of_table(item: &Item) -> Result<Row, RowError> {
-    hosted::of_table(item, &LAYOUT)
-}

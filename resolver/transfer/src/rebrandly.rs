@@ -4,13 +4,7 @@
 //! documentation, "Link entity"), any number of lists in sequence. The other is a table with the
 //! same names, as `domain.fullName`, or with those of Rebrandly's pages.
 
-use super::{
-    hosted,
-    item::Item,
-    json::Shape,
-    row::{Row, RowError},
-    table::Layout,
-};
+use super::{hosted, json::Shape, table::Layout};
 
 pub(super) const SHAPE: Shape = Shape { alone: Some("destination"), ..Shape::list(hosted::LIST) };
 
@@ -38,11 +32,3 @@ pub(super) const LAYOUT: Layout = Layout {
     is_closed: false,
     unnamed: None,
 };
-
-pub(super) fn of_json(item: &Item) -> Result<Row, RowError> {
-    hosted::of_json(item, &LAYOUT)
-}
-
-pub(super) fn of_table(item: &Item) -> Result<Row, RowError> {
-    hosted::of_table(item, &LAYOUT)
-}

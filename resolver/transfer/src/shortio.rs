@@ -6,13 +6,7 @@
 //! columns are `idString,shortURL,originalPath,originalURL,title,clicks` and
 //! `createdAt,updatedAt,expiresAt,createdBy,tags`.
 
-use super::{
-    hosted,
-    item::Item,
-    json::Shape,
-    row::{Row, RowError},
-    table::Layout,
-};
+use super::{hosted, json::Shape, table::Layout};
 
 pub(super) const SHAPE: Shape = Shape { alone: Some("originalURL"), ..Shape::list(hosted::LIST) };
 
@@ -48,11 +42,3 @@ pub(super) const LAYOUT: Layout = Layout {
     is_closed: false,
     unnamed: None,
 };
-
-pub(super) fn of_json(item: &Item) -> Result<Row, RowError> {
-    hosted::of_json(item, &LAYOUT)
-}
-
-pub(super) fn of_table(item: &Item) -> Result<Row, RowError> {
-    hosted::of_table(item, &LAYOUT)
-}
