@@ -61,13 +61,8 @@ pub(super) fn create_body(args: &LinkCreateArgs, password: Option<String>) -> Va
     })
 }
 
-/// Returns the body of an edit. It clears fields with null, and leaves absent ones unchanged.
 pub(super) fn edit_body(args: &LinkEditArgs, password: Option<String>) -> Value {
-    let mut edit = args.setters.fields(password);
-    edit.long_url = args.long_url.clone().into();
-    edit.custom_slug = args.slug.clone().into();
-    args.clears.apply_to(&mut edit);
-    sent(&edit)
+    sent(&LinkFields { custom_slug: args.slug.clone().into(), ..args.edits.fields(password) })
 }
 
 pub(super) fn sent(fields: &LinkFields) -> Value {

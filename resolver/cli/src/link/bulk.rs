@@ -20,8 +20,8 @@ use ureq::http::Method;
 
 use super::{
     LINKS,
-    body::password,
-    fields::{LinkClears, LinkSetters},
+    body::{password, sent},
+    fields::LinkEdits,
 };
 use crate::{
     Error, Output,
@@ -105,13 +105,8 @@ pub struct EditManyArgs {
     /// Remove this tag from the links; can be repeated.
     #[arg(long, value_name = "TAG")]
     pub remove_tag: Vec<String>,
-    /// New URL that the links redirect to.
-    #[arg(long, value_name = "URL")]
-    pub long_url: Option<String>,
     #[command(flatten)]
-    pub setters: LinkSetters,
-    #[command(flatten)]
-    pub clears: LinkClears,
+    pub edits: LinkEdits,
 }
 
 /// The sums of all pages.
@@ -128,7 +123,7 @@ struct Sum {
 }
 
 pub(super) async fn edit(args: &EditManyArgs) -> Result<Output, Error> {
-    let change = edit_of(args, password(&args.setters)?);
+    let change = edit_of(args, password(&args.edits.setters)?);
     if change.is_empty() {
         return Err(wrong_value("--add-tag", "(none)", NOTHING_TO_CHANGE));
     }
@@ -141,11 +136,7 @@ pub(super) async fn delete(args: &BulkArgs) -> Result<Output, Error> {
 
 /// Returns the members of the body that say how links are changed; none if they are not.
 fn edit_of(args: &EditManyArgs, password: Option<String>) -> Map<String, Value> {
-    let mut edit = args.setters.fields(password);
-    edit.long_url = args.long_url.clone().into();
-    args.clears.apply_to(&mut edit);
-    // A struct of plain values always serializes to an object.
-    let changes = serde_json::to_value(&edit).unwrap_or_default();
+    let changes = sent(&args.edits.fields(password));
     let (added, removed) = (json!(args.add_tag), json!(args.remove_tag));
     let members = [("changes", changes), ("addTags", added), ("removeTags", removed)];
     let is_empty = |value: &Value| *value == json!({}) || *value == json!([]);
