@@ -20,13 +20,13 @@ use ureq::http::Method;
 
 use super::{
     LINKS,
-    body::{password, sent},
+    body::{all, password, sent, with_tags},
     fields::LinkEdits,
 };
 use crate::{
     Error, Output,
     args::ShowArgs,
-    client::{Call, NOTHING_TO_CHANGE, Query, Server},
+    client::{Call, NOTHING_TO_CHANGE, Query, Server, maybe},
     json_text,
     output::{progress_bar, warn},
     table::text,
@@ -188,22 +188,16 @@ async fn run(args: &BulkArgs, change: Map<String, Value>) -> Result<Output, Erro
 
 /// Returns the criteria as the query of a list.
 fn query_of(choice: &LinkChoice) -> Query {
-    let mut query = Query::new();
-    let mut put = |name, value: Option<String>| query.extend(value.map(|value| (name, value)));
-    put("searchTerm", choice.search.clone());
-    for tag in &choice.with_tag {
-        put("tags[]", Some(tag.clone()));
-    }
-    let mode = if choice.any_tag { "any" } else { "all" };
-    put("tagsMode", (!choice.with_tag.is_empty()).then(|| mode.to_owned()));
-    for tag in &choice.without_tag {
-        put("excludeTags[]", Some(tag.clone()));
-    }
-    put("domain", choice.domain.clone());
-    put("longUrl", choice.leading_to.clone());
-    put("startDate", choice.since.clone());
-    put("endDate", choice.until.clone());
-    query
+    [
+        maybe("searchTerm", choice.search.as_ref()),
+        with_tags(&choice.with_tag, choice.any_tag),
+        all("excludeTags[]", &choice.without_tag),
+        maybe("domain", choice.domain.as_ref()),
+        maybe("longUrl", choice.leading_to.as_ref()),
+        maybe("startDate", choice.since.as_ref()),
+        maybe("endDate", choice.until.as_ref()),
+    ]
+    .concat()
 }
 
 /// Returns the query of a list as the filter of a change.
