@@ -12,13 +12,14 @@ use harness::{Api, wait};
 use reqwest::{Method, Url};
 use serde_json::{Value, json};
 use tokio::{
-    io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
+    io::{AsyncWriteExt, BufReader},
     net::{TcpListener, TcpStream},
 };
 
 use crate::{
     imports::{Operator, counts},
     rest_calls::{Alone, done, get},
+    webhooks::{Received, read},
 };
 
 const SOON: Duration = Duration::from_secs(60);
@@ -45,13 +46,6 @@ struct State {
     changes_before: Option<usize>,
     /// The page that is never answered.
     hangs_at: Option<usize>,
-}
-
-struct Request {
-    method: String,
-    target: String,
-    key: String,
-    body: String,
 }
 
 impl Source {
@@ -84,7 +78,7 @@ impl Source {
     }
 
     /// Returns status, header and body of an answer; `None` if there is none.
-    fn answer(&self, request: &Request) -> Option<(u16, String, String)> {
+    fn answer(&self, request: &Received) -> Option<(u16, String, String)> {
         let url = Url::parse(&format!("http://{}{}", self.address, request.target)).unwrap();
         let number = |name: &str| {
             let pair = url.query_pairs().find(|(key, _)| *key == name);
@@ -104,7 +98,7 @@ impl Source {
             (_, path) => return self.redirect(&path[1..]),
         };
         let mut state = self.state.lock().unwrap();
-        let is_allowed = request.key == KEY || request.body == format!("signature={KEY}");
+        let is_allowed = request.header("x-api-key") == KEY || request.body == format!("signature={KEY}");
         if !is_allowed {
             return plain(401, json!({ "title": "Invalid API key", "detail": "Wrong key" }).to_string());
         }
@@ -197,29 +191,6 @@ fn rules() -> Value {
     json!({ "defaultLongUrl": "https://example.com/page/7", "redirectRules": [{ "priority": 1,
         "longUrl": "https://example.com/ios",
         "conditions": [{ "type": "device", "matchKey": null, "matchValue": "ios" }] }] })
-}
-
-async fn read(stream: &mut BufReader<TcpStream>) -> Option<Request> {
-    let mut line = String::new();
-    stream.read_line(&mut line).await.ok().filter(|read| *read > 0)?;
-    let mut words = line.split(' ');
-    let (method, target) = (words.next()?.to_owned(), words.next()?.to_owned());
-    let (mut key, mut length) = (String::new(), 0);
-    loop {
-        let mut line = String::new();
-        stream.read_line(&mut line).await.ok().filter(|read| *read > 0)?;
-        match line.trim_end().split_once(": ") {
-            Some((name, value)) if name.eq_ignore_ascii_case("x-api-key") => key = value.to_owned(),
-            Some((name, value)) if name.eq_ignore_ascii_case("content-length") => {
-                length = value.parse().ok()?;
-            }
-            Some(_) => {}
-            None => break,
-        }
-    }
-    let mut body = vec![0; length];
-    stream.read_exact(&mut body).await.ok()?;
-    Some(Request { method, target, key, body: String::from_utf8(body).ok()? })
 }
 
 /// Runs an import, and returns the exit code, the JSON and the standard error.

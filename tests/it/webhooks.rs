@@ -38,13 +38,15 @@ enum Reply {
 
 /// A request as it was received.
 #[derive(Clone, Debug)]
-struct Received {
+pub(crate) struct Received {
+    pub(crate) method: String,
+    pub(crate) target: String,
     headers: Value,
-    body: String,
+    pub(crate) body: String,
 }
 
 impl Received {
-    fn header(&self, name: &str) -> &str {
+    pub(crate) fn header(&self, name: &str) -> &str {
         self.headers[name].as_str().unwrap_or_default()
     }
 
@@ -100,7 +102,12 @@ impl Receiver {
     }
 }
 
-async fn read(stream: &mut BufReader<TcpStream>) -> Option<Received> {
+/// Reads a request; `None` if the connection ends before.
+pub(crate) async fn read(stream: &mut BufReader<TcpStream>) -> Option<Received> {
+    let mut line = String::new();
+    stream.read_line(&mut line).await.ok().filter(|read| *read > 0)?;
+    let (method, rest) = line.split_once(' ')?;
+    let (method, target) = (method.to_owned(), rest.split(' ').next()?.to_owned());
     let mut headers = json!({});
     loop {
         let mut line = String::new();
@@ -112,10 +119,10 @@ async fn read(stream: &mut BufReader<TcpStream>) -> Option<Received> {
             headers[name.to_lowercase()] = json!(value);
         }
     }
-    let length: usize = headers["content-length"].as_str()?.parse().ok()?;
+    let length: usize = headers["content-length"].as_str().unwrap_or("0").parse().ok()?;
     let mut body = vec![0; length];
     stream.read_exact(&mut body).await.ok()?;
-    Some(Received { headers, body: String::from_utf8(body).ok()? })
+    Some(Received { method, target, headers, body: String::from_utf8(body).ok()? })
 }
 
 async fn answer(mut stream: TcpStream, reply: Reply) {
