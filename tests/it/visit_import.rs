@@ -9,7 +9,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::{
-    rest_calls::{Alone, call},
+    rest_calls::{Alone, call, get},
     visits::{FIREFOX, client},
 };
 
@@ -118,10 +118,6 @@ impl Target {
         let total = async || get(&self.server.api, path).await["visitsSummary"]["total"] == expected;
         wait::until(SOON, &format!("{path} has {expected} visits"), total).await.unwrap();
     }
-}
-
-async fn get(api: &Api, path: &str) -> Value {
-    call(api, Method::GET, path, None).await.json().unwrap()
 }
 
 /// Returns what an import has told of visits: stored, of earlier runs, and refused. They are all
