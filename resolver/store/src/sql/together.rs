@@ -24,14 +24,12 @@ use super::{
     create::{former_of, insert_full, insert_with_slug, same_keyspaces},
     details::{DELETED_AT, DOMAIN_OR_DEFAULT, SLUG, VERSION},
     details_text,
+    import::TOLD_AT_ONCE,
     slugs::free_slug,
     tags::add_tags_to_all,
     webhooks::{record_creates, wants_creates},
 };
 use crate::{BatchLink, InsertedLink, Result};
-
-/// Maximum number of ids in one notification.
-const TOLD_AT_ONCE: usize = 400;
 
 /// Id, creation time and version of a stored link.
 type Stored = (LinkId, Timestamp, u64);
