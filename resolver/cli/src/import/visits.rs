@@ -27,7 +27,10 @@ use self::{
     known_links::{KnownLinks, Place},
     report::Report,
 };
-use super::source::{SourceArgs, SourceServer};
+use super::{
+    Input,
+    source::{SourceArgs, SourceServer},
+};
 use crate::{
     Error, Output,
     args::{DatabaseArgs, VisitsStoreArgs},
@@ -64,7 +67,7 @@ pub struct ImportVisitsArgs {
 
 /// Where the visits come from.
 enum Source {
-    File(file::File),
+    File(Input),
     Live(SourceServer),
 }
 
@@ -82,7 +85,7 @@ pub(super) async fn run(args: &ImportVisitsArgs) -> Result<Output, Error> {
     // Before the database, so that a mistyped name is reported at once.
     let source = match server {
         Some(server) => Source::Live(server),
-        None => Source::File(file::File::open(args.file.as_deref().unwrap_or(Path::new("")))?),
+        None => Source::File(Input::file(args.file.as_deref().unwrap_or(Path::new("")), None)?),
     };
     let clickhouse = args.visits_store.of(&args.database.database)?;
     let store = ready(&args.database).await?;

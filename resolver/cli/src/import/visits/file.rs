@@ -1,44 +1,25 @@
 //! Single visits of a file.
 
-use std::{io, ops::ControlFlow, path::Path};
+use std::{io, ops::ControlFlow};
 
 use ingest::import::{BATCH, ImportedVisit};
 use tokio::{sync::mpsc, task::spawn_blocking};
 use transfer::{RowError, SingleVisit, each_visit};
-use visit_store::{Producer, SpoolId};
+use visit_store::Producer;
 
-use super::{Session, failed, imported, source_id};
-use crate::{Error, import::digest, output::progress_bar, wrong_value};
-
-/// Pieces that wait to be stored.
-const PIECES: usize = 2;
+use super::{Input, Session, failed, imported, source_id};
+use crate::{Error, import::PIECES};
 
 /// Some consecutive items.
 type Piece = Vec<Result<SingleVisit, RowError>>;
 
-pub(super) struct File {
-    file: std::fs::File,
-    bytes: u64,
-    id: SpoolId,
-}
-
-impl File {
-    pub(super) fn open(path: &Path) -> Result<Self, Error> {
-        let open = || {
-            let file = std::fs::File::open(path)?;
-            let (bytes, digest) = (file.metadata()?.len(), digest(path)?);
-            Ok::<_, io::Error>(Self { file, bytes, id: source_id(&["visits of a file", &digest]) })
-        };
-        open().map_err(|error| wrong_value("FILE", path.display(), error))
-    }
-}
-
 impl Session {
-    pub(super) async fn import_file(&mut self, file: File) -> Result<(), Error> {
-        let mut producer = self.import.open(file.id).await.map_err(failed)?;
-        self.bar = progress_bar(Some(file.bytes), "{bytes}/{total_bytes}");
+    /// Imports the visits of a file, whose name is the digest of its content.
+    pub(super) async fn import_file(&mut self, Input { name, reader, bar }: Input) -> Result<(), Error> {
+        let source = source_id(&["visits of a file", &name]);
+        let mut producer = self.import.open(source).await.map_err(failed)?;
+        self.bar = bar;
         let (sender, received) = mpsc::channel(PIECES);
-        let reader = self.bar.wrap_read(file.file);
         // Reading and parsing wait for the disk, so they run on a thread of their own.
         let reading = spawn_blocking(move || send_pieces(reader, &sender));
         let taken = self.take_pieces(received, &mut producer).await;
