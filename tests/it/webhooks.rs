@@ -19,6 +19,7 @@ use tokio::{
 
 use crate::{
     cli::{Person, row},
+    k8s::in_venv,
     rest_calls::{call, done, get},
 };
 
@@ -172,8 +173,7 @@ async fn verify(cases: &[(&Value, &Received, bool)]) {
     };
     let lines: Vec<String> = cases.iter().map(line).collect();
     let file = scratch.file("requests", &(lines.join("\n") + "\n")).unwrap();
-    let venv = std::env::var("SHORTMINT_VENV").unwrap_or_else(|_| format!("{ROOT}/target/venv"));
-    let python = Launch::new(&scratch, "python", Path::new(&venv).join("bin/python"));
+    let python = Launch::new(&scratch, "python", in_venv("python"));
     let python = python.arg(Path::new(ROOT).join("tests/sdk/python/verify_webhooks.py")).stdin(file);
     let finished = python.run(SOON).await.unwrap();
     assert!(finished.status.success(), "{}\n{}", finished.stdout, finished.stderr);
