@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::{
     cli::Person,
     pages::{form_token, sign_in},
-    rest_calls::{Alone, SOON, call, done, expect_problem, get, leads_to, listed, visit},
+    rest_calls::{Alone, SOON, call, done, expect_problem, get, history, leads_to, listed, visit},
 };
 
 const PATH: &str = "short-urls/bulk-edit";
@@ -59,11 +59,6 @@ async fn change_all(api: &Api, mut body: Value) -> ([u64; 3], usize) {
 
 async fn link(api: &Api, slug: &str) -> Value {
     get(api, &format!("short-urls/{slug}")).await
-}
-
-async fn history(api: &Api, slug: &str) -> Vec<Value> {
-    let page = get(api, &format!("history?shortCode={slug}")).await;
-    page["audit"]["data"].as_array().unwrap().clone()
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -18,7 +18,7 @@ use tokio::{
 
 use crate::{
     imports::{Operator, counts},
-    rest_calls::{Alone, done, get},
+    rest_calls::{self, Alone, done, get},
     webhooks::{Received, read},
 };
 
@@ -221,8 +221,7 @@ async fn every_link_of_a_source_comes_although_it_fails_and_changes_meanwhile() 
         assert_eq!((code, counts(&told)), expected, "{system}: {told} {stderr}");
 
         let server = operator.serve("links").await;
-        let links = get(&server.api, "short-urls?itemsPerPage=1").await;
-        assert_eq!(links["shortUrls"]["pagination"]["totalItems"], total, "{system}");
+        assert_eq!(rest_calls::count(&server.api).await, count, "{system}");
         let link = get(&server.api, "short-urls/c7").await;
         assert_eq!((&link["domain"], &link["visitsSummary"]["total"]), (&Value::Null, &json!(3)), "{link}");
         if system == "shlink" {
@@ -257,12 +256,8 @@ async fn an_import_from_a_source_that_was_killed_is_run_again() {
     let url = source.url();
     let args = source.args(&url, &[]);
     let mut killed = operator.launch(&args).await.spawn().unwrap();
-    wait::until(SOON, "the first links are here", async || {
-        let links = get(&server.api, "short-urls?itemsPerPage=1").await;
-        links["shortUrls"]["pagination"]["totalItems"].as_u64() >= Some(500)
-    })
-    .await
-    .unwrap();
+    let are_here = async || rest_calls::count(&server.api).await >= 500;
+    wait::until(SOON, "the first links are here", are_here).await.unwrap();
     killed.kill_now().unwrap();
     source.change(|state| state.hangs_at = None);
     let (code, told, stderr) = import(&operator, &args).await;
