@@ -1,9 +1,6 @@
 //! `resolver domain list|edit|redirects|remove`: manages the domains of a running server.
 
-use std::{
-    fs, io,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 use clap::{
     Args, Subcommand,
@@ -14,7 +11,7 @@ use ureq::http::Method;
 
 use crate::{
     Error,
-    args::{ServerArgs, ShowArgs, TableArgs, extra_path_values},
+    args::{ServerArgs, ShowArgs, TableArgs, extra_path_values, read_file},
     client::{Call, NOTHING_TO_CHANGE, Server, given, maybe, segment, wrong},
     table::{List, pairs, printable, text},
     wrong_value,
@@ -310,11 +307,8 @@ fn file_or_null(
     is_taken_away: bool,
 ) -> Result<Option<Value>, Error> {
     let Some(path) = file else { return Ok(is_taken_away.then_some(Value::Null)) };
-    let wrong = |reason: String| wrong_value(flag, path.display(), reason);
-    let is_stdin = path == Path::new("-");
-    let text = if is_stdin { io::read_to_string(io::stdin()) } else { fs::read_to_string(path) };
-    let text = text.map_err(|error| wrong(error.to_string()))?;
-    serde_json::from_str(&text).map(Some).map_err(|error| wrong(format!("no JSON: {error}")))
+    let value = serde_json::from_str(&read_file(flag, path)?);
+    value.map(Some).map_err(|error| wrong_value(flag, path.display(), format!("no JSON: {error}")))
 }
 
 /// Formats a domain as a table of two columns. Fields without a value are left out.

@@ -5,12 +5,7 @@
 //! stopped or failed. `--after` leaves out the pages that are done, which saves the time to read
 //! them.
 
-use std::{
-    fmt::Write as _,
-    fs,
-    io::{self, Read as _},
-    path::{Path, PathBuf},
-};
+use std::{fmt::Write as _, path::PathBuf};
 
 use clap::Args;
 use daemon::Exit;
@@ -25,7 +20,7 @@ use super::{
 };
 use crate::{
     Error, Output,
-    args::ShowArgs,
+    args::{ShowArgs, read_file},
     client::{Call, NOTHING_TO_CHANGE, Query, Server, maybe},
     json_text,
     output::{progress_bar, warn},
@@ -149,7 +144,7 @@ async fn run(args: &BulkArgs, change: Map<String, Value>) -> Result<Output, Erro
     let query = query_of(&args.choice);
     let (selections, total) = match &args.choice.codes {
         Some(file) => {
-            let names = names_in(&read(file)?, args.choice.domain.as_deref());
+            let names = names_in(&read_file("--codes", file)?, args.choice.domain.as_deref());
             let parts = names.chunks(BULK_NAMES_MAX).map(|names| json!({ "shortUrls": names }));
             (parts.collect(), Some(names.len() as u64))
         }
@@ -221,16 +216,6 @@ async fn count(server: &Server, mut query: Query) -> Option<u64> {
     let answer = server.ask(Call::read(LINKS.to_owned(), query)).await.ok()?;
     let total = answer["shortUrls"]["pagination"]["totalItems"].as_u64();
     total.filter(|total| *total < COUNTED_MAX)
-}
-
-fn read(file: &Path) -> Result<String, Error> {
-    let mut lines = String::new();
-    let read = if file == Path::new("-") {
-        io::stdin().read_to_string(&mut lines).map(|_| lines)
-    } else {
-        fs::read_to_string(file)
-    };
-    read.map_err(|error| wrong_value("--codes", file.display(), error))
 }
 
 fn names_in(lines: &str, domain: Option<&str>) -> Vec<Value> {
