@@ -11,23 +11,18 @@ use super::{hosted, json::Shape, table::Layout};
 
 pub(super) const SHAPE: Shape = Shape { alone: Some("long_url"), ..Shape::list(hosted::LIST) };
 
-pub(super) const LAYOUT: Layout = Layout {
-    columns: &[
-        "shortUrl link bitlink shortLink",
-        "customLinks customLink customBitlinks customBitlink customBackHalf",
-        "longUrl destinationUrl destination originalUrl",
-        "title",
-        "tags",
-        "createdAt dateCreated created",
-        "expiresAt expirationAt expirationDate",
-        "clicks totalClicks",
-        "engagements totalEngagements",
-        "status",
-        "archived",
-        "deleted isDeleted",
-        "deepLinks",
-    ],
-    needed: &["longUrl"],
-    is_closed: false,
-    unnamed: None,
-};
+pub(super) const LAYOUT: Layout = hosted::layout(&[
+    "shortUrl link bitlink shortLink",
+    "customLinks customLink customBitlinks customBitlink customBackHalf",
+    "longUrl destinationUrl destination originalUrl",
+    "title",
+    "tags",
+    "createdAt dateCreated created",
+    "expiresAt expirationAt expirationDate",
+    "clicks totalClicks",
+    "engagements totalEngagements",
+    "status",
+    "archived",
+    "deleted isDeleted",
+    "deepLinks",
+]);

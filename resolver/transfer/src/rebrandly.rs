@@ -8,27 +8,22 @@ use super::{hosted, json::Shape, table::Layout};
 
 pub(super) const SHAPE: Shape = Shape { alone: Some("destination"), ..Shape::list(hosted::LIST) };
 
-pub(super) const LAYOUT: Layout = Layout {
-    columns: &[
-        "shortUrl shortLink brandedLink link",
-        "code slashtag slug keyword",
-        "domain domain.fullName",
-        "domainName",
-        "longUrl destination destinationUrl targetUrl",
-        "title",
-        "notes note",
-        "description",
-        "tags tag",
-        "createdAt creationDate dateCreated created",
-        "expiresAt expirationDate",
-        "clicks totalClicks",
-        "status",
-        "archived",
-        "hasPassword",
-        "password",
-        "forwardQuery forwardParameters",
-    ],
-    needed: &["longUrl"],
-    is_closed: false,
-    unnamed: None,
-};
+pub(super) const LAYOUT: Layout = hosted::layout(&[
+    "shortUrl shortLink brandedLink link",
+    "code slashtag slug keyword",
+    "domain domain.fullName",
+    "domainName",
+    "longUrl destination destinationUrl targetUrl",
+    "title",
+    "notes note",
+    "description",
+    "tags tag",
+    "createdAt creationDate dateCreated created",
+    "expiresAt expirationDate",
+    "clicks totalClicks",
+    "status",
+    "archived",
+    "hasPassword",
+    "password",
+    "forwardQuery forwardParameters",
+]);
