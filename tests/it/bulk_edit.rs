@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use crate::{
     cli::Person,
-    pages::{form_token, sign_in},
-    rest_calls::{Alone, SOON, call, done, expect_problem, get, leads_to, listed, visit},
+    pages::Browser,
+    rest_calls::{Alone, SOON, call, done, expect_problem, get, history, leads_to, listed, visit},
 };
 
 const PATH: &str = "short-urls/bulk-edit";
@@ -59,11 +59,6 @@ async fn change_all(api: &Api, mut body: Value) -> ([u64; 3], usize) {
 
 async fn link(api: &Api, slug: &str) -> Value {
     get(api, &format!("short-urls/{slug}")).await
-}
-
-async fn history(api: &Api, slug: &str) -> Vec<Value> {
-    let page = get(api, &format!("history?shortCode={slug}")).await;
-    page["audit"]["data"].as_array().unwrap().clone()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -347,20 +342,16 @@ async fn a_key_with_limits_finds_no_links_by_the_name_of_another_key() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_list_is_changed_as_a_whole_on_its_page() {
     let alone = Alone::start(&[]).await;
-    let (api, url) = (alone.api(), alone.api().url());
+    let api = alone.api();
     for number in 0..12 {
         make(api, &format!("p-{number}"), &["paged"]).await;
     }
     make(api, "p-other", &[]).await;
-    let cookie = sign_in(url, api.key()).await;
-    let list = format!("{url}/manage?tag=paged&count=10");
-    let token = form_token(&list, &cookie).await;
+    let browser = Browser::open(api).await;
     let post = async |fields: &str| {
-        let form = format!("formToken={token}&every=on&{fields}");
-        let request = api.http().post(&list).header("cookie", &cookie).body(form);
-        let request = request.header("content-type", "application/x-www-form-urlencoded");
-        let answer = request.send().await.unwrap();
-        (answer.status().as_u16(), answer.text().await.unwrap())
+        let form = format!("every=on&{fields}");
+        let (status, _, page) = browser.send("/manage?tag=paged&count=10", &form).await;
+        (status.as_u16(), page)
     };
     let (status, asked) = post("do=add-tag&newTag=whole").await;
     assert!(asked.contains("12 links would be changed") && asked.contains("name=\"confirmed\""), "{asked}");

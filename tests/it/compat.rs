@@ -11,10 +11,12 @@ use harness::{Answer, Api, Launch, Resolver, Scratch};
 use reqwest::{Method, RequestBuilder, Url, header::CONTENT_TYPE};
 use serde_json::{Value, json};
 
-use crate::rest_calls::{Alone, SOON, call, done, get};
+use crate::{
+    k8s::in_venv,
+    rest_calls::{Alone, SOON, call, done, get},
+};
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
-const VENV_VARIABLE: &str = "SHORTMINT_VENV";
 const ALL: [&str; 2] = ["--compat", "yourls,kutt,bitly"];
 const PAGE: &str = "https://example.com/page";
 /// Scopes of a key for an address.
@@ -54,8 +56,7 @@ async fn bitly(api: &Api, method: Method, path: &str, body: Option<Value>) -> An
 async fn python_clients_of_yourls_and_kutt_find_all_that_they_ask_for() {
     let (scratch, alone) = (Scratch::new().unwrap(), Alone::start(&ALL).await);
     let own = alone.with_new_key("own", &OWN).await;
-    let venv = std::env::var(VENV_VARIABLE).unwrap_or_else(|_| format!("{ROOT}/target/venv"));
-    let python = Launch::new(&scratch, "python", Path::new(&venv).join("bin/python"));
+    let python = Launch::new(&scratch, "python", in_venv("python"));
     let python = python.arg(Path::new(ROOT).join("tests/sdk/compat/drive.py"));
     expect_all(python.args([own.url(), alone.api().key(), own.key()])).await;
 }

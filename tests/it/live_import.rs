@@ -12,13 +12,14 @@ use harness::{Api, wait};
 use reqwest::{Method, Url};
 use serde_json::{Value, json};
 use tokio::{
-    io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
+    io::{AsyncWriteExt, BufReader},
     net::{TcpListener, TcpStream},
 };
 
 use crate::{
     imports::{Operator, counts},
-    rest_calls::{Alone, done, get},
+    rest_calls::{self, Alone, done, get},
+    webhooks::{Received, read},
 };
 
 const SOON: Duration = Duration::from_secs(60);
@@ -45,13 +46,6 @@ struct State {
     changes_before: Option<usize>,
     /// The page that is never answered.
     hangs_at: Option<usize>,
-}
-
-struct Request {
-    method: String,
-    target: String,
-    key: String,
-    body: String,
 }
 
 impl Source {
@@ -84,7 +78,7 @@ impl Source {
     }
 
     /// Returns status, header and body of an answer; `None` if there is none.
-    fn answer(&self, request: &Request) -> Option<(u16, String, String)> {
+    fn answer(&self, request: &Received) -> Option<(u16, String, String)> {
         let url = Url::parse(&format!("http://{}{}", self.address, request.target)).unwrap();
         let number = |name: &str| {
             let pair = url.query_pairs().find(|(key, _)| *key == name);
@@ -104,7 +98,7 @@ impl Source {
             (_, path) => return self.redirect(&path[1..]),
         };
         let mut state = self.state.lock().unwrap();
-        let is_allowed = request.key == KEY || request.body == format!("signature={KEY}");
+        let is_allowed = request.header("x-api-key") == KEY || request.body == format!("signature={KEY}");
         if !is_allowed {
             return plain(401, json!({ "title": "Invalid API key", "detail": "Wrong key" }).to_string());
         }
@@ -199,29 +193,6 @@ fn rules() -> Value {
         "conditions": [{ "type": "device", "matchKey": null, "matchValue": "ios" }] }] })
 }
 
-async fn read(stream: &mut BufReader<TcpStream>) -> Option<Request> {
-    let mut line = String::new();
-    stream.read_line(&mut line).await.ok().filter(|read| *read > 0)?;
-    let mut words = line.split(' ');
-    let (method, target) = (words.next()?.to_owned(), words.next()?.to_owned());
-    let (mut key, mut length) = (String::new(), 0);
-    loop {
-        let mut line = String::new();
-        stream.read_line(&mut line).await.ok().filter(|read| *read > 0)?;
-        match line.trim_end().split_once(": ") {
-            Some((name, value)) if name.eq_ignore_ascii_case("x-api-key") => key = value.to_owned(),
-            Some((name, value)) if name.eq_ignore_ascii_case("content-length") => {
-                length = value.parse().ok()?;
-            }
-            Some(_) => {}
-            None => break,
-        }
-    }
-    let mut body = vec![0; length];
-    stream.read_exact(&mut body).await.ok()?;
-    Some(Request { method, target, key, body: String::from_utf8(body).ok()? })
-}
-
 /// Runs an import, and returns the exit code, the JSON and the standard error.
 async fn import(operator: &Operator, args: &[&str]) -> (Option<i32>, Value, String) {
     let finished = operator.command(args).await;
@@ -250,8 +221,7 @@ async fn every_link_of_a_source_comes_although_it_fails_and_changes_meanwhile() 
         assert_eq!((code, counts(&told)), expected, "{system}: {told} {stderr}");
 
         let server = operator.serve("links").await;
-        let links = get(&server.api, "short-urls?itemsPerPage=1").await;
-        assert_eq!(links["shortUrls"]["pagination"]["totalItems"], total, "{system}");
+        assert_eq!(rest_calls::count(&server.api).await, count, "{system}");
         let link = get(&server.api, "short-urls/c7").await;
         assert_eq!((&link["domain"], &link["visitsSummary"]["total"]), (&Value::Null, &json!(3)), "{link}");
         if system == "shlink" {
@@ -286,12 +256,8 @@ async fn an_import_from_a_source_that_was_killed_is_run_again() {
     let url = source.url();
     let args = source.args(&url, &[]);
     let mut killed = operator.launch(&args).await.spawn().unwrap();
-    wait::until(SOON, "the first links are here", async || {
-        let links = get(&server.api, "short-urls?itemsPerPage=1").await;
-        links["shortUrls"]["pagination"]["totalItems"].as_u64() >= Some(500)
-    })
-    .await
-    .unwrap();
+    let are_here = async || rest_calls::count(&server.api).await >= 500;
+    wait::until(SOON, "the first links are here", are_here).await.unwrap();
     killed.kill_now().unwrap();
     source.change(|state| state.hangs_at = None);
     let (code, told, stderr) = import(&operator, &args).await;

@@ -56,6 +56,38 @@ pub(super) async fn form_token(url: &str, cookie: &str) -> String {
     rest.split('"').next().unwrap().to_owned()
 }
 
+/// A browser that is signed in with an administrator's key.
+pub(super) struct Browser<'a> {
+    api: &'a Api,
+    cookie: String,
+    token: String,
+}
+
+impl<'a> Browser<'a> {
+    pub(super) async fn open(api: &'a Api) -> Self {
+        let cookie = sign_in(api.url(), api.key()).await;
+        let token = form_token(&format!("{}/manage", api.url()), &cookie).await;
+        Self { api, cookie, token }
+    }
+
+    /// Sends a form, and returns the status, where it leads, and the page.
+    pub(super) async fn send(&self, path: &str, form: &str) -> (StatusCode, String, String) {
+        let form = format!("formToken={}&{form}", self.token);
+        let answer = post(&format!("{}{path}", self.api.url()), &self.cookie, &form).await;
+        let to = answer.headers().get(LOCATION).map(|to| to.to_str().unwrap().to_owned());
+        (answer.status(), to.unwrap_or_default(), answer.text().await.unwrap())
+    }
+
+    pub(super) async fn get(&self, path: &str) -> Response {
+        let request = client().get(format!("{}{path}", self.api.url()));
+        request.header(COOKIE, &self.cookie).send().await.unwrap()
+    }
+
+    pub(super) async fn page(&self, path: &str) -> String {
+        self.get(path).await.text().await.unwrap()
+    }
+}
+
 /// Runs a script of `tests/browser` in a folder with the installed packages, and returns what it
 /// printed.
 pub(super) async fn run_script(scratch: &Scratch, script: &str, api: &Api, args: &[&str]) -> String {
@@ -312,11 +344,10 @@ async fn an_address_of_many_fields_makes_no_page_of_many_megabytes() {
         let wish = serde_json::json!({ "longUrl": format!("https://example.com/{link}"), "tags": tags });
         resolver.api.create_with(&wish).await.unwrap();
     }
-    let cookie = sign_in(resolver.api.url(), resolver.api.key()).await;
+    let browser = Browser::open(&resolver.api).await;
     for page in ["manage", "manage/tags"] {
-        let address = format!("{}/{page}?x={}&x=y", resolver.api.url(), "~".repeat(15_000));
-        let page = client().get(address).header(COOKIE, &cookie).send().await.unwrap();
-        assert!(page.text().await.unwrap().len() < 512 * 1024);
+        let page = browser.page(&format!("/{page}?x={}&x=y", "~".repeat(15_000))).await;
+        assert!(page.len() < 512 * 1024);
     }
 }
 
@@ -327,12 +358,9 @@ async fn a_form_keeps_what_was_chosen_and_offers_what_can_be_made() {
     std::fs::write(&logo, "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 1 1'/>").unwrap();
     let resolver = Resolver::embedded().unwrap().args(["--theme", &format!("logo={}", logo.display())]);
     let resolver = resolver.start().await.unwrap();
-    let (url, api) = (resolver.api.url(), &resolver.api);
-    let cookie = sign_in(url, api.key()).await;
-    let page = async |path: &str| {
-        let page = client().get(format!("{url}{path}")).header(COOKIE, &cookie).send().await.unwrap();
-        page.text().await.unwrap()
-    };
+    let api = &resolver.api;
+    let browser = Browser::open(api).await;
+    let page = async |path: &str| browser.page(path).await;
     // A form without a filter names the period all the same.
     let empty = page("/manage?search=&created=all&visits=all").await;
     assert!(empty.contains("There are no links yet."), "{empty}");
@@ -361,12 +389,11 @@ async fn a_form_keeps_what_was_chosen_and_offers_what_can_be_made() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_list_without_links_shows_the_first_steps() {
     let resolver = Resolver::embedded().unwrap().start().await.unwrap();
-    let (url, api) = (resolver.api.url(), &resolver.api);
-    let cookie = sign_in(url, api.key()).await;
+    let api = &resolver.api;
+    let browser = Browser::open(api).await;
     // The number of steps that are done; `None` without steps.
     let done = async |path: &str| {
-        let page = client().get(format!("{url}{path}")).header(COOKIE, &cookie).send().await.unwrap();
-        let page = page.text().await.unwrap();
+        let page = browser.page(path).await;
         let (_, tour) = page.split_once("<section class=\"tour\"")?;
         Some(tour.split("</section>").next().unwrap().matches("class=\"done\"").count())
     };
@@ -385,7 +412,7 @@ async fn a_list_without_links_shows_the_first_steps() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_list_by_visits_of_a_period_has_all_links_of_a_tag() {
     let resolver = Resolver::embedded().unwrap().start().await.unwrap();
-    let (url, api) = (resolver.api.url(), &resolver.api);
+    let api = &resolver.api;
     let mut codes = Vec::new();
     for link in 0..12 {
         let wish = json!({ "longUrl": format!("https://example.com/{link}"), "tags": ["a-dozen"] });
@@ -395,11 +422,10 @@ async fn a_list_by_visits_of_a_period_has_all_links_of_a_tag() {
     for code in [&codes[3], &codes[7], &codes[3], &other] {
         assert_eq!(api.follow(code).await.unwrap().0, 302);
     }
-    let cookie = sign_in(url, api.key()).await;
+    let browser = Browser::open(api).await;
     let page = async |number: u64| {
         let query = format!("tag=a-dozen&visits=7d&order=visits-DESC&count=10&page={number}");
-        let page = client().get(format!("{url}/manage?{query}")).header(COOKIE, &cookie).send().await;
-        let page = page.unwrap().text().await.unwrap();
+        let page = browser.page(&format!("/manage?{query}")).await;
         assert!(page.contains(">12 links<"), "{page}");
         let rows = page.split("<th scope=\"row\">").skip(1);
         rows.filter_map(|row| row.split(['<', '>']).nth(2)).map(str::to_owned).collect::<Vec<_>>()

@@ -4,13 +4,13 @@
 use std::{collections::BTreeSet, path::Path};
 
 use harness::{Api, Launch, Scratch};
-use reqwest::{Method, StatusCode, header::COOKIE};
+use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use crate::{
     cli::Person,
     k8s::in_venv,
-    pages::sign_in,
+    pages::Browser,
     rest_calls::{Alone, SOON, call, done, expect_problem, get},
 };
 
@@ -123,13 +123,11 @@ async fn every_code_on_a_sheet_leads_to_its_link_and_is_there_to_be_typed() {
     person.fail(&args, 64).await;
     let printed = person.read(&["link", "print", "--format", "svg", "--out", "-"]).await;
     assert!(printed.starts_with("PK"), "{printed}");
-    let cookie = sign_in(api.url(), api.key()).await;
-    let page = format!("{}/manage/qr-codes?{query}&order=dateCreated-ASC&page=7", api.url());
-    let downloaded = api.http().get(page).header(COOKIE, &cookie).send().await.unwrap();
-    assert_eq!(downloaded.bytes().await.unwrap(), bytes);
+    let browser = Browser::open(api).await;
+    let page = format!("/manage/qr-codes?{query}&order=dateCreated-ASC&page=7");
+    assert_eq!(browser.get(&page).await.bytes().await.unwrap(), bytes);
     for (query, has_links) in [("", true), ("?tag=none", false)] {
-        let sheet = format!("{}/manage/qr-sheet{query}", api.url());
-        let sheet = api.http().get(sheet).header(COOKIE, &cookie).send().await.unwrap().text().await.unwrap();
+        let sheet = browser.page(&format!("/manage/qr-sheet{query}")).await;
         assert_eq!(sheet.contains("/manage/qr-codes?format=pdf"), has_links, "{sheet}");
     }
 }
@@ -150,9 +148,7 @@ async fn reserved_codes_are_printed_before_they_have_links() {
 
     let reader = alone.with_new_key("reader", &["--scopes", "read"]).await;
     assert_eq!(call(&reader, Method::GET, &format!("qr-codes?reservation={id}"), None).await.status, 403);
-    let page = format!("{}/manage/reservations?id={id}", api.url());
-    let cookie = sign_in(api.url(), api.key()).await;
-    let page = api.http().get(page).header(COOKIE, &cookie).send().await.unwrap().text().await.unwrap();
+    let page = Browser::open(api).await.page(&format!("/manage/reservations?id={id}")).await;
     assert!(page.contains(&format!("/manage/qr-codes?format=pdf&amp;id={id}")), "{page}");
 }
 

@@ -98,6 +98,18 @@ pub(crate) async fn listed(api: &Api, query: &str) -> Vec<String> {
     links.iter().map(|link| link["shortCode"].as_str().unwrap().to_owned()).collect()
 }
 
+/// Returns the number of links that a key sees.
+pub(crate) async fn count(api: &Api) -> usize {
+    let page = get(api, "short-urls?itemsPerPage=1").await;
+    page["shortUrls"]["pagination"]["totalItems"].as_u64().unwrap().try_into().unwrap()
+}
+
+/// Returns the changes of a link, the latest first.
+pub(crate) async fn history(api: &Api, slug: &str) -> Vec<Value> {
+    let page = get(api, &format!("history?shortCode={slug}")).await;
+    page["audit"]["data"].as_array().unwrap().clone()
+}
+
 /// Asserts a problem by RFC 9457 and returns it. `kind` is one of Shlink's types, or `about:blank`
 /// for a problem that the status alone describes.
 pub(crate) fn expect_problem(answer: &Answer, status: u16, kind: &str) -> Value {

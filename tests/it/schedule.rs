@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::{
     cli::Person,
-    rest_calls::{Alone, SOON, call, done, expect_problem, get, leads_to},
+    rest_calls::{Alone, SOON, call, done, expect_problem, get, history, leads_to},
 };
 
 const ONE: &str = "https://example.com/one";
@@ -93,10 +93,6 @@ async fn schedule(api: &Api, slug: &str, wish: Value) -> Value {
 async fn scheduled(api: &Api, slug: &str) -> Vec<Value> {
     let list = get(api, &format!("schedule?shortCode={slug}")).await;
     list["scheduledEdits"]["data"].as_array().unwrap().clone()
-}
-
-async fn history(api: &Api, slug: &str) -> Vec<Value> {
-    get(api, &format!("history?shortCode={slug}")).await["audit"]["data"].as_array().unwrap().clone()
 }
 
 async fn leads_everywhere(apis: &[Api], slug: &str, expected: (u16, Option<String>)) {

@@ -7,13 +7,12 @@ use std::time::Duration;
 
 use harness::{Cluster, Launch, Resolver, Scratch};
 
+use crate::k8s::in_venv;
+
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 const RUN_WITHIN: Duration = Duration::from_secs(120);
 /// The folder in which `tests/run` installs the JavaScript SDK, relative to the root.
 const SDK: &str = "target/sdk";
-/// The environment variable with the folder of a Python environment that has PyShlink. `tests/run`
-/// creates it.
-const VENV_VARIABLE: &str = "SHORTMINT_VENV";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_javascript_sdk_finds_all_that_it_asks_for() {
@@ -42,8 +41,7 @@ fn node(scratch: &Scratch, resolver: &Resolver) -> Launch {
 #[tokio::test(flavor = "multi_thread")]
 async fn pyshlink_finds_all_that_it_asks_for() {
     let (scratch, resolver) = (Scratch::new().unwrap(), start().await);
-    let venv = std::env::var(VENV_VARIABLE).unwrap_or_else(|_| format!("{ROOT}/target/venv"));
-    let python = Launch::new(&scratch, "python", Path::new(&venv).join("bin/python"));
+    let python = Launch::new(&scratch, "python", in_venv("python"));
     let python = python.arg(Path::new(ROOT).join("tests/sdk/python/drive.py"));
     expect_all(python.args([resolver.api.url(), resolver.api.key()])).await;
 }

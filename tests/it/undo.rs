@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::{
     cli::{Person, row},
-    rest_calls::{Alone, call, done, expect_problem, get, leads_to},
+    rest_calls::{Alone, call, done, expect_problem, get, history, leads_to},
 };
 
 const URL: &str = "https://example.com/page";
@@ -65,11 +65,6 @@ async fn try_undo(api: &Api, slug: &str, entry: Option<i64>) -> Answer {
 
 async fn undo(api: &Api, slug: &str) {
     try_undo(api, slug, None).await.success().unwrap();
-}
-
-async fn history(api: &Api, slug: &str) -> Vec<Value> {
-    let page = get(api, &format!("history?shortCode={slug}")).await;
-    page["audit"]["data"].as_array().unwrap().clone()
 }
 
 async fn last_entry(api: &Api, slug: &str) -> i64 {

@@ -1,50 +1,19 @@
 //! The pages of webhooks, without scripts: what a form changes, and what a page shows once.
 
 use harness::{Api, Resolver, wait};
-use reqwest::{
-    StatusCode,
-    header::{COOKIE, LOCATION},
-};
+use reqwest::StatusCode;
 use serde_json::{Value, json};
 
 use crate::{
-    pages::{form_token, post, sign_in},
+    pages::Browser,
     rest_calls::{SOON, get},
 };
 
 /// Nothing listens there.
 const RECEIVER: &str = "http://127.0.0.1:9/hook";
 
-/// A browser that is signed in with an administrator's key.
-struct Browser<'a> {
-    api: &'a Api,
-    cookie: String,
-    token: String,
-}
-
-impl<'a> Browser<'a> {
-    async fn open(api: &'a Api) -> Self {
-        let cookie = sign_in(api.url(), api.key()).await;
-        let token = form_token(&format!("{}/manage/webhooks", api.url()), &cookie).await;
-        Self { api, cookie, token }
-    }
-
-    /// Sends a form, and returns the status, where it leads, and the page.
-    async fn send(&self, path: &str, form: &str) -> (StatusCode, String, String) {
-        let form = format!("formToken={}&{form}", self.token);
-        let answer = post(&format!("{}{path}", self.api.url()), &self.cookie, &form).await;
-        let to = answer.headers().get(LOCATION).map(|to| to.to_str().unwrap().to_owned());
-        (answer.status(), to.unwrap_or_default(), answer.text().await.unwrap())
-    }
-
-    async fn page(&self, path: &str) -> String {
-        let request = self.api.http().get(format!("{}{path}", self.api.url()));
-        request.header(COOKIE, &self.cookie).send().await.unwrap().text().await.unwrap()
-    }
-
-    async fn webhooks(&self) -> Vec<Value> {
-        get(self.api, "webhooks").await["webhooks"]["data"].as_array().unwrap().clone()
-    }
+async fn webhooks(api: &Api) -> Vec<Value> {
+    get(api, "webhooks").await["webhooks"]["data"].as_array().unwrap().clone()
 }
 
 /// Returns the secret that a page shows.
@@ -68,14 +37,14 @@ async fn a_webhook_is_added_edited_disabled_and_deleted() {
     assert!(page.contains("Choose at least one event.") && page.contains(RECEIVER), "{page}");
     let wrong = format!("do=create&{fields}&events=link.created&domain=none.example");
     assert_eq!(browser.send(list, &wrong).await.0, StatusCode::NOT_FOUND);
-    assert!(browser.webhooks().await.is_empty());
+    assert!(webhooks(&resolver.api).await.is_empty());
 
     let right = format!("do=create&{fields}&events=link.created&tag=news&domain=&shortCode=");
     let (status, _, page) = browser.send(list, &right).await;
     assert_eq!(status, StatusCode::OK);
     let made = secret(&page).to_owned();
     assert!(made.starts_with("whsec_"), "{made}");
-    let found = browser.webhooks().await;
+    let found = webhooks(&resolver.api).await;
     assert_eq!((&found[0]["events"], &found[0]["tag"]), (&json!(["link.created"]), &json!("news")));
     let one = format!("{list}/{}", found[0]["id"]);
     for path in [list, &one] {
@@ -86,7 +55,7 @@ async fn a_webhook_is_added_edited_disabled_and_deleted() {
     let edit = format!("do=edit&url={RECEIVER}/2&events=link.deleted&events=link.created&description=");
     assert_eq!(browser.send(&one, &edit).await.1, format!("{one}?stored"));
     assert_eq!(browser.send(&one, "do=disable").await.1, format!("{one}?stored"));
-    let found = browser.webhooks().await;
+    let found = webhooks(&resolver.api).await;
     assert_eq!(found[0]["url"], format!("{RECEIVER}/2"));
     assert_eq!(found[0]["events"], json!(["link.deleted", "link.created"]));
     assert_eq!((&found[0]["description"], &found[0]["enabled"]), (&Value::Null, &json!(false)));
@@ -94,10 +63,10 @@ async fn a_webhook_is_added_edited_disabled_and_deleted() {
     assert_eq!(status, StatusCode::CONFLICT);
     assert!(page.contains("it gets no test event"), "{page}");
     browser.send(&one, "do=enable").await;
-    assert_eq!(browser.webhooks().await[0]["enabled"], true);
+    assert_eq!(webhooks(&resolver.api).await[0]["enabled"], true);
 
     assert_eq!(browser.send(&one, "do=delete").await.1, format!("{list}?stored"));
-    assert!(browser.webhooks().await.is_empty());
+    assert!(webhooks(&resolver.api).await.is_empty());
     assert_eq!(browser.send(&one, "do=enable").await.0, StatusCode::NOT_FOUND);
 }
 
@@ -108,7 +77,7 @@ async fn a_secret_is_replaced_once_by_a_form_that_is_sent_twice() {
     let create = format!("do=create&url={RECEIVER}&events=link.created");
     let (_, _, page) = browser.send("/manage/webhooks", &create).await;
     let first = secret(&page).to_owned();
-    let one = format!("/manage/webhooks/{}", browser.webhooks().await[0]["id"]);
+    let one = format!("/manage/webhooks/{}", webhooks(&resolver.api).await[0]["id"]);
     let page = browser.page(&one).await;
     let (_, version) = page.split_once("name=\"version\" value=\"").unwrap();
     let rotate = format!("do=rotate&version={}", version.split('"').next().unwrap());
@@ -127,7 +96,7 @@ async fn a_delivery_that_fails_is_seen_in_the_list_and_sent_again() {
     let create = format!("do=create&url={RECEIVER}&events=link.created");
     browser.send("/manage/webhooks", &create).await;
     assert!(browser.page("/manage/webhooks").await.contains("None in the last week"));
-    let id = browser.webhooks().await[0]["id"].clone();
+    let id = webhooks(&resolver.api).await[0]["id"].clone();
     let one = format!("/manage/webhooks/{id}");
     assert_eq!(browser.send(&one, "do=test").await.1, format!("{one}?sent"));
     assert!(browser.page(&format!("{one}?sent")).await.contains("The event is queued."));

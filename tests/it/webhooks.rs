@@ -19,6 +19,7 @@ use tokio::{
 
 use crate::{
     cli::{Person, row},
+    k8s::in_venv,
     rest_calls::{call, done, get},
 };
 
@@ -38,13 +39,15 @@ enum Reply {
 
 /// A request as it was received.
 #[derive(Clone, Debug)]
-struct Received {
+pub(crate) struct Received {
+    pub(crate) method: String,
+    pub(crate) target: String,
     headers: Value,
-    body: String,
+    pub(crate) body: String,
 }
 
 impl Received {
-    fn header(&self, name: &str) -> &str {
+    pub(crate) fn header(&self, name: &str) -> &str {
         self.headers[name].as_str().unwrap_or_default()
     }
 
@@ -100,7 +103,12 @@ impl Receiver {
     }
 }
 
-async fn read(stream: &mut BufReader<TcpStream>) -> Option<Received> {
+/// Reads a request; `None` if the connection ends before.
+pub(crate) async fn read(stream: &mut BufReader<TcpStream>) -> Option<Received> {
+    let mut line = String::new();
+    stream.read_line(&mut line).await.ok().filter(|read| *read > 0)?;
+    let (method, rest) = line.split_once(' ')?;
+    let (method, target) = (method.to_owned(), rest.split(' ').next()?.to_owned());
     let mut headers = json!({});
     loop {
         let mut line = String::new();
@@ -112,10 +120,10 @@ async fn read(stream: &mut BufReader<TcpStream>) -> Option<Received> {
             headers[name.to_lowercase()] = json!(value);
         }
     }
-    let length: usize = headers["content-length"].as_str()?.parse().ok()?;
+    let length: usize = headers["content-length"].as_str().unwrap_or("0").parse().ok()?;
     let mut body = vec![0; length];
     stream.read_exact(&mut body).await.ok()?;
-    Some(Received { headers, body: String::from_utf8(body).ok()? })
+    Some(Received { method, target, headers, body: String::from_utf8(body).ok()? })
 }
 
 async fn answer(mut stream: TcpStream, reply: Reply) {
@@ -165,8 +173,7 @@ async fn verify(cases: &[(&Value, &Received, bool)]) {
     };
     let lines: Vec<String> = cases.iter().map(line).collect();
     let file = scratch.file("requests", &(lines.join("\n") + "\n")).unwrap();
-    let venv = std::env::var("SHORTMINT_VENV").unwrap_or_else(|_| format!("{ROOT}/target/venv"));
-    let python = Launch::new(&scratch, "python", Path::new(&venv).join("bin/python"));
+    let python = Launch::new(&scratch, "python", in_venv("python"));
     let python = python.arg(Path::new(ROOT).join("tests/sdk/python/verify_webhooks.py")).stdin(file);
     let finished = python.run(SOON).await.unwrap();
     assert!(finished.status.success(), "{}\n{}", finished.stdout, finished.stderr);

@@ -3,11 +3,20 @@
 
 mod database;
 
-use std::fmt;
+use std::{fmt, fs, io, path::Path};
 
 use clap::{Args, builder::PossibleValue};
 
+use crate::{Error, wrong_value};
+
 pub use database::{Database, DatabaseArgs, VisitsStoreArgs};
+
+/// Reads the file of a flag; `-` is the standard input.
+pub(crate) fn read_file(flag: &'static str, path: &Path) -> Result<String, Error> {
+    let is_stdin = path == Path::new("-");
+    let text = if is_stdin { io::read_to_string(io::stdin()) } else { fs::read_to_string(path) };
+    text.map_err(|error| wrong_value(flag, path.display(), error))
+}
 
 /// The server to call, and the API key for it.
 #[derive(Clone, Args)]

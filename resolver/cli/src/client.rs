@@ -16,7 +16,7 @@ use ureq::{
 };
 use url::{Host, Url, form_urlencoded};
 
-use self::problem::{Reply, TEXT_CELLS};
+use self::problem::TEXT_CELLS;
 use crate::{
     Error,
     args::{ServerArgs, ShowArgs, TableArgs},
@@ -26,6 +26,7 @@ use crate::{
 };
 
 pub use self::problem::ClientError;
+pub(crate) use self::problem::Reply;
 
 const CONNECT_TIME: Duration = Duration::from_secs(5);
 /// The time limit for a call including its retries.
@@ -97,6 +98,25 @@ pub(super) fn wrong(flag: &'static str, value: &str, expected: &str) -> Error {
     wrong_value(flag, cut(&printable(value), ARGUMENT_CELLS), expected)
 }
 
+/// Reads the address of a server.
+pub(super) fn address(flag: &'static str, text: &str) -> Result<Url, Error> {
+    let expected = "expected an address such as https://sho.rt, without a query or a password";
+    let is_plain = |url: &Url| {
+        let is_bare = url.query().is_none() && url.fragment().is_none();
+        is_bare && url.username().is_empty() && url.password().is_none()
+    };
+    let url = Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https") && is_plain(url));
+    url.ok_or_else(|| wrong(flag, if text.contains('@') { "(hidden)" } else { text }, expected))
+}
+
+/// Returns an API key that a header can have.
+pub(super) fn api_key(flag: &'static str, text: &str) -> Result<String, Error> {
+    if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Err(wrong(flag, "(hidden)", "expected visible ASCII characters"));
+    }
+    Ok(text.to_owned())
+}
+
 #[derive(Clone)]
 pub(super) struct Server {
     agent: Agent,
@@ -107,18 +127,9 @@ pub(super) struct Server {
 
 impl Server {
     pub(super) fn new(args: &ServerArgs) -> Result<Self, Error> {
-        let expected = "expected an address such as https://sho.rt, without a query or a password";
-        let url = Url::parse(&args.server).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
-        let is_plain =
-            |url: &Url| url.query().is_none() && url.fragment().is_none() && url.username().is_empty();
-        let url = url.filter(|url| is_plain(url) && url.password().is_none()).ok_or_else(|| {
-            wrong("--server", if args.server.contains('@') { "(hidden)" } else { &args.server }, expected)
-        })?;
-        if args.api_key.is_empty() || !args.api_key.bytes().all(|byte| byte.is_ascii_graphic()) {
-            return Err(wrong("--api-key", "(hidden)", "expected visible ASCII characters"));
-        }
-        let agent = agent(&url);
-        Ok(Self { agent, url: url.as_str().trim_end_matches('/').to_owned(), key: args.api_key.clone() })
+        let url = address("--server", &args.server)?;
+        let key = api_key("--api-key", &args.api_key)?;
+        Ok(Self { agent: agent(&url), url: url.as_str().trim_end_matches('/').to_owned(), key })
     }
 
     /// Makes a call, with retries if it is repeatable and the error is temporary. Returns the body
@@ -182,7 +193,7 @@ impl Server {
         if response.status().is_success() {
             return Ok(response.into_body().into_reader());
         }
-        Err(reply(response).map_err(failed)?.refusal())
+        Err(reply(response, ANSWER_BYTES).map_err(failed)?.refusal())
     }
 
     /// Returns the error for an answer that ended before it was complete.
@@ -214,15 +225,10 @@ impl Server {
         match &call.body {
             Some(body) => {
                 let request = request.header(header::CONTENT_TYPE, "application/json");
-                self.send(request.body(body.to_string())?, within)
+                send(&self.agent, request.body(body.to_string())?, within, ANSWER_BYTES)
             }
-            None => self.send(request.body(())?, within),
+            None => send(&self.agent, request.body(())?, within, ANSWER_BYTES),
         }
-    }
-
-    fn send(&self, request: Request<impl AsSendBody>, within: Duration) -> Result<Reply, ureq::Error> {
-        let request = self.agent.configure_request(request).timeout_global(Some(within)).build();
-        reply(self.agent.run(request)?)
     }
 
     fn failure(&self, error: ureq::Error, call: &Call) -> ClientError {
@@ -254,10 +260,26 @@ impl Server {
     }
 }
 
-fn reply(mut response: Response<Body>) -> Result<Reply, ureq::Error> {
-    let wait = response.headers().get(header::RETRY_AFTER).and_then(|wait| wait.to_str().ok()?.parse().ok());
-    let body = response.body_mut().with_config().limit(ANSWER_BYTES).read_to_vec()?;
-    Ok(Reply { status: response.status().as_u16(), wait: wait.map(Duration::from_secs), body })
+/// Sends a request once, and reads an answer with at most so many bytes.
+pub(super) fn send(
+    agent: &Agent,
+    request: Request<impl AsSendBody>,
+    within: Duration,
+    most: u64,
+) -> Result<Reply, ureq::Error> {
+    let request = agent.configure_request(request).timeout_global(Some(within)).build();
+    reply(agent.run(request)?, most)
+}
+
+fn reply(mut response: Response<Body>, most: u64) -> Result<Reply, ureq::Error> {
+    // Shlink sends the letters of a location as they are, and not escaped.
+    let text = |name: header::HeaderName| {
+        response.headers().get(name).map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned())
+    };
+    let wait = text(header::RETRY_AFTER).and_then(|wait| wait.parse().ok()).map(Duration::from_secs);
+    let location = text(header::LOCATION);
+    let body = response.body_mut().with_config().limit(most).read_to_vec()?;
+    Ok(Reply { status: response.status().as_u16(), location, wait, body })
 }
 
 /// Returns whether an error shows that there was no connection at all. If that is uncertain,

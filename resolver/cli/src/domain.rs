@@ -1,9 +1,6 @@
 //! `resolver domain list|edit|redirects|remove`: manages the domains of a running server.
 
-use std::{
-    fs, io,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 use clap::{
     Args, Subcommand,
@@ -14,7 +11,7 @@ use ureq::http::Method;
 
 use crate::{
     Error,
-    args::{ServerArgs, ShowArgs, TableArgs, extra_path_values},
+    args::{ServerArgs, ShowArgs, TableArgs, extra_path_values, read_file},
     client::{Call, NOTHING_TO_CHANGE, Server, given, maybe, segment, wrong},
     table::{List, pairs, printable, text},
     wrong_value,
@@ -310,13 +307,10 @@ fn file_or_null(
     is_taken_away: bool,
 ) -> Result<Option<Value>, Error> {
     let Some(path) = file else { return Ok(is_taken_away.then_some(Value::Null)) };
-    let wrong = |reason: String| wrong_value(flag, path.display(), reason);
-    let is_stdin = path == Path::new("-");
-    let text = if is_stdin { io::read_to_string(io::stdin()) } else { fs::read_to_string(path) };
-    let text = text.map_err(|error| wrong(error.to_string()))?;
     // Editors and spreadsheets of Windows begin a file with a byte order mark.
-    let read = serde_json::from_str(text.trim_start_matches('\u{feff}'));
-    read.map(Some).map_err(|error| wrong(format!("expected JSON, which has no comments: {error}")))
+    let value = serde_json::from_str(read_file(flag, path)?.trim_start_matches('\u{feff}'));
+    let wrong = |error| format!("expected JSON, which has no comments: {error}");
+    value.map(Some).map_err(|error| wrong_value(flag, path.display(), wrong(error)))
 }
 
 /// Formats a domain as a table of two columns. Fields without a value are left out.

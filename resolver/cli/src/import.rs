@@ -40,12 +40,13 @@ use transfer::{Row, Source, each_row};
 use self::{
     live::LivePages,
     report::Report,
-    source::{SourceArgs, SourceServer, address, host},
+    source::{SourceArgs, SourceServer},
     verify::compare,
 };
 use crate::{
     Error, Output,
     args::DatabaseArgs,
+    client::address,
     database::{open_mint, ready},
     output::{progress_bar, warn},
     wrong_value,
@@ -79,12 +80,12 @@ pub struct ImportArgs {
     pub from: Source,
     /// Name of this import. An import with the name of an earlier one continues it. Defaults to the
     /// digest of the file.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "url")]
     pub name: Option<String>,
-    /// Domains of the other system that become the default domain here. With --url, its host if
-    /// absent.
-    #[arg(long, value_name = "HOST[,HOST…]", value_delimiter = ',')]
-    pub default_domain: Vec<String>,
+    /// Address of a running Shortmint on this database. When the import is done, each short link is
+    /// requested from it and from --url, and links that lead elsewhere or nowhere are listed.
+    #[arg(long, value_name = "URL", requires = "url")]
+    pub verify: Option<String>,
     /// Treatment of links whose password or other protection is not part of the file.
     #[arg(long, default_value = "disable", value_parser = PossibleValuesParser::new([
         PossibleValue::new("disable").help(
@@ -140,17 +141,14 @@ pub(super) async fn run(args: ImportArgs) -> Result<Output, Error> {
     let no_zone = "this system has no time zone of that name: write UTC or a name such as Europe/Berlin";
     let zone =
         find_zone(&args.time_zone).ok_or_else(|| wrong_value("--time-zone", &args.time_zone, no_zone))?;
-    let verify = args.source.verify.as_deref().map(|text| address("--verify", text)).transpose()?;
+    let verify = args.verify.as_deref().map(|text| address("--verify", text)).transpose()?;
     let server = SourceServer::new(&args.source, args.from)?;
     // Both are opened before the database, so that a mistyped name is reported at once.
     let input = match (&server, &args.file) {
         (Some(server), _) => Input::server(server.clone(), args.from).await?,
         (None, file) => Input::file(file.as_deref().unwrap_or(Path::new("")), args.name.as_deref())?,
     };
-    let mut default_domains = args.default_domain.clone();
-    if default_domains.is_empty() {
-        default_domains.extend(server.as_ref().map(|server| host(&server.url)));
-    }
+    let default_domains = args.source.default_domains(server.as_ref());
     let store = ready(&args.database).await?;
     let mint = open_mint(&*store, &args.database, args.code_key_file.as_deref()).await?;
     let begun = Instant::now();
@@ -194,8 +192,7 @@ impl Input {
     async fn server(server: SourceServer, from: Source) -> Result<Self, Error> {
         // No run continues another one.
         let name = format!("{from} at {} since {}", server.url, Timestamp::now());
-        let opened = spawn_blocking(|| LivePages::open(server)).await;
-        let pages = opened.map_err(|_| Error::TaskFailed("source of the import"))??;
+        let pages = LivePages::open(server).await?;
         Ok(Self { name, bar: pages.bar.clone(), reader: Box::new(pages) })
     }
 }

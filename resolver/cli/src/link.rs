@@ -84,7 +84,7 @@ async fn create(args: &LinkCreateArgs) -> Result<String, Error> {
 
 async fn edit(args: &LinkEditArgs) -> Result<String, Error> {
     let path = path_of(&args.name.code)?;
-    let body = edit_body(args, password(&args.setters)?);
+    let body = edit_body(args, password(&args.edits.setters)?);
     if body.as_object().is_none_or(Map::is_empty) {
         return Err(wrong("CODE", &args.name.code, NOTHING_TO_CHANGE));
     }

@@ -7,21 +7,6 @@ use serde_json::Value;
 
 use super::{Backwards, DateTime};
 
-/// The query of the history of a link.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", default)]
-#[schemars(extend("required" = ["shortCode"]))]
-pub struct HistoryQuery {
-    /// The code or slug of the link.
-    #[schemars(with = "String", length(min = 1))]
-    pub short_code: Option<String>,
-    /// The domain of the link; without it, and with `DEFAULT`, the default one.
-    pub domain: Option<String>,
-    /// The number that the last page ended with: what is before it is returned.
-    #[schemars(with = "i64")]
-    pub before: Option<String>,
-}
-
 /// The edit that is undone.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]

@@ -186,6 +186,18 @@ pub struct DomainQuery {
     pub domain: Option<String>,
 }
 
+/// The query that names a link.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+#[schemars(extend("required" = ["shortCode"]))]
+pub struct LinkQuery {
+    /// The code or slug of the link.
+    #[schemars(with = "String", length(min = 1))]
+    pub short_code: Option<String>,
+    /// The domain of the link; without it, and with `DEFAULT`, the default one.
+    pub domain: Option<String>,
+}
+
 /// The query of the list of domains.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]

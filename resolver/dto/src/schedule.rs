@@ -1,22 +1,10 @@
 //! Edits of links on schedule. The body of one is [`NewScheduledEdit`](super::NewScheduledEdit).
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::{Data, DateTime};
-
-/// The query that names the link of a schedule.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", default)]
-#[schemars(extend("required" = ["shortCode"]))]
-pub struct ScheduleQuery {
-    /// The code or slug of the link.
-    #[schemars(with = "String", length(min = 1))]
-    pub short_code: Option<String>,
-    /// The domain of the link; without it, and with `DEFAULT`, the default one.
-    pub domain: Option<String>,
-}
 
 /// An edit of a link that is made at a moment.
 #[derive(Clone, Debug, Serialize, JsonSchema)]

@@ -7,6 +7,7 @@
 //!    of Digital Asset Links).
 //! 3. Only their shape is checked. What else is in them is kept, for systems to come.
 
+use codes::hex;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -92,9 +93,7 @@ impl AppLinks {
 
     /// Returns the length and the SHA-256 of the contents, which identify them in the audit log.
     pub fn digest(&self) -> String {
-        let digest = Sha256::digest(self.0.as_bytes());
-        let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-        format!("{} bytes, SHA-256 {hex}", self.0.len())
+        format!("{} bytes, SHA-256 {}", self.0.len(), hex(&Sha256::digest(self.0.as_bytes())))
     }
 }
 

@@ -7,41 +7,22 @@
 //! the name that it was given (`link`) and under its custom names; each of them is read as a link
 //! of its own.
 
-use super::{
-    hosted,
-    item::Item,
-    json::Shape,
-    row::{Row, RowError},
-    table::Layout,
-};
+use super::{hosted, json::Shape, table::Layout};
 
 pub(super) const SHAPE: Shape = Shape { alone: Some("long_url"), ..Shape::list(hosted::LIST) };
 
-pub(super) const LAYOUT: Layout = Layout {
-    columns: &[
-        "shortUrl link bitlink shortLink",
-        "customLinks customLink customBitlinks customBitlink customBackHalf",
-        "longUrl destinationUrl destination originalUrl",
-        "title",
-        "tags",
-        "createdAt dateCreated created",
-        "expiresAt expirationAt expirationDate",
-        "clicks totalClicks",
-        "engagements totalEngagements",
-        "status",
-        "archived",
-        "deleted isDeleted",
-        "deepLinks",
-    ],
-    needed: &["longUrl"],
-    is_closed: false,
-    unnamed: None,
-};
-
-pub(super) fn of_json(item: &Item) -> Result<Row, RowError> {
-    hosted::of_json(item, &LAYOUT)
-}
-
-pub(super) fn of_table(item: &Item) -> Result<Row, RowError> {
-    hosted::of_table(item, &LAYOUT)
-}
+pub(super) const LAYOUT: Layout = hosted::layout(&[
+    "shortUrl link bitlink shortLink",
+    "customLinks customLink customBitlinks customBitlink customBackHalf",
+    "longUrl destinationUrl destination originalUrl",
+    "title",
+    "tags",
+    "createdAt dateCreated created",
+    "expiresAt expirationAt expirationDate",
+    "clicks totalClicks",
+    "engagements totalEngagements",
+    "status",
+    "archived",
+    "deleted isDeleted",
+    "deepLinks",
+]);

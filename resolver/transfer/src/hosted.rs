@@ -46,6 +46,11 @@ const MILLIS_MIN: u64 = 100_000_000_000;
 /// The domain and the code of a link.
 type Name = (Option<String>, String);
 
+/// Returns the layout with these columns, of which only the long URL is needed.
+pub(super) const fn layout(columns: &'static [&'static str]) -> Layout {
+    Layout { columns, needed: &["longUrl"], is_closed: false, unnamed: None }
+}
+
 /// Reads a link from an item of a response.
 pub(super) fn of_json(item: &Item, layout: &Layout) -> Result<Row, RowError> {
     let item = &named(item, layout);

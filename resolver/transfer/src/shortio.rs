@@ -6,53 +6,34 @@
 //! columns are `idString,shortURL,originalPath,originalURL,title,clicks` and
 //! `createdAt,updatedAt,expiresAt,createdBy,tags`.
 
-use super::{
-    hosted,
-    item::Item,
-    json::Shape,
-    row::{Row, RowError},
-    table::Layout,
-};
+use super::{hosted, json::Shape, table::Layout};
 
 pub(super) const SHAPE: Shape = Shape { alone: Some("originalURL"), ..Shape::list(hosted::LIST) };
 
-pub(super) const LAYOUT: Layout = Layout {
-    columns: &[
-        "shortUrl shortUrls shortLink",
-        "code path paths originalPath originalPaths slug",
-        "domain domain.hostname hostname",
-        "longUrl originalUrl originalUrls destinationUrl",
-        "title titles",
-        "tags tag",
-        "createdAt createdAt(date)",
-        "expiresAt expiresAt(date)",
-        "ttl",
-        "clicks totalClicks",
-        "clicksLimit",
-        "archived",
-        "hasPassword",
-        "password",
-        "redirectStatus redirectType",
-        "skipQuery skipQs",
-        "iosUrl iphoneUrl",
-        "androidUrl",
-        "expiredUrl",
-        "splitUrl",
-        "utmSource",
-        "utmMedium",
-        "utmCampaign",
-        "utmTerm",
-        "utmContent",
-    ],
-    needed: &["longUrl"],
-    is_closed: false,
-    unnamed: None,
-};
-
-pub(super) fn of_json(item: &Item) -> Result<Row, RowError> {
-    hosted::of_json(item, &LAYOUT)
-}
-
-pub(super) fn of_table(item: &Item) -> Result<Row, RowError> {
-    hosted::of_table(item, &LAYOUT)
-}
+pub(super) const LAYOUT: Layout = hosted::layout(&[
+    "shortUrl shortUrls shortLink",
+    "code path paths originalPath originalPaths slug",
+    "domain domain.hostname hostname",
+    "longUrl originalUrl originalUrls destinationUrl",
+    "title titles",
+    "tags tag",
+    "createdAt createdAt(date)",
+    "expiresAt expiresAt(date)",
+    "ttl",
+    "clicks totalClicks",
+    "clicksLimit",
+    "archived",
+    "hasPassword",
+    "password",
+    "redirectStatus redirectType",
+    "skipQuery skipQs",
+    "iosUrl iphoneUrl",
+    "androidUrl",
+    "expiredUrl",
+    "splitUrl",
+    "utmSource",
+    "utmMedium",
+    "utmCampaign",
+    "utmTerm",
+    "utmContent",
+]);

@@ -15,6 +15,7 @@ use super::{
     bitly, csv, dub,
     encoding::decoded,
     header::{self, Mark},
+    hosted,
     item::Item,
     json::{Shape, each_item},
     kutt, rebrandly,
@@ -74,10 +75,10 @@ impl Source {
             Self::Shlink => (shlink::SHAPE, shlink::of_json),
             Self::Kutt => (kutt::SHAPE, kutt::of_json),
             Self::Yourls => (yourls::SHAPE, yourls::of_json),
-            Self::Bitly => (bitly::SHAPE, bitly::of_json),
-            Self::Rebrandly => (rebrandly::SHAPE, rebrandly::of_json),
-            Self::Shortio => (shortio::SHAPE, shortio::of_json),
-            Self::Dub => (dub::SHAPE, dub::of_json),
+            Self::Bitly => (bitly::SHAPE, |item| hosted::of_json(item, &bitly::LAYOUT)),
+            Self::Rebrandly => (rebrandly::SHAPE, |item| hosted::of_json(item, &rebrandly::LAYOUT)),
+            Self::Shortio => (shortio::SHAPE, |item| hosted::of_json(item, &shortio::LAYOUT)),
+            Self::Dub => (dub::SHAPE, |item| hosted::of_json(item, &dub::LAYOUT)),
             Self::Csv | Self::Shortmint => (csv::SHAPE, csv::of_json),
         }
     }
@@ -87,10 +88,10 @@ impl Source {
             Self::Shlink => Some((shlink::LAYOUT, shlink::of_table)),
             Self::Kutt | Self::Shortmint => None,
             Self::Yourls => Some((yourls::LAYOUT, yourls::of_table)),
-            Self::Bitly => Some((bitly::LAYOUT, bitly::of_table)),
-            Self::Rebrandly => Some((rebrandly::LAYOUT, rebrandly::of_table)),
-            Self::Shortio => Some((shortio::LAYOUT, shortio::of_table)),
-            Self::Dub => Some((dub::LAYOUT, dub::of_table)),
+            Self::Bitly => Some((bitly::LAYOUT, |item| hosted::of_table(item, &bitly::LAYOUT))),
+            Self::Rebrandly => Some((rebrandly::LAYOUT, |item| hosted::of_table(item, &rebrandly::LAYOUT))),
+            Self::Shortio => Some((shortio::LAYOUT, |item| hosted::of_table(item, &shortio::LAYOUT))),
+            Self::Dub => Some((dub::LAYOUT, |item| hosted::of_table(item, &dub::LAYOUT))),
             Self::Csv => Some((LAYOUT, csv::of_table)),
         }
     }

@@ -3,7 +3,7 @@
 //!
 //! The history has no path below its link: slugs may end in `history`.
 
-use app::{audit::PER_PAGE, find_link::LinkName};
+use app::audit::PER_PAGE;
 use links::audit::{Entry, EntryFilter, separate_name};
 
 use super::{json::atom, prelude::*};
@@ -25,7 +25,8 @@ pub(super) fn routes() -> Vec<Route> {
             .text(format!(
                 "The entries of the log about this link, the latest first, {PER_PAGE} on a page. `before` of the answer leads to the next page; null ends the list. A key of one domain gets those since the link is there."
             ))
-            .query::<dto::HistoryQuery>()
+            .query::<dto::LinkQuery>()
+            .query::<dto::BeforeQuery>()
             .answers::<dto::AuditPage>("Entries of the log.")
             .fails(&[Kind::NoShortUrl]),
     ]
@@ -36,15 +37,8 @@ async fn list(call: &Call, by: &Grant) -> Result<Answer, Problem> {
     Ok(page(call, &call.api.links.audit_log(&filter, by).await?))
 }
 
-impl Fields for dto::HistoryQuery {}
-
 async fn history(call: &Call, by: &Grant) -> Result<Answer, Problem> {
-    let (dto::HistoryQuery { short_code, domain, .. }, mut wrong) = call.query();
-    let code = short_code
-        .ok_or_else(|| "expected the code or slug of a link in the query (?shortCode=…)".to_owned());
-    let code = wrong.note("shortCode", code).unwrap_or_default();
-    wrong.finish()?;
-    let name = LinkName { code, domain };
+    let name = call.queried_link()?;
     Ok(page(call, &call.api.links.link_history(&name, call.before()?, by).await?))
 }
 

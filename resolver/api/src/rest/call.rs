@@ -57,6 +57,8 @@ pub struct Call {
     share: OnceLock<Share>,
 }
 
+impl Fields for dto::LinkQuery {}
+
 impl Call {
     /// Makes a call of a request's head.
     pub fn new(api: &Arc<Api>, client: IpAddr, head: hyper::http::request::Parts) -> Self {
@@ -196,6 +198,16 @@ impl Call {
         let query = Query::of(&self.uri);
         let number = query.text("before").map(str::parse).transpose();
         number.map_err(|_| Problem::invalid("before", "expected the number that the last page ended with"))
+    }
+
+    /// Returns the name of the link that the query addresses.
+    pub(super) fn queried_link(&self) -> Result<LinkName, Problem> {
+        let (dto::LinkQuery { short_code, domain }, mut wrong) = self.query();
+        let expected = "expected the code or slug of a link in the query (?shortCode=…)";
+        let code = short_code.ok_or_else(|| expected.to_owned());
+        let code = wrong.note("shortCode", code).unwrap_or_default();
+        wrong.finish()?;
+        Ok(LinkName { code, domain })
     }
 
     /// Returns the name of the link that the path and the query address. A path that is not UTF-8

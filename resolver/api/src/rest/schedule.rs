@@ -2,7 +2,7 @@
 //!
 //! It has no path below its link: slugs may end in `schedule`.
 
-use app::{Field, find_link::LinkName, scheduled_edits::SCHEDULED_FOR, values::read_time};
+use app::{Field, scheduled_edits::SCHEDULED_FOR, values::read_time};
 use dto::Time;
 use jiff::{Timestamp, tz::TimeZone};
 use links::{SCHEDULED_PER_KEY, SCHEDULED_PER_LINK, ScheduledEdit};
@@ -30,7 +30,7 @@ pub(super) fn routes() -> Vec<Route> {
             "List the scheduled edits of a link",
         )
         .text("In the order of their moments, with those that failed.")
-        .query::<dto::ScheduleQuery>()
+        .query::<dto::LinkQuery>()
         .answers::<dto::ScheduledEditList>("The scheduled edits.")
         .fails(&[Kind::NoShortUrl]),
         of(
@@ -49,7 +49,7 @@ pub(super) fn routes() -> Vec<Route> {
              scheduled edits, and a key {SCHEDULED_PER_KEY}, with those that failed. They end with the \
              deletion of the link."
         ))
-        .query::<dto::ScheduleQuery>()
+        .query::<dto::LinkQuery>()
         .body::<dto::NewScheduledEdit>()
         .answers::<dto::ScheduledEdit>("The scheduled edit.")
         .fails(&[Kind::NoShortUrl, Kind::TooManyScheduledEdits, Kind::LaterRelease]),
@@ -65,26 +65,14 @@ pub(super) fn routes() -> Vec<Route> {
     ]
 }
 
-impl Fields for dto::ScheduleQuery {}
-
-/// Returns the name of the link that the query names.
-fn named(call: &Call) -> Result<LinkName, Problem> {
-    let (dto::ScheduleQuery { short_code, domain }, mut wrong) = call.query();
-    let code = short_code
-        .ok_or_else(|| "expected the code or slug of a link in the query (?shortCode=…)".to_owned());
-    let code = wrong.note("shortCode", code).unwrap_or_default();
-    wrong.finish()?;
-    Ok(LinkName { code, domain })
-}
-
 async fn list(call: &Call, by: &Grant) -> Result<Answer, Problem> {
-    let edits = call.api.links.scheduled_edits(&named(call)?, by).await?;
+    let edits = call.api.links.scheduled_edits(&call.queried_link()?, by).await?;
     let data = edits.iter().map(shown).collect();
     Ok(json(&dto::ScheduledEditList { scheduled_edits: dto::Data { data } }))
 }
 
 async fn schedule(call: &Call, by: &Grant) -> Result<Answer, Problem> {
-    let (name, mut fields) = (named(call)?, object(&call.body)?);
+    let (name, mut fields) = (call.queried_link()?, object(&call.body)?);
     let moment = fields.shift_remove(SCHEDULED_FOR);
     let (fields, slug, mut wrong) = read_edit_fields(&call.api, fields);
     if slug.is_some() {

@@ -223,10 +223,7 @@ impl Page<'_> {
         if by.limits.hides_links() && is_of_other || !service.narrow(names, by, &mut filter).await? {
             return Ok(());
         }
-        let code = filter.search.as_deref().and_then(|text| service.lookup.id_of(text));
-        if let Some(text) = &filter.search {
-            filter.search_domains = service.domains_like(text);
-        }
+        let code = service.resolve_search(&mut filter);
         let mut left = usize::try_from(limit).unwrap_or(usize::MAX);
         loop {
             let turn = service.turns.queries.take(by.id).await?;

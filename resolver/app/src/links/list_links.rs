@@ -111,10 +111,7 @@ impl LinkService {
                 return Ok(listed(filter, Vec::new(), 0, true));
             }
             let _turn = self.turns.queries.take(by.id).await?;
-            let code = filter.search.as_deref().and_then(|text| self.lookup.id_of(text));
-            if let Some(text) = &filter.search {
-                filter.search_domains = self.domains_like(text);
-            }
+            let code = self.resolve_search(&mut filter);
             let order = filter.order;
             if !is_sorted_here(order.field, visits_in) {
                 let Outline { ids, total, is_counted } = self.store.outline(&filter, code).await?;
@@ -231,8 +228,17 @@ impl LinkService {
         Ok(true)
     }
 
+    /// Adds the domains that a search finds to its filter, and returns the id of the code that it may
+    /// be.
+    pub(crate) fn resolve_search(&self, filter: &mut Filter) -> Option<LinkId> {
+        let text = filter.search.as_deref()?;
+        let (domains, code) = (self.domains_like(text), self.lookup.id_of(text));
+        filter.search_domains = domains;
+        code
+    }
+
     /// Returns the domains whose names contain a text.
-    pub(crate) fn domains_like(&self, text: &str) -> Vec<DomainId> {
+    fn domains_like(&self, text: &str) -> Vec<DomainId> {
         let text = nfc(&text.to_lowercase()).into_owned();
         let entries = self.domain_cache.entries();
         let others = entries.others().into_iter();

@@ -42,14 +42,21 @@ impl ClientError {
     }
 }
 
-pub(super) struct Reply {
-    pub(super) status: u16,
+/// An answer, whatever its status.
+pub(crate) struct Reply {
+    pub(crate) status: u16,
+    pub(crate) location: Option<String>,
     /// The pause that the server asks for.
-    pub(super) wait: Option<Duration>,
-    pub(super) body: Vec<u8>,
+    pub(crate) wait: Option<Duration>,
+    pub(crate) body: Vec<u8>,
 }
 
 impl Reply {
+    /// Parses the body as JSON.
+    pub(crate) fn json(&self) -> Option<Value> {
+        serde_json::from_slice(&self.body).ok()
+    }
+
     /// Converts an answer without success to an error.
     pub(super) fn refusal(&self) -> ClientError {
         let mut text = problem_text(self.status, &self.body);
@@ -112,7 +119,8 @@ mod tests {
         ] {
             assert_eq!(problem_text(status, body.as_bytes()), expected);
         }
-        let reply = Reply { status: 429, wait: Some(Duration::from_secs(7)), body: many.into_bytes() };
+        let wait = Some(Duration::from_secs(7));
+        let reply = Reply { status: 429, location: None, wait, body: many.into_bytes() };
         let text = reply.refusal().to_string();
         assert!(text.chars().count() < TEXT_CELLS + 100 && !text.contains('\n'), "{}", text.len());
         let reply = Reply { body: br#"{"title":"Too Many Requests"}"#.to_vec(), ..reply };

@@ -17,8 +17,8 @@ use indicatif::ProgressBar;
 use serde_json::Value;
 use transfer::LinkPage;
 
-use super::source::{SourceError, SourceServer};
-use crate::output::progress_bar;
+use super::source::{SourceError, SourceServer, apart};
+use crate::{Error, output::progress_bar};
 
 /// The maximum number of times that the list is read.
 const PASSES_MAX: u32 = 5;
@@ -40,17 +40,17 @@ pub(super) struct LivePages {
 
 impl LivePages {
     /// Requests the first page of a list that is read until it brings nothing new.
-    pub(super) fn open(server: SourceServer) -> Result<Self, SourceError> {
-        Self::open_for(server, PASSES_MAX)
+    pub(super) async fn open(server: SourceServer) -> Result<Self, Error> {
+        Self::open_for(server, PASSES_MAX).await
     }
 
     /// Requests the first page of a list that is read once.
-    pub(super) fn open_once(server: SourceServer) -> Result<Self, SourceError> {
-        Self::open_for(server, 1)
+    pub(super) async fn open_once(server: SourceServer) -> Result<Self, Error> {
+        Self::open_for(server, 1).await
     }
 
-    fn open_for(server: SourceServer, passes_left: u32) -> Result<Self, SourceError> {
-        let first = server.page((0, 0))?;
+    async fn open_for(server: SourceServer, passes_left: u32) -> Result<Self, Error> {
+        let (server, first) = apart(move || server.page((0, 0)).map(|first| (server, first))).await?;
         Ok(Self {
             server,
             bar: progress_bar(Some(first.total), "{pos}/{len} links"),
@@ -65,7 +65,11 @@ impl LivePages {
     }
 
     /// Returns the links of the next page that did not come before; `None` after the last pass.
-    pub(super) fn next_page(&mut self) -> Result<Option<Vec<Value>>, SourceError> {
+    pub(super) async fn turn(mut self) -> Result<(Self, Option<Vec<Value>>), Error> {
+        apart(move || self.next_page().map(|page| (self, page))).await
+    }
+
+    fn next_page(&mut self) -> Result<Option<Vec<Value>>, SourceError> {
         if self.passes_left == 0 {
             return Ok(None);
         }

@@ -6,6 +6,7 @@ use std::{fmt, io, thread, time::Duration};
 use clap::Args;
 use daemon::Exit;
 use serde_json::Value;
+use tokio::task::spawn_blocking;
 use transfer::{LinkPage, LiveSource, Source};
 use ureq::{
     Agent, AsSendBody,
@@ -15,7 +16,7 @@ use url::{Url, form_urlencoded};
 
 use crate::{
     Error,
-    client::agent,
+    client::{self, Reply, address, agent, api_key},
     table::{cut, printable},
     wrong_value,
 };
@@ -39,27 +40,37 @@ const ANSWER_BYTES: u64 = 64 * 1024 * 1024;
 /// The maximum width of a reason, in cells.
 const REASON_CELLS: usize = 300;
 
-/// The running system that links are imported from in place of a file.
+/// The running system that is imported from in place of a file.
 #[derive(Clone, Args)]
 pub struct SourceArgs {
-    /// Address of a running Shlink, Kutt or YOURLS, whose links are imported instead of a file.
-    #[arg(long, value_name = "URL", conflicts_with_all = ["file", "name"])]
+    /// Address of a running server of the system to import from, such as https://s.example, instead
+    /// of a file.
+    #[arg(long, value_name = "URL", conflicts_with = "file", requires = "source_key")]
     pub url: Option<String>,
     /// API key for --url: that of Shlink or Kutt, or the signature token of YOURLS. Pass it in the
     /// environment to hide it from other users of this machine.
     #[arg(long, env = "RESOLVER_SOURCE_KEY", hide_env_values = true, value_name = "KEY")]
     pub source_key: Option<String>,
-    /// Address of a running Shortmint on this database. When the import is done, each short link is
-    /// requested from it and from --url, and links that lead elsewhere or nowhere are listed.
-    #[arg(long, value_name = "URL", requires = "url")]
-    pub verify: Option<String>,
+    /// Domains of the other system that become the default domain here. With --url, its host if
+    /// absent.
+    #[arg(long, value_name = "HOST[,HOST…]", value_delimiter = ',')]
+    pub default_domain: Vec<String>,
+}
+
+impl SourceArgs {
+    /// Returns the domains of the source that are the default domain here.
+    pub(super) fn default_domains(&self, server: Option<&SourceServer>) -> Vec<String> {
+        match server {
+            Some(server) if self.default_domain.is_empty() => vec![host(&server.url)],
+            _ => self.default_domain.clone(),
+        }
+    }
 }
 
 impl fmt::Debug for SourceArgs {
     /// Formats the arguments without the key.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { url, verify, source_key: _ } = self;
-        f.debug_struct("SourceArgs").field("url", url).field("verify", verify).finish_non_exhaustive()
+        f.debug_struct("SourceArgs").field("url", &self.url).finish_non_exhaustive()
     }
 }
 
@@ -85,15 +96,6 @@ impl From<SourceError> for io::Error {
     }
 }
 
-/// An answer to a request, whatever its status.
-pub(super) struct Answer {
-    pub(super) status: u16,
-    pub(super) location: Option<String>,
-    /// The pause that the server asks for.
-    wait: Option<Duration>,
-    body: Vec<u8>,
-}
-
 /// The server of the source.
 #[derive(Clone)]
 pub(super) struct SourceServer {
@@ -110,11 +112,7 @@ impl SourceServer {
         let url = address("--url", url)?;
         let source = LiveSource::new(from)
             .ok_or_else(|| wrong_value("--from", from, "expected shlink, kutt or yourls with --url"))?;
-        let key = args.source_key.clone().unwrap_or_default();
-        if key.is_empty() || !key.bytes().all(|byte| byte.is_ascii_graphic()) {
-            let expected = "expected the source's API key, such as in RESOLVER_SOURCE_KEY";
-            return Err(wrong_value("--source-key", "(hidden)", expected));
-        }
+        let key = api_key("--source-key", args.source_key.as_deref().unwrap_or_default())?;
         Ok(Some(Self { agent: agent(&url), url, source, key }))
     }
 
@@ -122,12 +120,31 @@ impl SourceServer {
     pub(super) fn page(&self, (pages, links): (u64, u64)) -> Result<LinkPage, SourceError> {
         let asked = format!("page {} (after {links} links)", pages + 1);
         let tries = if pages == 0 { FEW_TRIES } else { PAUSES.len() };
-        let answer = self.ask(&asked, &self.source.page_path(pages, links), tries)?;
-        let page = if answer.status == 200 { json(&answer) } else { None };
-        match page.and_then(|page| self.source.read_page(page)) {
-            Some(page) => Ok(page),
-            None => Err(self.refused(asked, &answer)),
-        }
+        let path = self.source.page_path(pages, links);
+        self.read(asked, &path, tries, |page| self.source.read_page(page))
+    }
+
+    /// Requests what is at a path, and returns what `read` finds in the answer.
+    pub(super) async fn get<T: Send + 'static>(
+        &self,
+        asked: String,
+        path: String,
+        read: impl FnOnce(Value) -> Option<T> + Send + 'static,
+    ) -> Result<T, Error> {
+        let server = self.clone();
+        apart(move || server.read(asked, &path, PAUSES.len(), read)).await
+    }
+
+    fn read<T>(
+        &self,
+        asked: String,
+        path: &str,
+        tries: usize,
+        read: impl FnOnce(Value) -> Option<T>,
+    ) -> Result<T, SourceError> {
+        let answer = self.ask(&asked, path, tries)?;
+        let found = if answer.status == 200 { answer.json().and_then(read) } else { None };
+        found.ok_or_else(|| self.refused(asked, &answer))
     }
 
     /// Adds the redirect rules to a link that has some.
@@ -139,13 +156,13 @@ impl SourceServer {
         let is_added = match answer.status {
             // The link was deleted meanwhile. It is stored without its rules, which is reported.
             404 => true,
-            200 => json(&answer).is_some_and(|rules| LiveSource::add_rules(item, rules)),
+            200 => answer.json().is_some_and(|rules| LiveSource::add_rules(item, rules)),
             _ => false,
         };
         if is_added { Ok(()) } else { Err(self.refused(asked, &answer)) }
     }
 
-    fn ask(&self, asked: &str, path: &str, tries: usize) -> Result<Answer, SourceError> {
+    fn ask(&self, asked: &str, path: &str, tries: usize) -> Result<Reply, SourceError> {
         let url = format!("{}{path}", self.url.as_str().trim_end_matches('/'));
         let sent = patiently(tries, || match self.source {
             LiveSource::Yourls => {
@@ -166,13 +183,13 @@ impl SourceServer {
         })
     }
 
-    fn error(&self, asked: String, reason: String, exit: Exit) -> SourceError {
+    pub(super) fn error(&self, asked: String, reason: String, exit: Exit) -> SourceError {
         SourceError { asked, url: self.url.to_string(), reason, exit }
     }
 
     /// Returns the error for an answer without what was asked for.
-    fn refused(&self, asked: String, answer: &Answer) -> SourceError {
-        let told = json(answer).unwrap_or_default();
+    fn refused(&self, asked: String, answer: &Reply) -> SourceError {
+        let told = answer.json().unwrap_or_default();
         let told = ["detail", "error", "message", "title"].into_iter().find_map(|name| told[name].as_str());
         let (text, exit) = match answer.status {
             200 => ("not what --from has: check --from and --url", Exit::Config),
@@ -185,15 +202,12 @@ impl SourceServer {
     }
 }
 
-/// Reads the address of a server.
-pub(super) fn address(flag: &'static str, text: &str) -> Result<Url, Error> {
-    let expected = "expected an address such as https://sho.rt, without a query or a password";
-    let is_plain = |url: &Url| {
-        let is_bare = url.query().is_none() && url.fragment().is_none();
-        is_bare && url.username().is_empty() && url.password().is_none()
-    };
-    let url = Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https") && is_plain(url));
-    url.ok_or_else(|| wrong_value(flag, if text.contains('@') { "(hidden)" } else { text }, expected))
+/// Waits for a source away from the threads of the runtime.
+pub(super) async fn apart<T: Send + 'static>(
+    wait: impl FnOnce() -> Result<T, SourceError> + Send + 'static,
+) -> Result<T, Error> {
+    let waited = spawn_blocking(wait).await;
+    Ok(waited.map_err(|_| Error::TaskFailed("source of the import"))??)
 }
 
 /// Returns the host of an address, with its port if it has one.
@@ -206,8 +220,8 @@ pub(super) fn host(url: &Url) -> String {
 /// times more.
 pub(super) fn patiently(
     tries: usize,
-    mut send: impl FnMut() -> Result<Answer, ureq::Error>,
-) -> Result<Answer, ureq::Error> {
+    mut send: impl FnMut() -> Result<Reply, ureq::Error>,
+) -> Result<Reply, ureq::Error> {
     let mut pauses = PAUSES.iter().take(tries);
     loop {
         let sent = send();
@@ -218,7 +232,7 @@ pub(super) fn patiently(
 }
 
 /// Returns whether another try may have another outcome.
-fn may_change(sent: &Result<Answer, ureq::Error>) -> bool {
+fn may_change(sent: &Result<Reply, ureq::Error>) -> bool {
     match sent {
         Ok(answer) => answer.status == 429 || answer.status >= 500,
         Err(error) => {
@@ -228,22 +242,8 @@ fn may_change(sent: &Result<Answer, ureq::Error>) -> bool {
 }
 
 /// Sends a request once.
-pub(super) fn send(agent: &Agent, request: Request<impl AsSendBody>) -> Result<Answer, ureq::Error> {
-    let request = agent.configure_request(request).timeout_global(Some(CALL_TIME)).build();
-    let mut response = agent.run(request)?;
-    // Shlink sends the letters of a location as they are, and not escaped.
-    let text = |name: header::HeaderName| {
-        response.headers().get(name).map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned())
-    };
-    let wait = text(header::RETRY_AFTER).and_then(|wait| wait.parse().ok()).map(Duration::from_secs);
-    let location = text(header::LOCATION);
-    let status = response.status().as_u16();
-    let body = response.body_mut().with_config().limit(ANSWER_BYTES).read_to_vec()?;
-    Ok(Answer { status, location, wait, body })
-}
-
-fn json(answer: &Answer) -> Option<Value> {
-    serde_json::from_slice(&answer.body).ok()
+pub(super) fn send(agent: &Agent, request: Request<impl AsSendBody>) -> Result<Reply, ureq::Error> {
+    client::send(agent, request, CALL_TIME, ANSWER_BYTES)
 }
 
 #[cfg(test)]
@@ -253,7 +253,7 @@ mod tests {
     #[test]
     fn a_request_is_tried_again_if_the_server_may_answer_otherwise() {
         for (status, again) in [(200, false), (302, false), (401, false), (429, true), (500, true)] {
-            let answer = Answer { status, location: None, wait: None, body: Vec::new() };
+            let answer = Reply { status, location: None, wait: None, body: Vec::new() };
             assert_eq!(may_change(&Ok(answer)), again, "{status}");
         }
         assert!(may_change(&Err(ureq::Error::ConnectionFailed)));
@@ -265,7 +265,7 @@ mod tests {
         let args = |url: &str, key: &str| SourceArgs {
             url: Some(url.to_owned()),
             source_key: Some(key.to_owned()),
-            verify: None,
+            default_domain: Vec::new(),
         };
         for (url, key, from, part) in [
             ("old.example", "k", Source::Shlink, "--url old.example: expected"),

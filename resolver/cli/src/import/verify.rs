@@ -10,7 +10,7 @@ use std::{ops::ControlFlow, sync::Arc};
 
 use jiff::tz::TimeZone;
 use serde_json::{Value, json};
-use tokio::task::{JoinSet, spawn_blocking};
+use tokio::task::JoinSet;
 use transfer::{Source, each_row};
 use ureq::{
     Agent,
@@ -106,15 +106,11 @@ pub(super) async fn compare(
     let (there, here) = (agent(&source.url), agent(&address));
     let servers = Arc::new(Servers { source: source.clone(), from, there, here, address, defaults });
     let (mut compared, mut asking) = (Comparison::default(), JoinSet::new());
-    let mut pages = spawn_blocking(|| LivePages::open_once(source)).await.map_err(failed)??;
+    let mut pages = LivePages::open_once(source).await?;
     loop {
-        let turned = spawn_blocking(move || {
-            let page = pages.next_page();
-            (pages, page)
-        });
-        let (back, page) = turned.await.map_err(failed)?;
+        let (back, page) = pages.turn().await?;
         pages = back;
-        let Some(items) = page? else { break };
+        let Some(items) = page else { break };
         for item in items {
             if asking.len() >= IN_FLIGHT
                 && let Some(asked) = asking.join_next().await

@@ -10,7 +10,7 @@ mod known_links;
 mod live;
 mod report;
 
-use std::{fmt, path::PathBuf};
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use daemon::Exit;
@@ -27,11 +27,14 @@ use self::{
     known_links::{FoundLink, KnownLinks},
     report::Report,
 };
+use super::{
+    Input,
+    source::{SourceArgs, SourceServer},
+};
 use crate::{
     Error, Output,
     args::{DatabaseArgs, VisitsStoreArgs},
     database::{open_mint, open_visits, ready},
-    wrong_value,
 };
 
 #[derive(Clone, Debug, Args)]
@@ -43,16 +46,13 @@ pub struct ImportVisitsArgs {
     /// File to import: answers of Shlink's API for visits, a file of `resolver visits export`, or a
     /// table or lines of JSON with date, shortCode, domain, referer, userAgent, potentialBot and a
     /// place.
-    #[arg(required_unless_present = "url", conflicts_with = "url")]
+    #[arg(required_unless_present = "url")]
     pub file: Option<PathBuf>,
     /// System that the visits come from: shlink, whose API Shortmint has as well.
     #[arg(long, value_name = "SYSTEM", default_value = "shlink", value_parser = ["shlink"])]
     pub from: String,
     #[command(flatten)]
     pub source: SourceArgs,
-    /// Domains of the other system that are the default domain here.
-    #[arg(long, value_name = "HOST[,HOST…]", value_delimiter = ',')]
-    pub default_domain: Vec<String>,
     /// File with the code key. Defaults to code.key beside the SQLite file, or in ./data.
     #[arg(long, env = "RESOLVER_CODE_KEY_FILE", value_name = "FILE")]
     pub code_key_file: Option<PathBuf>,
@@ -65,43 +65,10 @@ pub struct ImportVisitsArgs {
     pub visits_store: VisitsStoreArgs,
 }
 
-/// The running server to import from.
-#[derive(Clone, Args)]
-pub struct SourceArgs {
-    /// URL of a running server to import from, such as https://s.example.
-    #[arg(long, value_name = "URL", requires = "source_key")]
-    pub url: Option<String>,
-    /// API key of that server. Pass it in the environment to hide it from other users of this
-    /// machine.
-    #[arg(long, env = "RESOLVER_SOURCE_KEY", hide_env_values = true, value_name = "KEY")]
-    pub source_key: Option<String>,
-}
-
-impl fmt::Debug for SourceArgs {
-    /// Formats the arguments without the key.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SourceArgs").field("url", &self.url).finish_non_exhaustive()
-    }
-}
-
 /// Where the visits come from.
 enum Source {
-    File(file::File),
-    Live(live::Live),
-}
-
-impl Source {
-    fn open(args: &ImportVisitsArgs) -> Result<Self, Error> {
-        match (&args.file, &args.source) {
-            (Some(path), _) => file::File::open(path).map(Self::File),
-            (None, SourceArgs { url: Some(url), source_key: Some(key) }) => {
-                live::Live::new(url, key).map(Self::Live)
-            }
-            (None, _) => {
-                Err(wrong_value("--url", "", "expected the URL and the API key of a server, or a file"))
-            }
-        }
-    }
+    File(Input),
+    Live(SourceServer),
 }
 
 /// An import under way, and what is known of the links here.
@@ -113,8 +80,14 @@ struct Session {
 }
 
 pub(super) async fn run(args: &ImportVisitsArgs) -> Result<Output, Error> {
+    let server = SourceServer::new(&args.source, transfer::Source::Shlink)?;
+    let default_domains = args.source.default_domains(server.as_ref());
     // Before the database, so that a mistyped name is reported at once.
-    let source = Source::open(args)?;
+    let path = args.file.as_deref().unwrap_or(Path::new(""));
+    let source = match server {
+        Some(server) => Source::Live(server),
+        None => Source::File(Input::file(path, None)?),
+    };
     let clickhouse = args.visits_store.of(&args.database.database)?;
     let store = ready(&args.database).await?;
     let mint = open_mint(&*store, &args.database, args.code_key_file.as_deref()).await?;
@@ -126,12 +99,12 @@ pub(super) async fn run(args: &ImportVisitsArgs) -> Result<Output, Error> {
     let untracked = settings.domains.iter().filter(|domain| domain.settings.untracked);
     let untracked = untracked.map(|domain| domain.id).collect();
     let import = VisitImport::begin(visits, untracked, now).await.map_err(failed)?;
-    let links = KnownLinks::new(store, mint, &settings, &args.default_domain);
+    let links = KnownLinks::new(store, mint, &settings, &default_domains);
     let begun = Instant::now();
     let mut session = Session { import, links, report: Report::default(), bar: ProgressBar::hidden() };
     match source {
-        Source::File(file) => session.import_file(file).await?,
-        Source::Live(live) => session.import_all(&live).await?,
+        Source::File(file) => session.import_file(path, file).await?,
+        Source::Live(server) => session.import_all(&server).await?,
     }
     session.bar.finish_and_clear();
     let report = session.report;
@@ -204,13 +177,5 @@ mod tests {
             .collect();
         assert_eq!(ids.len(), 4);
         assert_eq!(source_id(&["a", "b"]), source_id(&["a", "b"]));
-    }
-
-    #[test]
-    fn a_key_is_not_shown() {
-        let args =
-            SourceArgs { url: Some("https://s.test".to_owned()), source_key: Some("secret".to_owned()) };
-        let shown = format!("{args:?}");
-        assert!(shown.contains("s.test") && !shown.contains("secret"), "{shown}");
     }
 }

@@ -4,7 +4,7 @@ use clap::{Args, Subcommand, builder::PossibleValue};
 
 use super::{
     bulk::{BulkArgs, EditManyArgs},
-    fields::{LinkClears, LinkSetters},
+    fields::{LinkEdits, LinkSetters},
     print::LinkPrintArgs,
     schedule::ScheduleCommand,
 };
@@ -223,16 +223,11 @@ pub struct LinkListArgs {
 pub struct LinkEditArgs {
     #[command(flatten)]
     pub name: LinkName,
-    /// New URL that the link redirects to.
-    #[arg(long, value_name = "URL")]
-    pub long_url: Option<String>,
     /// New name of the link. Its former one leads nowhere from then on.
     #[arg(long)]
     pub slug: Option<String>,
     #[command(flatten)]
-    pub setters: LinkSetters,
-    #[command(flatten)]
-    pub clears: LinkClears,
+    pub edits: LinkEdits,
     /// Edit the link only if it still has this version, as shown with it.
     #[arg(long, value_name = "NUMBER")]
     pub if_version: Option<u64>,

@@ -14,7 +14,11 @@ use super::{
     args::{LinkCreateArgs, LinkEditArgs, LinkListArgs},
     fields::LinkSetters,
 };
-use crate::{Error, client::Query, wrong_value};
+use crate::{
+    Error,
+    client::{Query, maybe},
+    wrong_value,
+};
 
 /// The number of links per call when all are listed.
 const PER_CALL: u64 = 500;
@@ -25,25 +29,30 @@ const PASSWORD_BYTES: u64 = 4_096;
 const OWN_DOMAIN: &str = "DEFAULT";
 
 pub(super) fn list_query(args: &LinkListArgs) -> Query {
-    let mut query = Query::new();
-    let mut put = |name, value: Option<String>| query.extend(value.map(|value| (name, value)));
-    put("searchTerm", args.search.clone());
-    for tag in &args.tag {
-        put("tags[]", Some(tag.clone()));
-    }
-    let mode = if args.any_tag { "any" } else { "all" };
-    put("tagsMode", (!args.tag.is_empty()).then(|| mode.to_owned()));
-    put("domain", args.domain.clone());
-    put("deleted", args.deleted.then(|| "true".to_owned()));
     // New links come last in this order, so that they move no other link to another page meanwhile.
     let order = args.ndjson.then(|| "dateCreated-ASC".to_owned());
-    put("orderBy", args.order.clone().or(order));
-    put("page", args.page.map(|page| page.to_string()));
-    let per_page = args.per_page.or(args.ndjson.then_some(PER_CALL));
-    put("itemsPerPage", per_page.map(|count| count.to_string()));
-    put("startDate", args.since.clone());
-    put("endDate", args.until.clone());
-    query
+    [
+        maybe("searchTerm", args.search.as_ref()),
+        with_tags(&args.tag, args.any_tag),
+        maybe("domain", args.domain.as_ref()),
+        maybe("deleted", args.deleted.then_some("true")),
+        maybe("orderBy", args.order.clone().or(order)),
+        maybe("page", args.page),
+        maybe("itemsPerPage", args.per_page.or(args.ndjson.then_some(PER_CALL))),
+        maybe("startDate", args.since.as_ref()),
+        maybe("endDate", args.until.as_ref()),
+    ]
+    .concat()
+}
+
+/// Returns the criteria that links have all of some tags, or any.
+pub(super) fn with_tags(tags: &[String], any: bool) -> Query {
+    let mode = (!tags.is_empty()).then_some(if any { "any" } else { "all" });
+    [all("tags[]", tags), maybe("tagsMode", mode)].concat()
+}
+
+pub(super) fn all(name: &'static str, values: &[String]) -> Query {
+    values.iter().map(|value| (name, value.clone())).collect()
 }
 
 pub(super) fn create_body(args: &LinkCreateArgs, password: Option<String>) -> Value {
@@ -61,13 +70,8 @@ pub(super) fn create_body(args: &LinkCreateArgs, password: Option<String>) -> Va
     })
 }
 
-/// Returns the body of an edit. It clears fields with null, and leaves absent ones unchanged.
 pub(super) fn edit_body(args: &LinkEditArgs, password: Option<String>) -> Value {
-    let mut edit = args.setters.fields(password);
-    edit.long_url = args.long_url.clone().into();
-    edit.custom_slug = args.slug.clone().into();
-    args.clears.apply_to(&mut edit);
-    sent(&edit)
+    sent(&LinkFields { custom_slug: args.slug.clone().into(), ..args.edits.fields(password) })
 }
 
 pub(super) fn sent(fields: &LinkFields) -> Value {

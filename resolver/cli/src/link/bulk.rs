@@ -5,12 +5,7 @@
 //! stopped or failed. `--after` leaves out the pages that are done, which saves the time to read
 //! them.
 
-use std::{
-    fmt::Write as _,
-    fs,
-    io::{self, Read as _},
-    path::{Path, PathBuf},
-};
+use std::{fmt::Write as _, path::PathBuf};
 
 use clap::Args;
 use daemon::Exit;
@@ -20,13 +15,13 @@ use ureq::http::Method;
 
 use super::{
     LINKS,
-    body::password,
-    fields::{LinkClears, LinkSetters},
+    body::{all, password, sent, with_tags},
+    fields::LinkEdits,
 };
 use crate::{
     Error, Output,
-    args::ShowArgs,
-    client::{Call, NOTHING_TO_CHANGE, Query, Server},
+    args::{ShowArgs, read_file},
+    client::{Call, NOTHING_TO_CHANGE, Query, Server, maybe},
     json_text,
     output::{progress_bar, warn},
     table::{printable, text},
@@ -105,13 +100,8 @@ pub struct EditManyArgs {
     /// Remove this tag from the links; can be repeated.
     #[arg(long, value_name = "TAG")]
     pub remove_tag: Vec<String>,
-    /// New URL that the links redirect to.
-    #[arg(long, value_name = "URL")]
-    pub long_url: Option<String>,
     #[command(flatten)]
-    pub setters: LinkSetters,
-    #[command(flatten)]
-    pub clears: LinkClears,
+    pub edits: LinkEdits,
 }
 
 /// The sums of all pages.
@@ -128,7 +118,7 @@ struct Sum {
 }
 
 pub(super) async fn edit(args: &EditManyArgs) -> Result<Output, Error> {
-    let change = edit_of(args, password(&args.setters)?);
+    let change = edit_of(args, password(&args.edits.setters)?);
     if change.is_empty() {
         return Err(wrong_value("--add-tag", "(none)", NOTHING_TO_CHANGE));
     }
@@ -141,11 +131,7 @@ pub(super) async fn delete(args: &BulkArgs) -> Result<Output, Error> {
 
 /// Returns the members of the body that say how links are changed; none if they are not.
 fn edit_of(args: &EditManyArgs, password: Option<String>) -> Map<String, Value> {
-    let mut edit = args.setters.fields(password);
-    edit.long_url = args.long_url.clone().into();
-    args.clears.apply_to(&mut edit);
-    // A struct of plain values always serializes to an object.
-    let changes = serde_json::to_value(&edit).unwrap_or_default();
+    let changes = sent(&args.edits.fields(password));
     let (added, removed) = (json!(args.add_tag), json!(args.remove_tag));
     let members = [("changes", changes), ("addTags", added), ("removeTags", removed)];
     let is_empty = |value: &Value| *value == json!({}) || *value == json!([]);
@@ -158,7 +144,7 @@ async fn run(args: &BulkArgs, change: Map<String, Value>) -> Result<Output, Erro
     let query = query_of(&args.choice);
     let (selections, total) = match &args.choice.codes {
         Some(file) => {
-            let names = names_in(&read(file)?, args.choice.domain.as_deref());
+            let names = names_in(&read_file("--codes", file)?, args.choice.domain.as_deref());
             let parts = names.chunks(BULK_NAMES_MAX).map(|names| json!({ "shortUrls": names }));
             (parts.collect(), Some(names.len() as u64))
         }
@@ -202,22 +188,16 @@ async fn run(args: &BulkArgs, change: Map<String, Value>) -> Result<Output, Erro
 
 /// Returns the criteria as the query of a list.
 fn query_of(choice: &LinkChoice) -> Query {
-    let mut query = Query::new();
-    let mut put = |name, value: Option<String>| query.extend(value.map(|value| (name, value)));
-    put("searchTerm", choice.search.clone());
-    for tag in &choice.with_tag {
-        put("tags[]", Some(tag.clone()));
-    }
-    let mode = if choice.any_tag { "any" } else { "all" };
-    put("tagsMode", (!choice.with_tag.is_empty()).then(|| mode.to_owned()));
-    for tag in &choice.without_tag {
-        put("excludeTags[]", Some(tag.clone()));
-    }
-    put("domain", choice.domain.clone());
-    put("longUrl", choice.leading_to.clone());
-    put("startDate", choice.since.clone());
-    put("endDate", choice.until.clone());
-    query
+    [
+        maybe("searchTerm", choice.search.as_ref()),
+        with_tags(&choice.with_tag, choice.any_tag),
+        all("excludeTags[]", &choice.without_tag),
+        maybe("domain", choice.domain.as_ref()),
+        maybe("longUrl", choice.leading_to.as_ref()),
+        maybe("startDate", choice.since.as_ref()),
+        maybe("endDate", choice.until.as_ref()),
+    ]
+    .concat()
 }
 
 /// Returns the query of a list as the filter of a change.
@@ -241,16 +221,6 @@ async fn count(server: &Server, mut query: Query) -> Option<u64> {
     let answer = server.ask(Call::read(LINKS.to_owned(), query)).await.ok()?;
     let total = answer["shortUrls"]["pagination"]["totalItems"].as_u64();
     total.filter(|total| *total < COUNTED_MAX)
-}
-
-fn read(file: &Path) -> Result<String, Error> {
-    let mut lines = String::new();
-    let read = if file == Path::new("-") {
-        io::stdin().read_to_string(&mut lines).map(|_| lines)
-    } else {
-        fs::read_to_string(file)
-    };
-    read.map_err(|error| wrong_value("--codes", file.display(), error))
 }
 
 /// Returns the names in the lines of a file, as editors and spreadsheets save them: with a byte

@@ -119,6 +119,29 @@ pub struct LinkClears {
     pub disable: bool,
 }
 
+/// The fields that an edit changes.
+#[derive(Clone, Debug, Args)]
+pub struct LinkEdits {
+    /// New URL that the link redirects to.
+    #[arg(long, value_name = "URL")]
+    pub long_url: Option<String>,
+    #[command(flatten)]
+    pub setters: LinkSetters,
+    #[command(flatten)]
+    pub clears: LinkClears,
+}
+
+impl LinkEdits {
+    /// Returns the fields as a body has them: it clears some with null, and leaves absent ones
+    /// unchanged.
+    pub(super) fn fields(&self, password: Option<String>) -> LinkFields {
+        let mut edit = self.setters.fields(password);
+        edit.long_url = self.long_url.clone().into();
+        self.clears.apply_to(&mut edit);
+        edit
+    }
+}
+
 impl LinkSetters {
     /// Returns the preview that the flags set, if one of them is given.
     fn preview(&self) -> Option<NewSocialPreview> {
@@ -153,7 +176,7 @@ impl LinkSetters {
 
 impl LinkClears {
     /// Clears fields of an edit with null, and turns switches back.
-    pub(super) fn apply_to(&self, edit: &mut LinkFields) {
+    fn apply_to(&self, edit: &mut LinkFields) {
         clear(&mut edit.title, self.no_title);
         clear(&mut edit.description, self.no_description);
         clear(&mut edit.valid_since, self.no_valid_since);

@@ -8,6 +8,7 @@ use std::{
 
 use clap::{Args, builder::PossibleValue};
 
+use super::body::{all, with_tags};
 use crate::{
     Error,
     args::ServerArgs,
@@ -88,12 +89,7 @@ pub(super) async fn run(args: LinkPrintArgs) -> Result<String, Error> {
     Ok(if is_stdout { String::new() } else { format!("QR codes written to {}\n", args.out.display()) })
 }
 
-fn all(name: &'static str, values: &[String]) -> Query {
-    values.iter().map(|value| (name, value.clone())).collect()
-}
-
 fn query(args: &LinkPrintArgs) -> Query {
-    let tags_mode = (!args.tag.is_empty()).then_some("all");
     [
         maybe("format", Some(&args.format)),
         maybe("columns", args.columns),
@@ -102,8 +98,7 @@ fn query(args: &LinkPrintArgs) -> Query {
         maybe("reservation", args.reservation.as_ref()),
         all("shortCodes[]", &args.codes),
         maybe("searchTerm", args.search.as_ref()),
-        all("tags[]", &args.tag),
-        maybe("tagsMode", tags_mode),
+        with_tags(&args.tag, false),
         maybe("domain", args.domain.as_ref()),
         maybe("orderBy", args.order.as_ref()),
         maybe("page", args.page),

@@ -8,7 +8,7 @@ use super::{
     args::LinkName,
     body::{password, sent},
     domain_query,
-    fields::{LinkClears, LinkSetters},
+    fields::LinkEdits,
 };
 use crate::{
     Error,
@@ -48,13 +48,8 @@ pub struct ScheduleArgs {
     /// [Europe/Berlin] it is in the server's time zone.
     #[arg(long, value_name = "TIME")]
     pub at: String,
-    /// New URL that the link redirects to.
-    #[arg(long, value_name = "URL")]
-    pub long_url: Option<String>,
     #[command(flatten)]
-    pub setters: LinkSetters,
-    #[command(flatten)]
-    pub clears: LinkClears,
+    pub edits: LinkEdits,
     #[command(flatten)]
     pub show: ShowArgs,
 }
@@ -75,7 +70,7 @@ const LIST: List = List {
 pub(super) async fn run(command: ScheduleCommand) -> Result<String, Error> {
     match command {
         ScheduleCommand::Add(args) => {
-            let body = body(&args, password(&args.setters)?)
+            let body = body(&args, password(&args.edits.setters)?)
                 .ok_or_else(|| wrong("CODE", &args.name.code, NOTHING_TO_CHANGE))?;
             let call =
                 Call { query: query(&args.name), ..Call::send(Method::POST, SCHEDULE.to_owned(), body) };
@@ -102,10 +97,7 @@ fn query(name: &LinkName) -> Query {
 
 /// Returns the body of a call that schedules an edit; `None` if it changes nothing.
 fn body(args: &ScheduleArgs, password: Option<String>) -> Option<Value> {
-    let mut edit = args.setters.fields(password);
-    edit.long_url = args.long_url.clone().into();
-    args.clears.apply_to(&mut edit);
-    let mut body = sent(&edit);
+    let mut body = sent(&args.edits.fields(password));
     if body.as_object()?.is_empty() {
         return None;
     }

@@ -1,16 +1,15 @@
 //! Tags and their links.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 
 use codes::LinkId;
 use links::{Link, Record, Tag, api_key::ApiKeyId, audit::Action, nfc, search_key, tag_spellings};
 use serde_json::json;
 
-use super::{ROWS_AT_ONCE, Row, Sql, Value, audit::note, details::DOMAIN_OR_DEFAULT, insert_rows, places};
+use super::{
+    Dialect, ROWS_AT_ONCE, Row, Sql, Value, audit::note, details::DOMAIN_OR_DEFAULT, insert_rows, places,
+};
 use crate::{Renamed, Result, TagCount, Visible};
-
-/// Notes that the tags of a link have changed. The counters of visits follow later.
-const NOTE_CHANGE: &str = "INSERT INTO tag_change (link_id) VALUES ($1)";
 
 /// Links of a deleted tag that are removed in one step.
 const GONE_LINKS: i64 = 2_000;
@@ -18,53 +17,47 @@ const GONE_LINKS: i64 = 2_000;
 pub(super) async fn set_tags(sql: &mut dyn Sql, id: LinkId, tags: &[Tag]) -> Result<()> {
     sql.query("DELETE FROM link_tag WHERE link_id = $1", &[Value::Int(id.get())]).await?;
     if tags.is_empty() {
-        sql.query(NOTE_CHANGE, &[Value::Int(id.get())]).await?;
+        note_changes(sql, &[id]).await?;
     }
     add_tags(sql, id, tags).await
 }
 
 /// Adds tags to a link that has none of them.
 pub(super) async fn add_tags(sql: &mut dyn Sql, id: LinkId, tags: &[Tag]) -> Result<()> {
-    if tags.is_empty() {
-        return Ok(());
-    }
-    let pairs: Vec<(LinkId, &Tag)> = tags.iter().map(|tag| (id, tag)).collect();
-    tag_links(sql, &pairs).await?;
-    sql.query(NOTE_CHANGE, &[Value::Int(id.get())]).await.map(drop)
+    add_tags_to_all(sql, &[(id, tags)]).await.map(drop)
 }
 
-/// Adds tags to links. The caller notes that the tags of these links have changed.
-pub(super) async fn tag_links(sql: &mut dyn Sql, pairs: &[(LinkId, &Tag)]) -> Result<()> {
-    // Sorted, because two transactions with the same new tags in different orders could deadlock.
-    let mut links: BTreeMap<String, Vec<LinkId>> = BTreeMap::new();
-    for (id, tag) in pairs {
-        links.entry(nfc(tag.as_str()).into_owned()).or_default().push(*id);
-    }
-    let names: Vec<String> = links.keys().cloned().collect();
-    for name in names.iter().filter(|name| !name.is_ascii()) {
-        respell(sql, name).await?;
-    }
-    let mut rows: Vec<[Value; 2]> = Vec::with_capacity(pairs.len());
-    for names in names.chunks(ROWS_AT_ONCE) {
-        let places: Vec<String> = (1..=names.len()).map(|place| format!("(${place})")).collect();
-        // The update changes nothing, but locks the tag against renaming and deletion until the
-        // transaction ends.
-        let add = format!(
-            "INSERT INTO tag (name) VALUES {} ON CONFLICT (name) DO UPDATE SET name = excluded.name
-             RETURNING id, name",
-            places.join(", ")
-        );
-        let texts: Vec<Value> = names.iter().map(|name| Value::Text(name.clone())).collect();
-        for row in sql.query(&add, &texts).await? {
-            let tag = row.int(0)?;
-            for id in links.get(row.text(1)?).into_iter().flatten() {
-                rows.push([Value::Int(tag), Value::Int(id.get())]);
-            }
-        }
-    }
-    // A link may have the tag in the spelling that was changed above.
+/// Adds tags to links that have none of them. Returns the numbers of each link's tags.
+pub(super) async fn add_tags_to_all(sql: &mut dyn Sql, links: &[(LinkId, &[Tag])]) -> Result<Vec<Vec<i64>>> {
+    let pairs: Vec<(LinkId, &Tag)> =
+        links.iter().flat_map(|(id, tags)| tags.iter().map(move |tag| (*id, tag))).collect();
+    let numbers = tag_links(sql, &pairs).await?;
+    let tagged = links.iter().filter(|(_, tags)| !tags.is_empty());
+    let tagged: Vec<LinkId> = tagged.map(|(id, _)| *id).collect();
+    note_changes(sql, &tagged).await?;
+    let numbers_of_link = |(_, tags): &(LinkId, &[Tag])| {
+        let numbers = tags.iter().filter_map(|tag| numbers.get(&*nfc(tag.as_str())).copied());
+        numbers.collect::<BTreeSet<i64>>().into_iter().collect()
+    };
+    Ok(links.iter().map(numbers_of_link).collect())
+}
+
+/// Adds tags to links, and returns the numbers of the tags. The caller notes that the tags of these
+/// links have changed.
+pub(super) async fn tag_links(sql: &mut dyn Sql, pairs: &[(LinkId, &Tag)]) -> Result<HashMap<String, i64>> {
+    let names: BTreeSet<String> = pairs.iter().map(|(_, tag)| nfc(tag.as_str()).into_owned()).collect();
+    let numbers = numbers_of(sql, &names).await?;
+    let number = |tag: &Tag| numbers.get(&*nfc(tag.as_str())).copied();
+    let mut tagged: Vec<(i64, i64)> =
+        pairs.iter().filter_map(|(id, tag)| Some((number(tag)?, id.get()))).collect();
+    // In the order of the index, whose pages are then changed one after the other.
+    tagged.sort_unstable();
+    let rows: Vec<[Value; 2]> =
+        tagged.into_iter().map(|(tag, link)| [Value::Int(tag), Value::Int(link)]).collect();
+    // A link may have the tag in another spelling, which was changed above.
     let then = "ON CONFLICT (tag_id, link_id) DO NOTHING";
-    insert_rows(sql, "INSERT INTO link_tag (tag_id, link_id)", &rows, then).await
+    insert_rows(sql, "INSERT INTO link_tag (tag_id, link_id)", &rows, then).await?;
+    Ok(numbers)
 }
 
 /// Removes all tags of links. The caller notes that.
@@ -73,66 +66,50 @@ pub(super) async fn untag_links(sql: &mut dyn Sql, ids: &[LinkId]) -> Result<()>
     sql.query(&remove, &[Value::ids(ids)]).await.map(drop)
 }
 
-/// Notes that the tags of links have changed, as [`NOTE_CHANGE`] does for one.
+/// Notes that the tags of links have changed. The counters of visits follow later.
 pub(super) async fn note_changes(sql: &mut dyn Sql, ids: &[LinkId]) -> Result<()> {
     let rows: Vec<[Value; 1]> = ids.iter().map(|id| [Value::Int(id.get())]).collect();
     insert_rows(sql, "INSERT INTO tag_change (link_id)", &rows, "").await
 }
 
-/// Adds tags to new links on Postgres, with statements for all of them. Returns the numbers of each
-/// link's tags.
+/// Returns the numbers of tags, and protects these from renaming and deletion until the transaction
+/// ends. Tags that do not exist are added.
 ///
-/// A tag that is there is locked against renaming and deletion only, so that batches with the same
-/// tags do not wait for each other.
-pub(super) async fn add_tags_to_all(sql: &mut dyn Sql, links: &[(LinkId, &[Tag])]) -> Result<Vec<Vec<i64>>> {
-    let all = links.iter().flat_map(|(_, tags)| tags.iter());
-    let names: BTreeSet<String> = all.map(|tag| nfc(tag.as_str()).into_owned()).collect();
-    if names.is_empty() {
-        return Ok(vec![Vec::new(); links.len()]);
-    }
-    let numbers = numbers_of(sql, &names).await?;
-    let numbers_of_link = |(_, tags): &(LinkId, &[Tag])| {
-        let numbers = tags.iter().filter_map(|tag| numbers.get(&*nfc(tag.as_str())).copied());
-        numbers.collect::<BTreeSet<i64>>().into_iter().collect()
-    };
-    let of_each: Vec<Vec<i64>> = links.iter().map(numbers_of_link).collect();
-    let with_id = || links.iter().map(|(id, _)| id.get()).zip(&of_each);
-    let mut rows: Vec<(i64, i64)> =
-        with_id().flat_map(|(id, numbers)| numbers.iter().map(move |number| (*number, id))).collect();
-    // In the order of the index, whose pages are then changed one after the other.
-    rows.sort_unstable();
-    let changed = with_id().filter(|(_, numbers)| !numbers.is_empty()).map(|(id, _)| id);
-    let (tags, tagged) = rows.into_iter().unzip();
-    let values = [Value::IntArray(tags), Value::IntArray(tagged), Value::IntArray(changed.collect())];
-    let add = "WITH added AS (
-                   INSERT INTO link_tag (tag_id, link_id) SELECT * FROM unnest($1::bigint[], $2::bigint[]))
-               INSERT INTO tag_change (link_id) SELECT unnest($3::bigint[])";
-    sql.execute(add, &values).await?;
-    Ok(of_each)
-}
-
-/// Returns the numbers of tags, and keeps these until the transaction ends. Those that do not exist
-/// are added.
+/// A tag that exists is only protected, so that creates with the same tags do not wait for each
+/// other. New ones are added in their order: two transactions with the same ones in different
+/// orders could deadlock.
 async fn numbers_of(sql: &mut dyn Sql, names: &BTreeSet<String>) -> Result<HashMap<String, i64>> {
     for name in names.iter().filter(|name| !name.is_ascii()) {
         respell(sql, name).await?;
     }
-    let keep = "SELECT id, name FROM tag WHERE name = ANY($1::text[])
-                ORDER BY name COLLATE \"C\" FOR KEY SHARE";
-    let add = "INSERT INTO tag (name) SELECT unnest($1::text[])
-               ON CONFLICT (name) DO UPDATE SET name = excluded.name RETURNING id, name";
-    let mut numbers = HashMap::with_capacity(names.len());
-    for statement in [keep, add] {
+    let mut numbers: HashMap<String, i64> = HashMap::with_capacity(names.len());
+    for adds in [false, true] {
         let missing = names.iter().filter(|name| !numbers.contains_key(*name));
-        let missing: Vec<Option<String>> = missing.cloned().map(Some).collect();
-        if missing.is_empty() {
-            break;
-        }
-        for row in sql.query(statement, &[Value::TextArray(missing)]).await? {
-            numbers.insert(row.text(1)?.to_owned(), row.int(0)?);
+        let missing: Vec<Value> = missing.cloned().map(Value::Text).collect();
+        for names in missing.chunks(ROWS_AT_ONCE) {
+            let statement =
+                if adds { add_names(names.len()) } else { keep_names(sql.dialect(), names.len()) };
+            for row in sql.query(&statement, names).await? {
+                numbers.insert(row.text(1)?.to_owned(), row.int(0)?);
+            }
         }
     }
     Ok(numbers)
+}
+
+fn keep_names(dialect: Dialect, count: usize) -> String {
+    let protect = dialect.for_key_share();
+    format!("SELECT id, name FROM tag WHERE name IN ({}) ORDER BY name {protect}", places(1, count))
+}
+
+fn add_names(count: usize) -> String {
+    let rows: Vec<String> = (1..=count).map(|place| format!("(${place})")).collect();
+    // The update changes nothing, but protects a tag that others have added meanwhile.
+    format!(
+        "INSERT INTO tag (name) VALUES {} ON CONFLICT (name) DO UPDATE SET name = excluded.name
+         RETURNING id, name",
+        rows.join(", ")
+    )
 }
 
 /// Renames a tag that an earlier version stored in another spelling, so that links with both have

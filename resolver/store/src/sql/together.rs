@@ -4,8 +4,8 @@
 //!    decided here: it is reported as not stored, with nothing of it left behind, and a create of
 //!    its own decides ([`insert_full`], [`insert_with_slug`]). So all rules of those hold.
 //! 2. On SQLite, which has no round trips to save, each link is such a create within the batch's
-//!    transaction. On Postgres a batch is about ten statements, whatever its size. On nodes of
-//!    Citus it stores nothing: what belongs to a link is on one node there, and its name is not.
+//!    transaction. On Postgres a batch is about a dozen statements. On nodes of Citus it stores
+//!    nothing: what belongs to a link is on one node there, and its name is not.
 //! 3. Locks are taken in the order of single creates: domains, keyspaces, names, rows of links,
 //!    tags; those of each kind are sorted, but for tags that are new. So a batch hardly ever
 //!    deadlocks with others, and is repeated if it does, as with an import

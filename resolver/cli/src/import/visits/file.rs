@@ -9,45 +9,28 @@ use std::{io, ops::ControlFlow, path::Path};
 use ingest::import::{BATCH, ImportedVisit};
 use tokio::{sync::mpsc, task::spawn_blocking};
 use transfer::{RowError, SingleVisit, each_visit};
-use visit_store::{Producer, SpoolId};
+use visit_store::Producer;
 
-use super::{Session, failed, imported, source_id};
-use crate::{Error, import::digest, output::progress_bar, wrong_value};
-
-/// Pieces that wait to be stored.
-const PIECES: usize = 2;
+use super::{Input, Session, failed, imported, source_id};
+use crate::{Error, import::PIECES, wrong_value};
 
 /// Some consecutive items.
 type Piece = Vec<Result<SingleVisit, RowError>>;
 
-pub(super) struct File {
-    name: String,
-    file: std::fs::File,
-    bytes: u64,
-    id: SpoolId,
-}
-
-impl File {
-    pub(super) fn open(path: &Path) -> Result<Self, Error> {
-        let open = || {
-            let file = std::fs::File::open(path)?;
-            let (bytes, digest) = (file.metadata()?.len(), digest(path)?);
-            let id = source_id(&["visits of a file", &digest]);
-            Ok::<_, io::Error>(Self { name: path.display().to_string(), file, bytes, id })
-        };
-        open().map_err(|error| wrong_value("FILE", path.display(), error))
-    }
-}
-
 impl Session {
-    pub(super) async fn import_file(&mut self, file: File) -> Result<(), Error> {
-        let mut producer = self.import.open(file.id).await.map_err(failed)?;
-        self.bar = progress_bar(Some(file.bytes), "{bytes}/{total_bytes}");
+    /// Imports the visits of a file, whose name is the digest of its content.
+    pub(super) async fn import_file(
+        &mut self,
+        path: &Path,
+        Input { name, reader, bar }: Input,
+    ) -> Result<(), Error> {
+        let source = source_id(&["visits of a file", &name]);
+        let mut producer = self.import.open(source).await.map_err(failed)?;
+        self.bar = bar;
         let (sender, received) = mpsc::channel(PIECES);
-        let reader = self.bar.wrap_read(file.file);
         // Reading and parsing wait for the disk, so they run on a thread of their own.
         let reading = spawn_blocking(move || send_pieces(reader, &sender));
-        let taken = self.take_pieces(&file.name, received, &mut producer).await;
+        let taken = self.take_pieces(path, received, &mut producer).await;
         let closed = self.import.close(&producer).await;
         taken?;
         closed.map_err(failed)?;
@@ -56,7 +39,7 @@ impl Session {
 
     async fn take_pieces(
         &mut self,
-        file: &str,
+        file: &Path,
         mut received: mpsc::Receiver<Piece>,
         producer: &mut Producer,
     ) -> Result<(), Error> {
@@ -71,7 +54,7 @@ impl Session {
         Ok(())
     }
 
-    async fn take_piece(&mut self, file: &str, piece: Piece, producer: &mut Producer) -> Result<(), Error> {
+    async fn take_piece(&mut self, file: &Path, piece: Piece, producer: &mut Producer) -> Result<(), Error> {
         let (begin, count) = (producer.position, piece.len());
         let (mut to, mut visits, mut unknown) = (begin, Vec::new(), 0);
         for item in piece {
@@ -102,7 +85,7 @@ impl Session {
                 "{first}, and so for all of its first {count} visits. Import the links first, and name \
                  domains that are the default one here in --default-domain"
             );
-            return Err(wrong_value("FILE", file, reason));
+            return Err(wrong_value("FILE", file.display(), reason));
         }
         if to > begin {
             self.store(producer, &visits, to, |place| format!("item {place}")).await?;

@@ -5,32 +5,22 @@
 
 use std::{ops::RangeInclusive, time::Duration};
 
+use daemon::Exit;
+use indicatif::ProgressBar;
 use serde_json::Value;
 use tokio::time::sleep;
 use transfer::read_visit;
+use url::form_urlencoded;
 use visit_store::{Producer, SpoolId};
 
-use super::{FoundLink, Session, failed, imported, source_id};
-use crate::{
-    Error,
-    args::ServerArgs,
-    client::{Call, Query, Server, maybe},
-    link::path_of,
-    output::progress_bar,
-};
+use super::{FoundLink, Session, SourceServer, failed, imported, source_id};
+use crate::{Error, import::live::LivePages, link::path_of, output::progress_bar};
 
 /// Visits of a page, which are stored in one transaction.
 const PAGE: u64 = 1_000;
-/// Links of a page.
-const LINKS: u64 = 100;
 /// How often a page is asked for that has fewer visits than its server says: one may be on its way.
 const TRIES: u32 = 5;
 const RETRY_AFTER: Duration = Duration::from_secs(1);
-
-pub(super) struct Live {
-    server: Server,
-    url: String,
-}
 
 /// A link of the other server.
 struct SourceLink {
@@ -38,6 +28,17 @@ struct SourceLink {
     domain: Option<String>,
     /// Its visits, if the server tells.
     visits: Option<u64>,
+}
+
+impl SourceLink {
+    /// Reads an item of a list of links. Returns `None` for one that is no link.
+    fn read(item: &Value) -> Option<Self> {
+        Some(Self {
+            code: item["shortCode"].as_str()?.to_owned(),
+            domain: item["domain"].as_str().map(str::to_owned),
+            visits: item["visitsSummary"]["total"].as_u64().or_else(|| item["visitsCount"].as_u64()),
+        })
+    }
 }
 
 /// A page of visits, the latest first.
@@ -49,6 +50,14 @@ struct Page {
 }
 
 impl Page {
+    fn read(number: u64, mut answer: Value) -> Option<Self> {
+        let total = answer.pointer("/visits/pagination/totalItems").and_then(Value::as_u64)?;
+        let Some(Value::Array(visits)) = answer.pointer_mut("/visits/data").map(Value::take) else {
+            return None;
+        };
+        Some(Self { number, total, visits })
+    }
+
     /// Returns the number of the page that has a visit, if there are so many visits in all.
     fn of(visit: u64, total: u64) -> u64 {
         total.saturating_sub(visit + 1) / PAGE + 1
@@ -68,86 +77,62 @@ impl Page {
     }
 }
 
-impl Live {
-    pub(super) fn new(url: &str, key: &str) -> Result<Self, Error> {
-        let server = Server::new(&ServerArgs { server: url.to_owned(), api_key: key.to_owned() })?;
-        Ok(Self { server, url: url.trim_end_matches('/').to_owned() })
-    }
-
+impl SourceServer {
     fn id_of(&self, link: &SourceLink) -> SpoolId {
-        let domain = link.domain.as_deref().unwrap_or_default();
-        source_id(&["visits of a link", &self.url, domain, &link.code])
+        let (url, domain) = (self.url.as_str().trim_end_matches('/'), link.domain.as_deref());
+        source_id(&["visits of a link", url, domain.unwrap_or_default(), &link.code])
     }
 
     /// Returns how many visits all links have, if the server tells.
     async fn total(&self) -> Result<Option<u64>, Error> {
-        let answer = self.server.ask(Call::read("visits".to_owned(), Query::new())).await?;
-        Ok(answer.pointer("/visits/nonOrphanVisits/total").and_then(Value::as_u64))
-    }
-
-    /// Returns a page of links, the oldest first, and whether others follow.
-    async fn links(&self, page: u64) -> Result<(Vec<SourceLink>, bool), Error> {
-        let query = vec![
-            ("page", page.to_string()),
-            ("itemsPerPage", LINKS.to_string()),
-            ("orderBy", "dateCreated-ASC".to_owned()),
-        ];
-        let answer = self.server.ask(Call::read("short-urls".to_owned(), query)).await?;
-        let found = answer.pointer("/shortUrls/data").and_then(Value::as_array);
-        let pages = answer.pointer("/shortUrls/pagination/pagesCount").and_then(Value::as_u64);
-        let (Some(found), Some(pages)) = (found, pages) else { return Err(self.server.foreign().into()) };
-        let link = |link: &Value| {
-            Some(SourceLink {
-                code: link["shortCode"].as_str()?.to_owned(),
-                domain: link["domain"].as_str().map(str::to_owned),
-                visits: link["visitsSummary"]["total"].as_u64().or_else(|| link["visitsCount"].as_u64()),
-            })
-        };
-        let links: Option<Vec<SourceLink>> = found.iter().map(link).collect();
-        let links = links.ok_or_else(|| self.server.foreign())?;
-        // A server that counts pages without end would be asked without end.
-        let has_more = page < pages && !links.is_empty();
-        Ok((links, has_more))
+        let (asked, path) = ("the number of visits".to_owned(), "/rest/v3/visits".to_owned());
+        let read = |answer: Value| answer.pointer("/visits/nonOrphanVisits/total").and_then(Value::as_u64);
+        self.get(asked, path, move |answer| Some(read(answer))).await
     }
 
     /// Returns a page of the visits of a link.
     async fn visits(&self, link: &SourceLink, number: u64) -> Result<Page, Error> {
-        let path = format!("{}/visits", path_of(&link.code)?);
-        let mut query = maybe("domain", link.domain.as_ref());
-        query.extend([("page", number.to_string()), ("itemsPerPage", PAGE.to_string())]);
+        let asked = format!("page {number} of the visits of {}", link.code);
+        let mut path = format!("/rest/v3/{}/visits?page={number}&itemsPerPage={PAGE}", path_of(&link.code)?);
+        if let Some(domain) = &link.domain {
+            path.push_str("&domain=");
+            path.extend(form_urlencoded::byte_serialize(domain.as_bytes()));
+        }
         for _ in 0..TRIES {
-            let mut answer = self.server.ask(Call::read(path.clone(), query.clone())).await?;
-            let total = answer.pointer("/visits/pagination/totalItems").and_then(Value::as_u64);
-            let visits = answer.pointer_mut("/visits/data").map(Value::take);
-            let (Some(total), Some(Value::Array(visits))) = (total, visits) else { break };
-            let page = Page { number, total, visits };
+            let read = move |answer| Page::read(number, answer);
+            let page = self.get(asked.clone(), path.clone(), read).await?;
             if page.is_whole() {
                 return Ok(page);
             }
             sleep(RETRY_AFTER).await;
         }
-        Err(self.server.foreign().into())
+        let reason = "its number of visits says that there are more".to_owned();
+        Err(self.error(asked, reason, Exit::Unavailable).into())
     }
 }
 
 impl Session {
     /// Imports the visits of all links of a server.
-    pub(super) async fn import_all(&mut self, live: &Live) -> Result<(), Error> {
-        self.bar = progress_bar(live.total().await?, "{pos}/{len} visits");
-        let mut number = 1;
+    pub(super) async fn import_all(&mut self, source: &SourceServer) -> Result<(), Error> {
+        let mut pages = LivePages::open_once(source.clone()).await?;
+        // Visits are shown in place of links.
+        pages.bar = ProgressBar::hidden();
+        self.bar = progress_bar(source.total().await?, "{pos}/{len} visits");
         loop {
-            let (links, has_more) = live.links(number).await?;
-            for link in links.iter().filter(|link| link.visits != Some(0)) {
-                self.import_link(live, link).await?;
+            let (back, page) = pages.turn().await?;
+            pages = back;
+            let Some(items) = page else { return Ok(()) };
+            for item in &items {
+                let nameless = || source.error("a link".to_owned(), "no shortCode".to_owned(), Exit::Config);
+                let link = SourceLink::read(item).ok_or_else(nameless)?;
+                if link.visits != Some(0) {
+                    self.import_link(source, &link).await?;
+                }
             }
-            if !has_more {
-                return Ok(());
-            }
-            number += 1;
         }
     }
 
-    async fn import_link(&mut self, live: &Live, link: &SourceLink) -> Result<(), Error> {
+    async fn import_link(&mut self, source: &SourceServer, link: &SourceLink) -> Result<(), Error> {
         let found = match path_of(&link.code) {
             Ok(_) => self.links.find(link.domain.as_deref(), &link.code).await?,
             // Its visits could not be asked for.
@@ -159,8 +144,8 @@ impl Session {
             self.report.refuse(link.visits.unwrap_or(1), &reason);
             return Ok(());
         };
-        let mut producer = self.import.open(live.id_of(link)).await.map_err(failed)?;
-        let taken = self.take_link(live, link, place, &mut producer).await;
+        let mut producer = self.import.open(source.id_of(link)).await.map_err(failed)?;
+        let taken = self.take_link(source, link, place, &mut producer).await;
         let closed = self.import.close(&producer).await;
         taken?;
         closed.map_err(failed)
@@ -170,12 +155,12 @@ impl Session {
     /// earlier run has taken.
     async fn take_link(
         &mut self,
-        live: &Live,
+        source: &SourceServer,
         link: &SourceLink,
         place: FoundLink,
         producer: &mut Producer,
     ) -> Result<(), Error> {
-        let mut page = live.visits(link, 1).await?;
+        let mut page = source.visits(link, 1).await?;
         let until = page.total;
         let before = producer.position.min(until);
         self.report.before += before;
@@ -187,10 +172,12 @@ impl Session {
                 self.take_page(link, place, &page, producer).await?;
                 misses = 0;
             } else if misses == TRIES {
-                return Err(live.server.foreign().into());
+                let reason = "its pages move on without end".to_owned();
+                let asked = format!("page {wanted} of the visits of {}", link.code);
+                return Err(source.error(asked, reason, Exit::Unavailable).into());
             } else {
                 // The visits that have come meanwhile may move the wanted one to the next page.
-                page = live.visits(link, wanted).await?;
+                page = source.visits(link, wanted).await?;
                 misses += 1;
             }
         }
