@@ -15,7 +15,7 @@
 //!    because it may be in print there. Under a former name nothing is found. The next link of the
 //!    slug continues its versions.
 
-use codes::Code;
+use codes::{Code, Mint};
 use jiff::Timestamp;
 
 use crate::{DomainId, Edit, Link, Precondition, Slug, Tag, api_key::ApiKeyId};
@@ -117,6 +117,14 @@ impl Slug {
     /// no code belongs to its number alone.
     pub fn code_on(&self, domain: DomainId) -> Option<Code> {
         Code::parse(self.as_str()).ok().filter(|_| domain.is_default())
+    }
+
+    /// Returns the slug as new links keep it: a code of a keyspace in the spelling that is minted.
+    /// Otherwise a slug could take the visitors who spell another link's code like it.
+    #[must_use]
+    pub fn as_minted(self, mint: &Mint) -> Self {
+        let minted = Code::parse(self.as_str()).map(|code| mint.as_minted(&code));
+        minted.ok().and_then(|code| Self::parse(code.as_str()).ok()).unwrap_or(self)
     }
 }
 
