@@ -130,7 +130,7 @@ impl Slug {
 
 #[cfg(test)]
 mod tests {
-    use codes::{KeyspaceIndex, LinkId};
+    use codes::{CodeKey, Keyspace, KeyspaceIndex, LinkId};
 
     use super::*;
     use crate::{Details, Relocation};
@@ -262,6 +262,22 @@ mod tests {
         let elsewhere = moved.apply(link(minted(), Some("Abc")), NOW, BY);
         assert_eq!(elsewhere.slug(), None, "its name follows from its number");
         assert_eq!(link(minted(), None).claimed_slug(), None);
+    }
+
+    #[test]
+    fn a_slug_that_is_a_code_is_kept_as_it_would_be_minted() {
+        let keyspace = Keyspace::parse("spoken=7:a-z:crockford").unwrap();
+        let key = CodeKey::parse(&"5a".repeat(32)).unwrap();
+        let mint = Mint::new(&key, [(KeyspaceIndex::new(1).unwrap(), keyspace)]);
+        for (text, kept) in [
+            ("Website", "webs1te"),
+            ("WEBSLTE", "webs1te"),
+            ("Summary", "Summary"),
+            ("2WEBSIT", "2WEBSIT"),
+            ("Web/Sit", "Web/Sit"),
+        ] {
+            assert_eq!(slug(text).as_minted(&mint), slug(kept));
+        }
     }
 
     #[test]
