@@ -106,7 +106,8 @@ async fn codes_are_found_in_every_spelling(api: &Api) {
 }
 
 async fn slugs_that_are_codes_are_kept_as_they_are_minted(api: &Api) {
-    for domain in [None, Some(TWO)] {
+    // A link of the default domain would be found on the other one too.
+    for domain in [Some(TWO), None] {
         let url = next_long_url();
         let pick = |slug: &str| on(domain, json!({ "longUrl": url, "customSlug": slug }));
         assert_eq!(api.create_with(&pick("Website")).await.unwrap().code, "webs1te");
