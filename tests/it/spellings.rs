@@ -66,7 +66,7 @@ async fn codes_are_found_in_every_spelling(api: &Api) {
         let url = next_long_url();
         let code = mint(api, &url, domain).await;
         let query = domain.map_or(String::new(), |domain| format!("?domain={domain}"));
-        let mut visits = 0;
+        let mut visits = 0_u64;
         // The first request reads the link. The second one takes the fast path, on the default
         // domain. The others have the link in the cache.
         for path in [&code, &code].into_iter().chain(&spellings(&code)) {
