@@ -161,12 +161,14 @@ pub struct Config {
     #[arg(long, env = "RESOLVER_CODE_KEY_FILE", value_name = "FILE", help_heading = NUMBERS)]
     pub code_key_file: Option<PathBuf>,
     /// Keyspaces, the sets of codes: each has a name, a length and the class of the first
-    /// character. Codes of a keyspace that ends in :hand-picked are never minted.
+    /// character. Codes of one whose class ends in :crockford are digits and small letters without
+    /// i, l, o and u; they are found in any case, and with o for 0, and i or l for 1. Codes of one
+    /// that ends in :hand-picked are never minted.
     #[arg(
         long,
         env = "RESOLVER_KEYSPACES",
         default_value = "default=6:0-9A-Za-z",
-        value_name = "NAME=LENGTH:CLASS[:hand-picked][,…]",
+        value_name = "NAME=LENGTH:CLASS[:crockford][:hand-picked][,…]",
         help_heading = NUMBERS
     )]
     pub keyspaces: String,

@@ -117,6 +117,7 @@ mod shlink_shapes;
 mod shown;
 mod slow_database;
 mod slugs;
+mod spellings;
 mod sqlite_backup;
 mod store_conformance;
 mod store_sqlite;

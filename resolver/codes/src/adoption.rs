@@ -75,18 +75,25 @@ mod tests {
     #[test]
     fn a_keyspace_cannot_be_redefined() {
         let adopted = [at(1, "a=3:a-z")];
-        for other in ["a=3:A-Z", "b=3:x-z", "a=4:a-z", "a=3:a-z:hand-picked"] {
+        let others = ["a=3:A-Z", "b=3:x-z", "a=4:a-z", "a=3:a-z:hand-picked"];
+        for other in others.into_iter().chain(["a=3:a-z:crockford", "b=3:0:crockford"]) {
             let refused = plan_adoption(&adopted, &[keyspace(other)]).unwrap_err();
             assert!(refused.to_string().contains("which this database has had before"), "{refused}");
         }
         let overlapping = ["b=4:a-m", "c=4:m-z"].map(keyspace);
         assert!(plan_adoption(&adopted, &overlapping).is_err(), "nor overlap another new one");
+        let adopted = [at(1, "a=3:0-9a-z:crockford")];
+        for other in ["a=3:0-9a-z", "b=3:I", "b=3:Z", "a=3:0-9:crockford"] {
+            assert!(plan_adoption(&adopted, &[keyspace(other)]).is_err(), "{other}");
+        }
+        assert!(plan_adoption(&adopted, &[keyspace("b=3:U"), keyspace("c=4:A-Z")]).is_ok());
     }
 
     #[test]
     fn a_keyspace_has_no_codes_that_are_slugs() {
         let slugs = ["Abc", "abc", "abcd"].map(str::to_owned);
         assert_eq!(check_slugs(&slugs, &[at(1, "a=3:0-9")]), Ok(()));
+        assert!(check_slugs(&["AOL".to_owned()], &[at(1, "a=3:a-z:crockford")]).is_err(), "in any spelling");
         let refused = check_slugs(&slugs, &[at(1, "a=3:0-9"), at(2, "b=3:a-z")]).unwrap_err();
         let expected = "keyspace b=3:a-z has codes that are custom slugs of links, such as abc:";
         assert!(refused.to_string().starts_with(expected), "{refused}");

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use super::alphabet::Alphabet;
+
 /// The characters of codes in ASCII order, so that codes sort as their positions do.
 pub(super) const ALPHABET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
@@ -50,7 +52,7 @@ impl Code {
 
     /// Returns the code as text.
     pub fn as_str(&self) -> &str {
-        std::str::from_utf8(&self.bytes[..self.len()]).expect("a code has only ASCII characters")
+        std::str::from_utf8(self.characters()).expect("a code has only ASCII characters")
     }
 
     /// Returns the number of characters, 1 to 8.
@@ -59,22 +61,22 @@ impl Code {
         usize::from(self.len)
     }
 
-    pub(super) fn positions(&self) -> impl Iterator<Item = u8> + '_ {
-        self.bytes[..self.len()]
-            .iter()
-            .map(|byte| position(*byte).expect("a code has only the alphabet's characters"))
+    pub(super) fn characters(&self) -> &[u8] {
+        &self.bytes[..self.len()]
     }
 
-    /// Returns the code of `len` characters: the position of the first, and `rest` in base 62.
-    pub(super) fn compose(len: usize, first: u8, rest: u64) -> Self {
+    /// Returns the code of `len` characters of an alphabet: the position of the first, and `rest`
+    /// in the alphabet's base.
+    pub(super) fn compose(alphabet: Alphabet, len: usize, first: u8, rest: u64) -> Self {
         debug_assert!((1..=Self::MAX_LEN).contains(&len));
+        let (characters, base) = (alphabet.characters(), alphabet.base());
         let mut bytes = [0; Self::MAX_LEN];
         let mut left = rest;
         for byte in bytes[1..len].iter_mut().rev() {
-            *byte = ALPHABET[usize::try_from(left % BASE).expect("a remainder of 62 fits")];
-            left /= BASE;
+            *byte = characters[usize::try_from(left % base).expect("a remainder of at most 62 fits")];
+            left /= base;
         }
-        bytes[0] = ALPHABET[usize::from(first)];
+        bytes[0] = characters[usize::from(first)];
         Self { len: u8::try_from(len).expect("a code has at most eight characters"), bytes }
     }
 }

@@ -1,15 +1,25 @@
-//! Keyspaces: sets of codes, each defined by a length and the class of the first character.
+//! Keyspaces: sets of codes, each defined by a length, the class of the first character, and the
+//! alphabet.
+//!
+//! Length and first character alone say which keyspace has a code, also where its alphabet is read
+//! in several spellings: keyspaces of one length have no first character in common, in any of the
+//! spellings in which each is read. So a keyspace that is added takes no code of another.
 
 use std::fmt;
 
 use numbers::{Invalid, Namespace};
 
-use super::code::{ALPHABET, BASE, Code, position};
+use super::{
+    alphabet::Alphabet,
+    code::{ALPHABET, Code},
+};
 
-/// The class of a keyspace: the set of first characters of its codes.
+/// The class of a keyspace: the set of first characters of its codes, and the alphabet of all of
+/// them.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Class {
-    /// Alphabet positions in ascending order, without duplicates.
+    alphabet: Alphabet,
+    /// Positions of the alphabet in ascending order, without duplicates.
     members: Vec<u8>,
 }
 
@@ -28,8 +38,10 @@ pub struct Keyspace {
 
 /// The suffix, after the class, that marks a hand-picked keyspace.
 const HAND_PICKED: &str = ":hand-picked";
-const FORM: &str = "NAME=LENGTH:CLASS or NAME=LENGTH:CLASS:hand-picked";
-const CLASS: &str = "ranges and characters of 0-9, A-Z and a-z";
+/// The suffix of a class whose alphabet is Crockford's base 32. Releases without it refuse the
+/// keyspace, and so know that they do not know all of them.
+const CROCKFORD: &str = ":crockford";
+const FORM: &str = "NAME=LENGTH:CLASS, or with :crockford, :hand-picked or both behind it";
 
 /// The maximum number of keyspaces in one deployment. Each has two blocks in hand, and `head` in
 /// the ledger lists them all.
@@ -69,13 +81,13 @@ impl Keyspace {
         self.class.members.len() as u64 * self.tails()
     }
 
-    /// Returns whether two keyspaces have a name or a code in common.
+    /// Returns whether two keyspaces have a name in common, or a text that both read as a code.
     pub fn overlaps(&self, other: &Self) -> bool {
-        let shared = |member: &u8| other.class.members.contains(member);
-        self.name == other.name || (self.len == other.len && self.class.members.iter().any(shared))
+        let is_shared = |first: &u8| self.class.reads(*first) && other.class.reads(*first);
+        self.name == other.name || (self.len == other.len && ALPHABET.iter().any(is_shared))
     }
 
-    /// Returns whether a code belongs to this keyspace.
+    /// Returns whether a code belongs to this keyspace, in whatever spelling.
     pub fn contains(&self, code: &Code) -> bool {
         self.position_of(code).is_some()
     }
@@ -84,24 +96,28 @@ impl Keyspace {
     pub fn code_at(&self, position: u64) -> Code {
         debug_assert!(position < self.capacity());
         let class = usize::try_from(position / self.tails()).expect("a class has at most 62 members");
-        Code::compose(self.len, self.class.members[class], position % self.tails())
+        Code::compose(self.class.alphabet, self.len, self.class.members[class], position % self.tails())
     }
 
-    /// Returns the position of a code; `None` if it does not belong to this keyspace.
+    /// Returns the position of a code, in whatever spelling; `None` if it does not belong to this
+    /// keyspace.
     pub(super) fn position_of(&self, code: &Code) -> Option<u64> {
         if code.len() != self.len {
             return None;
         }
-        let mut positions = code.positions();
-        let class = self.class.index(positions.next()?)?;
-        let tail = positions.fold(0, |tail, position| tail * BASE + u64::from(position));
+        let Class { alphabet, .. } = self.class;
+        let (first, rest) = code.characters().split_first()?;
+        let class = self.class.index(alphabet.read(*first)?)?;
+        let tail = rest.iter().try_fold(0, |tail, character| {
+            Some(tail * alphabet.base() + u64::from(alphabet.read(*character)?))
+        })?;
         Some(class * self.tails() + tail)
     }
 
     /// Returns the number of codes for each first character.
     fn tails(&self) -> u64 {
         // At most 62^7, which is less than 2^42.
-        (1..self.len).fold(1, |product, _| product * BASE)
+        (1..self.len).fold(1, |product, _| product * self.class.alphabet.base())
     }
 }
 
@@ -113,11 +129,17 @@ impl fmt::Display for Keyspace {
 }
 
 impl Class {
-    /// Parses ranges and single characters: `A-Z`, `0-9a-f`, `xyz`.
+    /// Parses ranges and single characters: `A-Z`, `0-9a-f`, `xyz`, `0-9a-z:crockford`.
     pub fn parse(text: &str) -> Result<Self, Invalid> {
-        let wrong = || Invalid::from(format!("class {text:?}: expected {CLASS}, for example A-Z or 0-9a-f"));
+        let (alphabet, expected) = match text.ends_with(CROCKFORD) {
+            false => (Alphabet::Base62, "0-9, A-Z and a-z, for example A-Z or 0-9a-f"),
+            true => (Alphabet::Crockford, "0-9 and a-z without i, l, o and u, for example 0-9a-z"),
+        };
+        let wrong =
+            || Invalid::from(format!("class {text:?}: expected ranges and characters of {expected}"));
+        let position = |character| alphabet.position(character);
         let mut members = Vec::new();
-        let mut rest = text.as_bytes();
+        let mut rest = text.strip_suffix(CROCKFORD).unwrap_or(text).as_bytes();
         while let [from, tail @ ..] = rest {
             let from = position(*from).ok_or_else(wrong)?;
             let (to, tail) = match tail {
@@ -132,7 +154,12 @@ impl Class {
         }
         members.sort_unstable();
         members.dedup();
-        if members.is_empty() { Err(wrong()) } else { Ok(Self { members }) }
+        if members.is_empty() { Err(wrong()) } else { Ok(Self { alphabet, members }) }
+    }
+
+    /// Returns whether a character is read as one of the class.
+    fn reads(&self, character: u8) -> bool {
+        self.alphabet.read(character).is_some_and(|position| self.members.contains(&position))
     }
 
     fn index(&self, position: u8) -> Option<u64> {
@@ -143,14 +170,17 @@ impl Class {
 impl fmt::Display for Class {
     /// Writes runs of three or more characters as ranges, as [`Class::parse`] reads them.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let letter = |position: u8| char::from(ALPHABET[usize::from(position)]);
+        let letter = |position: u8| char::from(self.alphabet.characters()[usize::from(position)]);
         for run in self.members.chunk_by(|one, next| one + 1 == *next) {
             match run {
                 [first, _, .., last] => write!(f, "{}-{}", letter(*first), letter(*last))?,
                 few => few.iter().try_for_each(|position| write!(f, "{}", letter(*position)))?,
             }
         }
-        Ok(())
+        match self.alphabet {
+            Alphabet::Base62 => Ok(()),
+            Alphabet::Crockford => f.write_str(CROCKFORD),
+        }
     }
 }
 
@@ -160,13 +190,22 @@ mod tests {
 
     #[test]
     fn keyspaces_read_back_as_they_are_written() {
-        for text in ["default=6:0-9A-Za-z", "web=1:A-Z", "odd=8:0ac-f", "manual=6:0-9:hand-picked"] {
+        for text in [
+            "default=6:0-9A-Za-z",
+            "web=1:A-Z",
+            "odd=8:0ac-f",
+            "manual=6:0-9:hand-picked",
+            "spoken=7:0-9a-z:crockford",
+            "spoken=7:2-9km:crockford:hand-picked",
+        ] {
             let keyspace = Keyspace::parse(text).unwrap();
             assert_eq!(Keyspace::parse(&keyspace.to_string()).unwrap(), keyspace);
         }
         assert_eq!(Keyspace::parse("default=6:0-9A-Za-z").unwrap().capacity(), 56_800_235_584);
         assert_eq!(Keyspace::parse("x=8:0-9A-Za-z").unwrap().capacity(), 62_u64.pow(8));
         assert_eq!(Keyspace::parse("x=1:7").unwrap().capacity(), 1);
+        let spoken = Keyspace::parse("spoken=7:a-z:crockford").unwrap();
+        assert_eq!((spoken.to_string(), spoken.capacity()), ("spoken=7:a-z:crockford".to_owned(), 22 << 30));
     }
 
     #[test]
@@ -175,6 +214,9 @@ mod tests {
             ["", "web", "web=6", "web=0:A-Z", "web=9:A-Z", "web=6:", "web=6:Z-A", "web=6:é", "W=6:A-Z"]
         {
             assert!(parse_keyspaces(text).is_err(), "{text:?}");
+        }
+        for class in ["", "A-Z", "a-i", "u", "l", "a:hand-picked"] {
+            assert!(Keyspace::parse(&format!("x=7:{class}:crockford")).is_err(), "{class}");
         }
         for text in ["a=6:A-Z,a=5:A-Z", "a=6:A-M,b=6:M-Z", "a=6:0-9A-Za-z,b=6:x"] {
             let refused = parse_keyspaces(text).unwrap_err().to_string();
@@ -195,5 +237,26 @@ mod tests {
         }
         assert_eq!(keyspace.position_of(&Code::parse("D0").unwrap()), None);
         assert_eq!(keyspace.position_of(&Code::parse("A").unwrap()), None);
+    }
+
+    /// Every text of two characters, for pairs of classes of both alphabets.
+    #[test]
+    fn keyspaces_overlap_exactly_if_a_text_is_a_code_of_both() {
+        let classes = [
+            "0-9", "A-Z", "a-z", "o", "I", "u", "U", "2-9", "0-9a-z:crockford", "0:crockford", "1:crockford",
+            "2-9:crockford", "k:crockford",
+        ];
+        let at = |(name, class): (usize, &str)| Keyspace::parse(&format!("k{name}=2:{class}")).unwrap();
+        let keyspaces: Vec<Keyspace> = classes.into_iter().enumerate().map(at).collect();
+        let texts = ALPHABET.iter().flat_map(|first| ALPHABET.map(|second| [*first, second]));
+        let code = |text: [u8; 2]| Code::parse(std::str::from_utf8(&text).unwrap()).unwrap();
+        let codes: Vec<Code> = texts.map(code).collect();
+        for (place, one) in keyspaces.iter().enumerate() {
+            for other in &keyspaces[..place] {
+                let is_shared = codes.iter().any(|code| one.contains(code) && other.contains(code));
+                assert_eq!(one.overlaps(other), is_shared, "{one} {other}");
+                assert_eq!(other.overlaps(one), is_shared, "{one} {other}");
+            }
+        }
     }
 }

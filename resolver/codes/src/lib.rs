@@ -1,9 +1,11 @@
 //! Conversion of numbers to codes and back: pure values, no store, no clock.
 //!
-//! `code = base62(permute(number))`. Every code belongs to at most one keyspace, identified by the
-//! code's length and first character. So a code alone leads to the number it was minted from (C2).
+//! `code = base62(permute(number))`, or in base 32 for a keyspace whose codes are read in any case.
+//! Every code belongs to at most one keyspace, identified by the code's length and first character,
+//! in whatever spelling. So a code alone leads to the number it was minted from (C2).
 
 mod adoption;
+mod alphabet;
 mod code;
 mod code_key;
 mod digest;

@@ -191,6 +191,15 @@ impl Mint {
         self.minters().iter().find(|minter| minter.index == index).map(|minter| minter.keyspace.len)
     }
 
+    /// Returns a code in the spelling in which its keyspace mints it; as it is if none has it.
+    pub fn as_minted(&self, code: &Code) -> Code {
+        let minters = self.minters();
+        let spelled = |minter: &Minter| {
+            minter.keyspace.position_of(code).map(|position| minter.keyspace.code_at(position))
+        };
+        minters.iter().find_map(spelled).unwrap_or(*code)
+    }
+
     /// Returns the name of the keyspace that a code belongs to.
     pub fn keyspace_of(&self, code: &Code) -> Option<Namespace> {
         let minters = self.minters();
@@ -203,7 +212,8 @@ impl Mint {
         self.minters().iter().any(|minter| minter.keyspace.contains(code))
     }
 
-    /// Returns the id of a code; `None` if the code belongs to no keyspace, so was never minted.
+    /// Returns the id of a code, in whatever spelling; `None` if the code belongs to no keyspace, so
+    /// was never minted.
     pub fn read(&self, code: &Code) -> Option<LinkId> {
         self.minters().iter().find_map(|minter| {
             let position = minter.keyspace.position_of(code)?;
@@ -218,7 +228,8 @@ mod tests {
 
     use super::*;
 
-    const CLASSES: [&str; 5] = ["0-9", "A-Z", "a-z", "0-9A-Za-z", "7"];
+    const CLASSES: [&str; 7] = ["0-9", "A-Z", "a-z", "0-9A-Za-z", "7", CROCKFORD[0], CROCKFORD[1]];
+    const CROCKFORD: [&str; 2] = ["0-9a-z:crockford", "2-9:crockford"];
 
     fn mint(len: usize, class: &str) -> (Mint, KeyspaceIndex, Keyspace) {
         let keyspace = Keyspace::parse(&format!("x={len}:{class}")).unwrap();
@@ -238,6 +249,7 @@ mod tests {
                     assert!(seen.insert(minted.code.as_str().to_owned()), "{minted:?} came twice");
                     assert_eq!(mint.read(&minted.code), Some(minted.id));
                     assert_eq!(mint.code_of(minted.id), Some(minted.code));
+                    assert_eq!(mint.as_minted(&minted.code), minted.code);
                 }
                 assert_eq!(mint.code_of(LinkId::new(index, keyspace.capacity())), None);
                 assert_eq!(seen.len() as u64, keyspace.capacity());
@@ -254,6 +266,43 @@ mod tests {
             let minted = mint.mint(index, number % keyspace.capacity());
             prop_assert!(keyspace.contains(&minted.code));
             prop_assert_eq!(mint.read(&minted.code), Some(minted.id));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_code_of_crockfords_alphabet_is_read_in_all_its_spellings(
+            len in 1_usize..=8, class in 0..CROCKFORD.len(), number in any::<u64>(),
+            choices in any::<[u8; 8]>(),
+        ) {
+            let (mint, index, keyspace) = mint(len, CROCKFORD[class]);
+            let minted = mint.mint(index, number % keyspace.capacity());
+            let text = minted.code.as_str();
+            prop_assert!(!text.contains(['i', 'l', 'o', 'u']) && !text.contains(char::is_uppercase));
+            let spelled: String = text.chars().zip(choices).map(respelled).collect();
+            let spelled = Code::parse(&spelled).unwrap();
+            prop_assert_eq!(mint.read(&spelled), Some(minted.id));
+            prop_assert_eq!(mint.as_minted(&spelled), minted.code);
+            prop_assert_eq!(mint.keyspace_of(&spelled), Some(keyspace.name));
+        }
+    }
+
+    fn respelled((minted, choice): (char, u8)) -> char {
+        let spellings = match minted {
+            '0' => vec!['0', 'o', 'O'],
+            '1' => vec!['1', 'i', 'I', 'l', 'L'],
+            other => vec![other, other.to_ascii_uppercase()],
+        };
+        spellings[usize::from(choice) % spellings.len()]
+    }
+
+    #[test]
+    fn a_text_with_a_character_that_is_not_read_is_no_code() {
+        let (mint, ..) = mint(3, "0-9a-z:crockford");
+        for text in ["abu", "Uab", "ab", "abcd"] {
+            let code = Code::parse(text).unwrap();
+            assert_eq!((mint.read(&code), mint.belongs(&code)), (None, false), "{text}");
+            assert_eq!(mint.as_minted(&code), code);
         }
     }
 
@@ -295,8 +344,9 @@ mod tests {
         }
 
         for place in 0..6 {
+            let letter = |code: &Code| usize::from(crate::code::position(code.characters()[place]).unwrap());
             let mut counts = [0.0_f64; 62];
-            codes.iter().for_each(|code| counts[usize::from(code.positions().nth(place).unwrap())] += 1.0);
+            codes.iter().for_each(|code| counts[letter(code)] += 1.0);
             let expected = n / 62.0;
             let chi: f64 = counts.iter().map(|count| (count - expected).powi(2) / expected).sum();
             // 61 degrees of freedom: mean 61, standard deviation 11.
@@ -323,7 +373,7 @@ mod tests {
         let difference = |stored: &[_]| mint.compare(stored).unwrap_err().to_string();
         assert_eq!(difference(&[]), absent);
         assert_eq!(difference(&[(other, keyspace)]), absent, "ids hold the index");
-        for text in ["y=3:0-9", "x=3:a-y", "x=4:a-z", "x=3:a-z:hand-picked"] {
+        for text in ["y=3:0-9", "x=3:a-y", "x=4:a-z", "x=3:a-z:hand-picked", "x=3:a-z:crockford"] {
             let another = format!("index 3 is keyspace x=3:a-z here, and {text} in the database");
             assert_eq!(difference(&[(index, stored(text))]), another);
         }

@@ -15,7 +15,7 @@
 //!    because it may be in print there. Under a former name nothing is found. The next link of the
 //!    slug continues its versions.
 
-use codes::Code;
+use codes::{Code, Mint};
 use jiff::Timestamp;
 
 use crate::{DomainId, Edit, Link, Precondition, Slug, Tag, api_key::ApiKeyId};
@@ -118,11 +118,19 @@ impl Slug {
     pub fn code_on(&self, domain: DomainId) -> Option<Code> {
         Code::parse(self.as_str()).ok().filter(|_| domain.is_default())
     }
+
+    /// Returns the slug as new links keep it: a code of a keyspace in the spelling that is minted.
+    /// Otherwise a slug could take the visitors who spell another link's code like it.
+    #[must_use]
+    pub fn as_minted(self, mint: &Mint) -> Self {
+        let minted = Code::parse(self.as_str()).map(|code| mint.as_minted(&code));
+        minted.ok().and_then(|code| Self::parse(code.as_str()).ok()).unwrap_or(self)
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use codes::{KeyspaceIndex, LinkId};
+    use codes::{CodeKey, Keyspace, KeyspaceIndex, LinkId};
 
     use super::*;
     use crate::{Details, Relocation};
@@ -254,6 +262,22 @@ mod tests {
         let elsewhere = moved.apply(link(minted(), Some("Abc")), NOW, BY);
         assert_eq!(elsewhere.slug(), None, "its name follows from its number");
         assert_eq!(link(minted(), None).claimed_slug(), None);
+    }
+
+    #[test]
+    fn a_slug_that_is_a_code_is_kept_as_it_would_be_minted() {
+        let keyspace = Keyspace::parse("spoken=7:a-z:crockford").unwrap();
+        let key = CodeKey::parse(&"5a".repeat(32)).unwrap();
+        let mint = Mint::new(&key, [(KeyspaceIndex::new(1).unwrap(), keyspace)]);
+        for (text, kept) in [
+            ("Website", "webs1te"),
+            ("WEBSLTE", "webs1te"),
+            ("Summary", "Summary"),
+            ("2WEBSIT", "2WEBSIT"),
+            ("Web/Sit", "Web/Sit"),
+        ] {
+            assert_eq!(slug(text).as_minted(&mint), slug(kept));
+        }
     }
 
     #[test]

@@ -332,7 +332,8 @@ impl DomainCache {
     /// Returns whether a URL is the short URL of this name on this domain. A link to it would lead
     /// to itself.
     pub fn is_short_url(&self, url: &LongUrl, domain: DomainId, name: &str) -> bool {
-        self.slug_at(url, domain).is_some_and(|slug| slug.is_same(name))
+        let mint = &self.config.lookup.mint;
+        self.slug_at(url, domain).is_some_and(|slug| slug.is_same(name) || slug.as_minted(mint).is_same(name))
     }
 
     /// Returns the name for which a URL would be the short URL on this domain.

@@ -14,7 +14,9 @@
 //!    other code. Any other slug, and every code of another domain, leads to its id through the
 //!    table of slugs, as does the code of a deleted link that was picked: another link may have
 //!    been picked there since. The mapping is cached as long as the link is not deleted, because
-//!    such an id is never given to another slug.
+//!    such an id is never given to another slug. The spellings of a code have one cache entry, of
+//!    the one that is minted. On other domains, a slug that is written like the path goes first: it
+//!    may be older than the keyspace.
 //! 6. A path that is no link's name may be meant as other names (`links::other_names`). They are
 //!    tried in their order, after one read of all slugs among them. A link is taken only if no name
 //!    before it has one: what was not read, or not read completely, is no absence.
@@ -200,7 +202,7 @@ impl Lookup {
             return Ok(Some(link));
         }
         let Some(id) = self.mint.read(&code) else { return Ok(None) };
-        self.read(id, Name::Code(code), known).await
+        self.read(id, Name::of(&self.mint, id), known).await
     }
 
     /// Adopts the keyspaces that are new to this process, or none if the database contradicts the
@@ -264,13 +266,14 @@ impl Lookup {
         match wanted {
             // A link that is on another domain, or has another name, is read again.
             LookupKey::Code(code) if domain.is_default() => {
-                let cached = self.cache.get(&Name::Code(*code));
+                let code = self.mint.as_minted(code);
+                let cached = self.cache.get(&Name::Code(code));
                 cached.map_or_else(
-                    || self.place_of_next(*code).is_some(),
+                    || self.place_of_next(code).is_some(),
                     |cached| cached.link.is_named_by_id(),
                 )
             }
-            _ => wanted.slug().is_some_and(knows_slug),
+            _ => self.spellings(wanted).into_iter().any(knows_slug),
         }
     }
 

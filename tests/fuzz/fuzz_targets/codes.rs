@@ -9,7 +9,7 @@
 //!    keyspace. Together they make the permutation a bijection, at any size. Small keyspaces are
 //!    also counted out.
 //! 4. A code belongs to at most one keyspace. A code of none, and a number at or above the
-//!    capacity, lead nowhere.
+//!    capacity, lead nowhere. All spellings of a code lead to the number of the one that is minted.
 #![no_main]
 
 use std::collections::HashSet;
@@ -116,6 +116,7 @@ fn check_number(mint: &Mint, index: KeyspaceIndex, keyspace: &Keyspace, number: 
     assert_eq!(mint.read(&minted.code), Some(minted.id));
     assert_eq!(mint.code_of(minted.id), Some(minted.code));
     assert_eq!(mint.keyspace_of(&minted.code).as_ref(), Some(&keyspace.name));
+    assert_eq!(mint.as_minted(&minted.code), minted.code);
     minted.code
 }
 
@@ -129,6 +130,6 @@ fn check_lookups(mint: &Mint, keyspaces: &[(KeyspaceIndex, Keyspace)], number: u
     assert!(owners <= 1, "{code}");
     assert_eq!((mint.belongs(&code), mint.read(&code).is_some()), (owners == 1, owners == 1));
     if let Some(id) = mint.read(&code) {
-        assert_eq!(mint.code_of(id), Some(code));
+        assert_eq!(mint.code_of(id), Some(mint.as_minted(&code)));
     }
 }

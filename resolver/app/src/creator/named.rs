@@ -116,6 +116,7 @@ impl Creator {
         // Counted before the code is looked up, so that a keyspace that this process hears of in
         // between makes the database refuse the slug.
         let keyspaces = self.config.lookup.mint.keyspaces();
+        let slug = slug.as_minted(&self.config.lookup.mint);
         // On another domain a code does not belong to its number alone: the table of slugs decides.
         let mintable = slug.code_on(draft.domain()).and_then(|code| self.config.lookup.mint.read(&code));
         let details = draft.details.get_or_insert_with(Box::<Details>::default);

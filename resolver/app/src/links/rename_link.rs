@@ -77,10 +77,10 @@ impl LinkService {
         name: Option<Slug>,
     ) -> Option<Relocation> {
         let former = Slug::parse(&self.lookup.name_of(link)?).ok()?;
-        let name = name.unwrap_or_else(|| former.clone());
         // Counted before the code is looked up: a keyspace that this process hears of in between is
         // one more than the database is asked to have, and the change is refused.
         let keyspaces = self.lookup.mint.keyspaces();
+        let name = name.map_or_else(|| former.clone(), |name| name.as_minted(&self.lookup.mint));
         let number = self.lookup.id_of(name.as_str());
         Some(Relocation { domain, name, former, number, keyspaces })
     }

@@ -80,11 +80,12 @@ impl LinkService {
         if is_allowed { Ok(()) } else { Err(AppError::invalid(field, DENIED)) }
     }
 
-    /// Returns the slug of a new link as its domain keeps it: in small letters, if case is ignored
-    /// there.
+    /// Returns the slug of a new link as its domain keeps it: a code of a keyspace as it is minted,
+    /// and any slug in small letters, if case is ignored there.
     pub(crate) async fn slug_on(&self, domain: DomainId, slug: &Slug) -> Result<Slug, AppError> {
-        if slug.clone().to_lowercase() == *slug || !self.ignores_case(domain).await? {
-            return Ok(slug.clone());
+        let slug = slug.clone().as_minted(&self.lookup.mint);
+        if slug.clone().to_lowercase() == slug || !self.ignores_case(domain).await? {
+            return Ok(slug);
         }
         let kept = self.pick_small(slug.as_str());
         kept.map_err(|expected| AppError::invalid(Field::CustomSlug.name(), expected))

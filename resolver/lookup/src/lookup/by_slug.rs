@@ -15,7 +15,7 @@ use super::{Found, Lookup, LookupError, STALE_DEADLINE, cache::Name, slugs::Slug
 /// The key of a lookup.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LookupKey {
-    /// A mintable code, whether it was minted or taken as a custom slug.
+    /// A mintable code as it is written, whether it was minted or taken as a custom slug.
     Code(Code),
     /// Any other valid slug.
     Slug(Slug),
@@ -41,7 +41,7 @@ impl Lookup {
         self.key_of_code(path.get(1..)?).or_else(decoded)
     }
 
-    /// Parses the name of a link in a call of the API: a code or a slug, exactly as stored.
+    /// Parses the name of a link in a call of the API: a code or a slug.
     fn key_of_name(&self, name: &str) -> Option<LookupKey> {
         let slug = || Slug::parse(name).ok().filter(|slug| slug.as_str() == name);
         self.key_of_code(name).or_else(|| slug().map(LookupKey::Slug))
@@ -57,10 +57,7 @@ impl Lookup {
         if domain.is_default() {
             return self.find_default(wanted).await;
         }
-        let Some(place) = wanted.slug().map(|slug| (domain, slug)) else {
-            return self.find_default(wanted).await;
-        };
-        if let Some(own) = self.find_slug(&place).await? {
+        if let Some(own) = self.find_own(domain, wanted).await? {
             return Ok(Some(own));
         }
         let shared = self.find_default(wanted).await?;
@@ -69,7 +66,27 @@ impl Lookup {
         }
         // An absence is reported only after the store has denied both links (I8), the own one last:
         // the link may have moved here from the default domain since it was asked for.
-        Ok(self.find_slug(&place).await?.or(shared))
+        Ok(self.find_own(domain, wanted).await?.or(shared))
+    }
+
+    /// Returns the link that a domain other than the default one has itself under a key.
+    async fn find_own(&self, domain: DomainId, wanted: &LookupKey) -> Found {
+        for slug in self.spellings(wanted) {
+            if let Some(own) = self.find_slug(&(domain, slug)).await? {
+                return Ok(Some(own));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Returns the slugs under which a domain other than the default one may have a key: as it is
+    /// written, and then in the spelling that is minted.
+    pub(super) fn spellings(&self, wanted: &LookupKey) -> Vec<Slug> {
+        let written = wanted.slug();
+        let minted = written.clone().map(|slug| slug.as_minted(&self.mint));
+        let mut slugs: Vec<Slug> = written.into_iter().chain(minted).collect();
+        slugs.dedup();
+        slugs
     }
 
     /// Returns the first of other names of a path that `means` a link on a domain, and that link.
@@ -118,17 +135,17 @@ impl Lookup {
 
     async fn find_default(&self, wanted: &LookupKey) -> Found {
         let found = match wanted {
-            LookupKey::Code(code) => self.find_code_on_default(*code).await?,
+            LookupKey::Code(code) => self.find_code_on_default(self.mint.as_minted(code)).await?,
             LookupKey::Slug(slug) => self.find_slug(&(DomainId::DEFAULT, slug.clone())).await?,
         };
         Ok(found.filter(|link| link.domain().is_default()))
     }
 
-    /// Returns the link of a code, on any domain. One that is elsewhere or has another name is read
-    /// again from the primary: since it was cached, or read for another request or from a replica,
-    /// it may have come back to its code. In place of a deleted link that was picked, the next link
-    /// that was picked under its code is returned, if there is one. A deleted link is not cached;
-    /// its successor is.
+    /// Returns the link of a code, on any domain. The code is spelled as it is minted. A link that
+    /// is elsewhere or has another name is read again from the primary: since it was cached, or
+    /// read for another request or from a replica, it may have come back to its code. In place of a
+    /// deleted link that was picked, the next link that was picked under its code is returned, if
+    /// there is one. A deleted link is not cached; its successor is.
     async fn find_code_on_default(&self, code: Code) -> Found {
         if let Some(place) = self.place_of_next(code)
             && let Some(next) = self.find_slug(&place).await?
@@ -210,10 +227,7 @@ impl Lookup {
         match self.key_of_name(name) {
             None => Ok(None),
             Some(wanted) if domain.is_default() => self.find_default(&wanted).await,
-            Some(wanted) => match wanted.slug() {
-                Some(slug) => self.find_slug(&(domain, slug)).await,
-                None => Ok(None),
-            },
+            Some(wanted) => self.find_own(domain, &wanted).await,
         }
     }
 }

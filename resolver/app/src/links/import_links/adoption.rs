@@ -244,6 +244,7 @@ impl ImportCodes {
     }
 
     fn picked(&self, slug: Slug, domain: DomainId) -> PickedCode {
+        let slug = slug.as_minted(&self.0);
         let mintable = slug.code_on(domain).and_then(|code| self.0.read(&code));
         PickedCode { slug, mintable }
     }
