@@ -148,7 +148,6 @@ async fn files_that_no_system_reads_are_refused() {
     let most = 128 * 1024 - with_comment(0).to_string().len();
     for (field, value) in [
         ("appleAppSiteAssociation", json!({ "webcredentials": { "apps": [] } })),
-        ("appleAppSiteAssociation", json!(association("app").to_string())),
         ("appleAppSiteAssociation", with_comment(most + 1)),
         ("assetLinks", association("app")),
         ("assetLinks", json!([{ "relation": ["x"] }])),

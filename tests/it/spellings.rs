@@ -156,7 +156,8 @@ async fn a_slug_that_is_older_than_the_keyspace_keeps_its_visitors() {
 /// What releases do with a keyspace whose definition they cannot read, as this one would.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_code_is_denied_while_there_is_a_keyspace_of_a_later_release() {
-    let cluster = Cluster::builder().resolver_args(["--limit", "unknown-codes-per-minute=0"]).start().await.unwrap();
+    let cluster =
+        Cluster::builder().resolver_args(["--limit", "unknown-codes-per-minute=0"]).start().await.unwrap();
     let api = &cluster.resolvers[0].api;
     let url = next_long_url();
     let code = api.create(&url).await.unwrap().code;

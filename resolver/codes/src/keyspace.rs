@@ -135,8 +135,7 @@ impl Class {
             false => (Alphabet::Base62, "0-9, A-Z and a-z, for example A-Z or 0-9a-f"),
             true => (Alphabet::Crockford, "0-9 and a-z without i, l, o and u, for example 0-9a-z"),
         };
-        let wrong =
-            || Invalid::from(format!("class {text:?}: expected ranges and characters of {expected}"));
+        let wrong = || Invalid::from(format!("class {text:?}: expected ranges and characters of {expected}"));
         let position = |character| alphabet.position(character);
         let mut members = Vec::new();
         let mut rest = text.strip_suffix(CROCKFORD).unwrap_or(text).as_bytes();
@@ -243,8 +242,19 @@ mod tests {
     #[test]
     fn keyspaces_overlap_exactly_if_a_text_is_a_code_of_both() {
         let classes = [
-            "0-9", "A-Z", "a-z", "o", "I", "u", "U", "2-9", "0-9a-z:crockford", "0:crockford", "1:crockford",
-            "2-9:crockford", "k:crockford",
+            "0-9",
+            "A-Z",
+            "a-z",
+            "o",
+            "I",
+            "u",
+            "U",
+            "2-9",
+            "0-9a-z:crockford",
+            "0:crockford",
+            "1:crockford",
+            "2-9:crockford",
+            "k:crockford",
         ];
         let at = |(name, class): (usize, &str)| Keyspace::parse(&format!("k{name}=2:{class}")).unwrap();
         let keyspaces: Vec<Keyspace> = classes.into_iter().enumerate().map(at).collect();

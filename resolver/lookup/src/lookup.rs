@@ -268,10 +268,8 @@ impl Lookup {
             LookupKey::Code(code) if domain.is_default() => {
                 let code = self.mint.as_minted(code);
                 let cached = self.cache.get(&Name::Code(code));
-                cached.map_or_else(
-                    || self.place_of_next(code).is_some(),
-                    |cached| cached.link.is_named_by_id(),
-                )
+                cached
+                    .map_or_else(|| self.place_of_next(code).is_some(), |cached| cached.link.is_named_by_id())
             }
             _ => self.spellings(wanted).into_iter().any(knows_slug),
         }
