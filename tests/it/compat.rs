@@ -1,5 +1,5 @@
-//! The APIs of YOURLS, Kutt v2 and Bitly v4. Clients of the first two drive a resolver as a person
-//! would (`tests/sdk/compat`; `tests/run` installs them); Bitly's are plain requests.
+//! The APIs of YOURLS, Kutt v2 and Bitly v4. Their clients drive a resolver as a person would
+//! (`tests/sdk/compat`; `tests/run` installs them); the rest are plain requests.
 
 use std::{
     collections::HashSet,
@@ -53,7 +53,7 @@ async fn bitly(api: &Api, method: Method, path: &str, body: Option<Value>) -> An
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn python_clients_of_yourls_and_kutt_find_all_that_they_ask_for() {
+async fn python_clients_of_yourls_kutt_and_bitly_find_all_that_they_ask_for() {
     let (scratch, alone) = (Scratch::new().unwrap(), Alone::start(&ALL).await);
     let own = alone.with_new_key("own", &OWN).await;
     let python = Launch::new(&scratch, "python", in_venv("python"));
@@ -63,13 +63,22 @@ async fn python_clients_of_yourls_and_kutt_find_all_that_they_ask_for() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_npm_client_of_kutt_finds_all_that_it_asks_for() {
+    drive_by_node("drive.mjs").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_npm_client_of_bitly_with_its_host_redirected_finds_all_that_it_asks_for() {
+    drive_by_node("drive_bitly.mjs").await;
+}
+
+async fn drive_by_node(name: &str) {
     let (scratch, alone) = (Scratch::new().unwrap(), Alone::start(&ALL).await);
     // A module finds packages only beside itself.
     let folder = scratch.folder("compat").unwrap();
-    let program = folder.join("drive.mjs");
-    std::fs::copy(Path::new(ROOT).join("tests/sdk/compat/drive.mjs"), &program).unwrap();
+    let program = folder.join(name);
+    std::fs::copy(Path::new(ROOT).join("tests/sdk/compat").join(name), &program).unwrap();
     let packages = Path::new(ROOT).join("target/compat/node_modules").canonicalize();
-    let packages = packages.expect("run tests/run, which installs kutt");
+    let packages = packages.expect("run tests/run, which installs kutt and bitly");
     std::os::unix::fs::symlink(packages, folder.join("node_modules")).unwrap();
     let node = Launch::new(&scratch, "node", PathBuf::from("node")).arg(&program);
     expect_all(node.args([alone.api().url(), alone.api().key()])).await;
@@ -318,6 +327,11 @@ async fn bitly_shortens_creates_edits_expands_and_counts() {
     assert_eq!((&summary["total_clicks"], &summary["units"]), (&json!(0), &json!(-1)), "{summary}");
     let clicks = bitly(api, Method::GET, &format!("{path}/clicks?unit=day&units=7"), None).await;
     assert_eq!(clicks.json().unwrap()["link_clicks"], json!([]));
+    for facet in ["countries", "devices", "referrers", "referring_domains"] {
+        let metrics = bitly(api, Method::GET, &format!("{path}/{facet}?unit=day&units=7"), None).await;
+        let metrics = metrics.json().unwrap();
+        assert_eq!((&metrics["facet"], &metrics["metrics"]), (&json!(facet), &json!([])), "{metrics}");
+    }
     let user = bitly(api, Method::GET, "user", None).await.json().unwrap();
     let groups = bitly(api, Method::GET, "groups", None).await.json().unwrap();
     assert_eq!(user["login"], "initial");

@@ -10,7 +10,10 @@ use app::{
 use hyper::{StatusCode, header::AUTHORIZATION};
 use jiff::{Timestamp, tz::TimeZone};
 use serde_json::{Value, json};
-use visits::series::Interval;
+use visits::{
+    series::Interval,
+    tally::{Dimension, OTHER},
+};
 use web::Answer;
 
 use crate::{
@@ -24,10 +27,39 @@ const BITLY: [&str; 3] = ["bit.ly", "j.mp", "bitly.com"];
 const FIELDS: [(&str, &str); 3] = [("longUrl", "long_url"), ("customSlug", "keyword"), ("interval", "unit")];
 const FORBIDDEN: &str = "You are currently forbidden to access this resource.";
 
+/// What calls ask of the clicks on a bitlink.
+#[derive(Clone, Copy)]
+enum Metric {
+    /// Their number in each unit.
+    Clicks,
+    /// Their number.
+    Summary,
+    /// Their number for each value of a dimension, which has this name in answers.
+    By(Dimension, &'static str),
+}
+
+/// Metrics by the end of their path, without its slash.
+const METRICS: [(&str, Metric); 6] = [
+    ("clicks", Metric::Clicks),
+    ("clicks/summary", Metric::Summary),
+    ("countries", Metric::By(Dimension::Country, "value")),
+    ("devices", Metric::By(Dimension::Device, "device_type")),
+    ("referrers", Metric::By(Dimension::Referrer, "value")),
+    ("referring_domains", Metric::By(Dimension::Referrer, "value")),
+];
+
 /// Returns the key of the call; empty without one.
 pub(crate) fn key(call: &Call) -> &str {
-    let (scheme, key) = call.header(AUTHORIZATION.as_str()).split_once(' ').unwrap_or_default();
-    if scheme.eq_ignore_ascii_case("bearer") { key.trim() } else { "" }
+    key_in(call.header(AUTHORIZATION.as_str()))
+}
+
+/// Returns the key in a header. The npm package `bitly` sends it without a scheme.
+fn key_in(header: &str) -> &str {
+    match header.split_once(' ') {
+        Some((scheme, key)) if scheme.eq_ignore_ascii_case("bearer") => key.trim(),
+        Some(_) => "",
+        None => header,
+    }
 }
 
 pub(crate) async fn answer(call: &Call) -> Result<Answer, Failure> {
@@ -48,11 +80,10 @@ pub(crate) async fn answer(call: &Call) -> Result<Answer, Failure> {
         }
         (method, path) => {
             let link = path.strip_prefix("bitlinks/").ok_or_else(|| call.no_route())?;
-            let summary = link.strip_suffix("/clicks/summary");
-            match (method, summary.or_else(|| link.strip_suffix("/clicks"))) {
-                ("GET", Some(link)) => {
+            match (method, metric_of(link)) {
+                ("GET", Some((link, facet, metric))) => {
                     let name = name_of(call, &decoded(link))?;
-                    clicks(call, &name, summary.is_some()).await?
+                    clicks(call, &name, facet, metric).await?
                 }
                 ("GET", None) => {
                     let name = name_of(call, &decoded(link))?;
@@ -74,6 +105,7 @@ pub(crate) fn refuse(failure: &Failure) -> Answer {
         return json_answer(StatusCode::FORBIDDEN, &body);
     }
     let message = match invalid {
+        [..] if failure.is_own_url() => "ALREADY_A_BITLY_LINK".to_owned(),
         [first, ..] => format!("INVALID_ARG_{}", renamed(&first.field, &FIELDS)),
         [] if failure.is_taken() => "KEYWORD_UNAVAILABLE".to_owned(),
         [] => status.canonical_reason().unwrap_or("ERROR").replace(' ', "_"),
@@ -86,6 +118,14 @@ pub(crate) fn refuse(failure: &Failure) -> Answer {
         "errors": invalid.iter().map(|one| error(&one.field)).collect::<Vec<_>>(),
     });
     json_answer(status, &body)
+}
+
+/// Splits a path below `bitlinks/` into a bitlink and what is asked of the clicks on it.
+fn metric_of(path: &str) -> Option<(&str, &'static str, Metric)> {
+    METRICS.into_iter().find_map(|(end, metric)| {
+        let link = path.strip_suffix(end)?.strip_suffix('/')?;
+        Some((link, end, metric))
+    })
 }
 
 /// Returns the name that a bitlink stands for, with or without a scheme.
@@ -166,7 +206,7 @@ async fn edit(call: &Call, name: LinkName) -> Result<Value, Failure> {
 }
 
 /// Counts visits by people, the latest first: of all times, or in so many units up to a time.
-async fn clicks(call: &Call, name: &LinkName, is_summary: bool) -> Result<Value, Failure> {
+async fn clicks(call: &Call, name: &LinkName, facet: &str, metric: Metric) -> Result<Value, Failure> {
     let unit = call.query.text("unit").unwrap_or("day");
     let (interval, hours) = match unit {
         "hour" => (Interval::Hour, 1),
@@ -180,26 +220,78 @@ async fn clicks(call: &Call, name: &LinkName, is_summary: bool) -> Result<Value,
     let units = call.query.number("units").map(|units| u32::try_from(units).unwrap_or(u32::MAX));
     let end = reference.unwrap_or_else(|| call.api().domain_cache.now());
     let start = units.map(|units| hours_before(end, i64::from(units) * hours));
-    let stats = call.stats(name, (start, reference), interval, &[]).await?;
+    let dimension = match metric {
+        Metric::By(dimension, _) => Some(dimension),
+        Metric::Clicks | Metric::Summary => None,
+    };
+    let stats = call.stats(name, (start, reference), interval, dimension.as_slice()).await?;
     let most = units.map_or(usize::MAX, |units| units as usize);
-    let points = stats.current.points.iter().rev().take(most);
+    let points = stats.current.points.iter().rev().take(most).filter(|(_, visits)| visits.total > 0);
     let units = units.map_or(json!(-1), Value::from);
-    let (reference, total) = (time(end), points.clone().map(|(_, visits)| visits.total).sum::<u64>());
-    if is_summary {
-        return Ok(json!({
-            "unit_reference": reference, "total_clicks": total, "units": units, "unit": unit,
-        }));
+    let mut body = json!({ "unit_reference": time(end), "units": units, "unit": unit });
+    match metric {
+        Metric::Summary => body["total_clicks"] = json!(points.map(|(_, visits)| visits.total).sum::<u64>()),
+        Metric::Clicks => {
+            let shown = points.map(|(start, visits)| {
+                let date = Timestamp::from_microsecond(*start).map(time).unwrap_or_default();
+                json!({ "clicks": visits.total, "date": date })
+            });
+            body["link_clicks"] = shown.collect();
+        }
+        Metric::By(dimension, member) => {
+            let values = stats.dimensions.iter().flat_map(|(_, values)| values);
+            let shown = values.filter(|(_, visits)| visits.total > 0).map(|(value, visits)| {
+                json!({ "clicks": visits.total, member: in_bitlys_words(dimension, value) })
+            });
+            body["metrics"] = shown.collect();
+            body["facet"] = json!(facet);
+        }
     }
-    let shown = points.filter(|(_, visits)| visits.total > 0).map(|(start, visits)| {
-        let date = Timestamp::from_microsecond(*start).map(time).unwrap_or_default();
-        json!({ "clicks": visits.total, "date": date })
-    });
-    let shown: Vec<Value> = shown.collect();
-    Ok(json!({ "unit_reference": reference, "link_clicks": shown, "units": units, "unit": unit }))
+    Ok(body)
+}
+
+/// Returns the word that Bitly has for a value of a dimension.
+fn in_bitlys_words(dimension: Dimension, value: &str) -> &str {
+    match (value, dimension) {
+        ("", Dimension::Referrer) => "direct",
+        ("", _) => "unknown",
+        (OTHER, _) => "other",
+        _ => value,
+    }
 }
 
 /// Describes the key as Bitly describes a user.
 fn user(call: &Call) -> Result<Value, Failure> {
     let name = &*call.by()?.name;
     Ok(json!({ "login": name, "name": name, "is_active": true, "emails": [], "default_group_guid": GROUP }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_needs_no_scheme_but_has_no_other_than_bearer() {
+        for (header, key) in
+            [("Bearer abc", "abc"), ("bearer  abc", "abc"), ("abc", "abc"), ("Basic abc", ""), ("", "")]
+        {
+            assert_eq!(key_in(header), key, "{header}");
+        }
+    }
+
+    #[test]
+    fn metrics_are_behind_a_bitlink() {
+        let split = |path| metric_of(path).map(|(link, facet, _)| (link, facet));
+        for (path, expected) in [
+            ("bit.ly/a/clicks", Some(("bit.ly/a", "clicks"))),
+            ("bit.ly/a/clicks/summary", Some(("bit.ly/a", "clicks/summary"))),
+            ("bit.ly/a/countries", Some(("bit.ly/a", "countries"))),
+            ("bit.ly/a%2Fclicks", None),
+            ("bit.ly/clicks", Some(("bit.ly", "clicks"))),
+            ("clicks", None),
+            ("bit.ly/a", None),
+        ] {
+            assert_eq!(split(path), expected, "{path}");
+        }
+    }
 }

@@ -3,6 +3,7 @@
 use api::rest::Problem;
 use app::{AppError, InvalidField};
 use hyper::StatusCode;
+use links::LongUrlError;
 use web::Answer;
 
 #[derive(Debug)]
@@ -46,6 +47,11 @@ impl Failure {
 
     pub(crate) fn is_taken(&self) -> bool {
         matches!(self, Self::Api(Problem::App(AppError::SlugTaken(_))))
+    }
+
+    /// Returns whether a long URL is one of this service.
+    pub(crate) fn is_own_url(&self) -> bool {
+        self.invalid().iter().any(|one| one.expected == LongUrlError::OwnDomain.to_string())
     }
 
     /// Describes the failure. Fields have the names of the API.

@@ -14,7 +14,7 @@ use app::{
 };
 use hyper::{Method, StatusCode};
 use jiff::Timestamp;
-use links::{LongUrlError, Record, api_key::Grant, scope::Scope};
+use links::{Record, api_key::Grant, scope::Scope};
 use serde_json::{Map, Value, json};
 use store::VisitTotals;
 use web::{Answer, TEXT, answer as with_body};
@@ -140,14 +140,13 @@ async fn shorten(call: &Call) -> Result<Output, Failure> {
 /// Returns the output of a create that YOURLS has a code for, or the failure itself.
 fn not_created(keyword: Option<&str>, failure: Failure) -> Result<Output, Failure> {
     let is_wrong = |field: &str| failure.invalid().iter().any(|one| one.field == field);
-    let is_own = || failure.invalid().iter().any(|one| one.expected == LongUrlError::OwnDomain.to_string());
     let is_taken = failure.is_taken();
     let (code, message) = if is_taken || is_wrong("customSlug") {
         let keyword = keyword.unwrap_or_default();
         let reason = if is_taken { String::new() } else { format!(" ({})", failure.text(&FIELDS)) };
         let message = format!("Short URL {keyword} already exists in database or is reserved{reason}");
         ("error:keyword", message)
-    } else if is_own() {
+    } else if failure.is_own_url() {
         ("error:noloop", "URL is a short URL".to_owned())
     } else if is_wrong("longUrl") {
         ("error:nourl", format!("Missing or malformed URL ({})", failure.text(&FIELDS)))

@@ -1,4 +1,4 @@
-"""Drives a running server through the Python clients of YOURLS and Kutt, unmodified, and checks every answer.
+"""Drives a running server through Python clients of YOURLS, Kutt and Bitly, unmodified, and checks every answer.
 
     python drive.py BASE_URL API_KEY OWN_KEY
 
@@ -9,10 +9,15 @@ those and their visits. The server has no links yet.
 import sys
 from typing import Any, Callable
 
+import bitlyshortener
 import pyourls3
+import pyshorteners
 import yourls
+from bitlyshortener import config as bitly_addresses
 from kutt import kutt
 
+# Seconds that a call may take on a busy machine. Both clients of Bitly have less patience.
+SOON = 30
 held = 0
 
 
@@ -113,11 +118,39 @@ def kutt_links(base: str, key: str) -> None:
     expect(kutt.delete(key, link["id"], **at)["code"], 404)
 
 
+def bitly_links(base: str, own: str) -> None:
+    """PyPI `pyshorteners` has a setting for the address; `bitlyshortener` has names in a module."""
+    client = pyshorteners.Shortener(api_key=own, api_url=f"{base}/v4", timeout=SOON).bitly
+    url = "https://example.com/bitly?a=b&c=d"
+    made = client.short(url)
+    expect((made.startswith(f"{base}/"), client.short(url)), (True, made))
+    expect((client.expand(made), client.total_clicks(made)), (url, 0))
+    refused = fails(pyshorteners.exceptions.ShorteningErrorException, lambda: client.short(made))
+    expect("ALREADY_A_BITLY_LINK" in str(refused), True)
+    fails(pyshorteners.exceptions.ExpandingErrorException, lambda: client.expand(f"{base}/nonenone"))
+    fails(pyshorteners.exceptions.BadAPIResponseException, lambda: client.total_clicks(f"{base}/nonenone"))
+
+    for name in ("API_URL_SHORTEN", "API_URL_BITLINKS"):
+        address = getattr(bitly_addresses, name)
+        setattr(bitly_addresses, name, address.replace("https://api-ssl.bitly.com", base))
+    bitly_addresses.REQUEST_TIMEOUT = SOON
+    many = bitlyshortener.Shortener(tokens=[own])
+    urls = [f"https://example.com/bitlyshortener/{number}" for number in range(10)]
+    # It takes all short URLs for HTTPS.
+    found = many.shorten_urls([url, *urls])
+    expect((found[0], len(set(found))), (made.replace("http://", "https://"), 11))
+    expect(bitlyshortener.Shortener(tokens=[own]).shorten_urls_to_dict(urls), dict(zip(urls, found[1:])))
+    fails(bitlyshortener.exc.RequestError, lambda: many.shorten_urls(["nothing"]))
+    wrong = bitlyshortener.Shortener(tokens=["wrong"])
+    fails(bitlyshortener.exc.RequestError, lambda: wrong.shorten_urls([url]))
+
+
 def main() -> None:
     base, key, own = sys.argv[1:]
     yourls_in_addresses(base, key, own)
     yourls_in_forms(base, key)
     kutt_links(base, key)
+    bitly_links(base, own)
     print(f"{held} checks hold")
 
 
