@@ -75,3 +75,6 @@ pub use proxy::{Direction, Flow, Proxy};
 pub use resolver::{Resolver, ResolverBuilder, migrate, migrate_with};
 pub use scratch::Scratch;
 pub use status::Status;
+
+/// The root folder of the repository.
+pub const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");

@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeSet, path::Path, process::Command};
 
-const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+use harness::ROOT;
 
 /// A crate, its folder, and the crates of this workspace that it depends on. Those that it reaches
 /// through another one of them are not repeated.
