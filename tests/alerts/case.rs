@@ -1,11 +1,11 @@
 //! A case: an alert, the fault that it is for, and the pages that the fault sends as well.
 
-use futures_util::future::LocalBoxFuture;
+use futures_util::{FutureExt as _, future::LocalBoxFuture};
 
 use crate::{rules::Name, stage::Stage};
 
 /// Causes the fault, waits with [`Stage::fires`], and ends the fault.
-pub(crate) type Act = for<'a> fn(&'a mut Stage) -> LocalBoxFuture<'a, anyhow::Result<()>>;
+type Act = Box<dyn for<'a> Fn(&'a mut Stage) -> LocalBoxFuture<'a, anyhow::Result<()>>>;
 
 /// A row of the table.
 pub(crate) struct Case {
@@ -20,12 +20,21 @@ pub(crate) struct Case {
 
 impl Case {
     /// Creates the case of an alert that wakes somebody up.
-    pub(crate) fn page(alert: &'static str, fault: &'static str, act: Act) -> Self {
+    pub(crate) fn page(
+        alert: &'static str,
+        fault: &'static str,
+        act: impl AsyncFn(&mut Stage) -> anyhow::Result<()> + Copy + 'static,
+    ) -> Self {
+        let act: Act = Box::new(move |stage| async move { act(stage).await }.boxed_local());
         Self { alert, severity: "critical", fault, pages: &[], act }
     }
 
     /// Creates the case of an alert that waits for working hours.
-    pub(crate) fn ticket(alert: &'static str, fault: &'static str, act: Act) -> Self {
+    pub(crate) fn ticket(
+        alert: &'static str,
+        fault: &'static str,
+        act: impl AsyncFn(&mut Stage) -> anyhow::Result<()> + Copy + 'static,
+    ) -> Self {
         Self { severity: "warning", ..Self::page(alert, fault, act) }
     }
 

@@ -1,6 +1,5 @@
 //! Alerts on the database, as the resolvers see it.
 
-use futures_util::FutureExt as _;
 use harness::{Proxy, nodes};
 
 use crate::{
@@ -16,29 +15,16 @@ const CONSEQUENCES: &[&str] =
 /// Returns the part.
 pub(crate) fn parts() -> Vec<Part> {
     let cases = vec![
-        Case::page("ShortmintDatabaseUnreachable", "all connections to Postgres stalled", |s| {
-            silent(s).boxed_local()
-        })
-        .beside(CONSEQUENCES),
-        Case::ticket("ShortmintDatabaseErrors", "the table of links renamed", |s| errors(s).boxed_local())
+        Case::page("ShortmintDatabaseUnreachable", "all connections to Postgres stalled", silent)
             .beside(CONSEQUENCES),
-        Case::ticket("ShortmintDatabaseWaitLong", "a lock on the table of producers of visits", |s| {
-            locked(s).boxed_local()
-        }),
-        Case::ticket("ShortmintDatabaseConnectionsExhausted", "the same lock", |s| locked(s).boxed_local()),
-        Case::ticket("ShortmintSchemaOutdated", "the newest migration taken out of the history", |s| {
-            schema(s).boxed_local()
-        }),
-        Case::ticket("ShortmintReplicaUnreachable", "the replica's port closed", |s| {
-            replica_away(s).boxed_local()
-        }),
-        Case::ticket("ShortmintReplicaBehind", "the replica's replay paused", |s| {
-            replica_behind(s).boxed_local()
-        }),
+        Case::ticket("ShortmintDatabaseErrors", "the table of links renamed", errors).beside(CONSEQUENCES),
+        Case::ticket("ShortmintDatabaseWaitLong", "a lock on the table of producers of visits", locked),
+        Case::ticket("ShortmintDatabaseConnectionsExhausted", "the same lock", locked),
+        Case::ticket("ShortmintSchemaOutdated", "the newest migration taken out of the history", schema),
+        Case::ticket("ShortmintReplicaUnreachable", "the replica's port closed", replica_away),
+        Case::ticket("ShortmintReplicaBehind", "the replica's replay paused", replica_behind),
     ];
-    let of_nodes = Case::page("ShortmintDatabaseNodeAway", "a node of Citus at a closed port", |s| {
-        node_away(s).boxed_local()
-    });
+    let of_nodes = Case::page("ShortmintDatabaseNodeAway", "a node of Citus at a closed port", node_away);
     let part = |name, cases| Part { name, faster: 1, setup: Setup::default(), cases };
     vec![part("database", cases), part("nodes", vec![of_nodes.beside(CONSEQUENCES)])]
 }

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use futures_util::FutureExt as _;
 use harness::{Flow, Issuer, Load, Proxy};
 use tokio::time::sleep;
 
@@ -26,19 +25,15 @@ const ALL: usize = 80;
 /// Returns the parts with one etcd as usual, and one that is small.
 pub(crate) fn parts() -> Vec<Part> {
     let usual = vec![
-        Case::page("ShortmintNoLeader", "all issuers stopped (SIGSTOP)", |s| no_leader(s).boxed_local()),
-        Case::page("ShortmintTwoLeaders", "an issuer of another cluster beside them", |s| {
-            two_leaders(s).boxed_local()
-        }),
-        Case::ticket("ShortmintLeaderFlapping", "the leader's lease revoked again and again", |s| {
-            flapping(s).boxed_local()
-        }),
-        Case::ticket("ShortmintEtcdFailing", "one issuer cut off from etcd", |s| failing(s).boxed_local()),
-        Case::ticket("ShortmintEtcdSlow", "each call to etcd takes 340 ms longer", |s| slow(s).boxed_local()),
+        Case::page("ShortmintNoLeader", "all issuers stopped (SIGSTOP)", no_leader),
+        Case::page("ShortmintTwoLeaders", "an issuer of another cluster beside them", two_leaders),
+        Case::ticket("ShortmintLeaderFlapping", "the leader's lease revoked again and again", flapping),
+        Case::ticket("ShortmintEtcdFailing", "one issuer cut off from etcd", failing),
+        Case::ticket("ShortmintEtcdSlow", "each call to etcd takes 340 ms longer", slow),
     ];
     let small = vec![
-        Case::ticket("ShortmintEtcdSpaceLow", "85 % of etcd's quota used", |s| space_low(s).boxed_local()),
-        Case::page("ShortmintLedgerNotWritten", "etcd filled (NOSPACE)", |s| not_written(s).boxed_local()),
+        Case::ticket("ShortmintEtcdSpaceLow", "85 % of etcd's quota used", space_low),
+        Case::page("ShortmintLedgerNotWritten", "etcd filled (NOSPACE)", not_written),
     ];
     let small_etcd =
         Setup { etcd_members: 1, etcd_args: &["--quota-backend-bytes=67108864"], ..Setup::default() };

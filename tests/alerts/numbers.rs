@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::Context as _;
-use futures_util::{FutureExt as _, future::try_join_all};
+use futures_util::future::try_join_all;
 use harness::{Load, Proxy};
 use proto::issuer::v1::{NamespaceSpec, RegisterRequest, issuer_client::IssuerClient};
 use serde_json::{Value, json};
@@ -27,46 +27,36 @@ const HEAD: &str = "/shortmint/default/head";
 /// Returns the parts with the usual keyspace, with a small one, and with a damaged ledger.
 pub(crate) fn parts() -> Vec<Part> {
     let usual = vec![
-        Case::ticket("ShortmintSupplyLow", "issuers out of reach, and a burst of creates", |s| {
-            supply(s).boxed_local()
-        })
-        .beside(&["ShortmintSupplyEmpty", "ShortmintIssuerUnreachable"]),
-        Case::page("ShortmintSupplyEmpty", "issuers out of reach, and a burst of creates", |s| {
-            supply(s).boxed_local()
-        })
-        .beside(&["ShortmintIssuerUnreachable", "ShortmintCreateErrorBudgetBurn"]),
-        Case::page("ShortmintIssuerUnreachable", "the issuers' ports closed", |s| {
-            unreachable(s).boxed_local()
-        }),
-        Case::ticket("ShortmintHoldersMissing", "one resolver cut off from the issuers", |s| {
-            holder(s).boxed_local()
-        })
-        .beside(&["ShortmintIssuerUnreachable"]),
+        Case::ticket("ShortmintSupplyLow", "issuers out of reach, and a burst of creates", supply)
+            .beside(&["ShortmintSupplyEmpty", "ShortmintIssuerUnreachable"]),
+        Case::page("ShortmintSupplyEmpty", "issuers out of reach, and a burst of creates", supply)
+            .beside(&["ShortmintIssuerUnreachable", "ShortmintCreateErrorBudgetBurn"]),
+        Case::page("ShortmintIssuerUnreachable", "the issuers' ports closed", unreachable),
+        Case::ticket("ShortmintHoldersMissing", "one resolver cut off from the issuers", holder)
+            .beside(&["ShortmintIssuerUnreachable"]),
         // The last one, because a ledger never takes a capacity back.
-        Case::ticket("ShortmintRefillsFailing", "another program has raised the keyspace's capacity", |s| {
-            refused(s).boxed_local()
-        })
+        Case::ticket(
+            "ShortmintRefillsFailing",
+            "another program has raised the keyspace's capacity",
+            refused,
+        )
         .beside(&["ShortmintSupplyEmpty"]),
     ];
     let small = vec![
-        Case::ticket("ShortmintNumbersLow", "a keyspace of 3,844 codes used up to a tenth", |s| {
-            use_up(s).boxed_local()
-        })
-        .beside(&["ShortmintNumbersExhaustion"]),
+        Case::ticket("ShortmintNumbersLow", "a keyspace of 3,844 codes used up to a tenth", use_up)
+            .beside(&["ShortmintNumbersExhaustion"]),
     ];
     let at_its_end =
-        vec![Case::page("ShortmintNumbersExhaustion", "a keyspace that lasts minutes at its rate", |s| {
-            use_up(s).boxed_local()
-        })];
+        vec![Case::page("ShortmintNumbersExhaustion", "a keyspace that lasts minutes at its rate", use_up)];
     let restored = vec![
-        Case::page("ShortmintBlocksOverlapping", "etcd restored from a backup", |s| restore(s).boxed_local())
+        Case::page("ShortmintBlocksOverlapping", "etcd restored from a backup", restore)
             .beside(&["ShortmintNoLeader", "ShortmintSupplyEmpty"]),
     ];
     let damaged = vec![
         Case::page(
             "ShortmintNumbersUnaccounted",
             "an account of the ledger changed by hand (needs --release)",
-            |s| damage(s).boxed_local(),
+            damage,
         )
         .beside(&["ShortmintNoLeader"]),
     ];

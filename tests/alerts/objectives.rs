@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use futures_util::FutureExt as _;
 use harness::{Flow, Proxy};
 use tokio::time::interval;
 
@@ -24,34 +23,34 @@ const RARELY: Duration = Duration::from_millis(2_200);
 /// Returns the part.
 pub(crate) fn parts() -> Vec<Part> {
     let cases = vec![
-        Case::ticket("ShortmintRedirectErrorBudgetBurn", "0.5 % of the redirects fail", |s| {
-            rarely(s, Kind::Redirect).boxed_local()
-        })
+        Case::ticket(
+            "ShortmintRedirectErrorBudgetBurn",
+            "0.5 % of the redirects fail",
+            async |s: &mut Stage| rarely(s, Kind::Redirect).await,
+        )
         .beside(POSTGRES_AWAY),
         // Before the pages, whose outages spend the budgets of days.
-        Case::ticket("ShortmintCreateErrorBudgetBurn", "a twentieth of the creates fails", |s| {
-            rarely(s, Kind::Create).boxed_local()
-        })
+        Case::ticket(
+            "ShortmintCreateErrorBudgetBurn",
+            "a twentieth of the creates fails",
+            async |s: &mut Stage| rarely(s, Kind::Create).await,
+        )
         .beside(POSTGRES_AWAY),
-        Case::page("ShortmintRedirectErrorBudgetBurn", "Postgres refuses connections", |s| {
-            away(s).boxed_local()
-        })
-        .beside(POSTGRES_AWAY),
-        Case::page("ShortmintCreateErrorBudgetBurn", "Postgres refuses connections", |s| {
-            away(s).boxed_local()
-        })
-        .beside(POSTGRES_AWAY),
+        Case::page("ShortmintRedirectErrorBudgetBurn", "Postgres refuses connections", away)
+            .beside(POSTGRES_AWAY),
+        Case::page("ShortmintCreateErrorBudgetBurn", "Postgres refuses connections", away)
+            .beside(POSTGRES_AWAY),
         Case::ticket(
             "ShortmintRedirectLatencyBudgetBurn",
             "each call to Postgres takes 100 ms longer",
-            |s| slow(s, Duration::from_millis(50)).boxed_local(),
+            async |s: &mut Stage| slow(s, Duration::from_millis(50)).await,
         ),
     ];
     // Apart, because its window is longer than anybody would wait between two cases.
     let creates = vec![Case::ticket(
         "ShortmintCreateLatencyBudgetBurn",
         "each call to Postgres takes 300 ms longer",
-        |s| slow(s, Duration::from_millis(150)).boxed_local(),
+        async |s: &mut Stage| slow(s, Duration::from_millis(150)).await,
     )];
     vec![
         Part { name: "objectives", faster: 2, setup: Setup::default(), cases },

@@ -5,7 +5,6 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use futures_util::FutureExt as _;
 use harness::{Authority, Connection, ErrorOutput, Flow, SecretFolder, net};
 use tokio::{
     net::{TcpSocket, TcpStream},
@@ -35,47 +34,41 @@ pub(crate) fn parts() -> Vec<Part> {
         Case::ticket(
             "ShortmintPodsMissing",
             "an issuer in a crash loop, each time at another address",
-            |s| crash_loop(s).boxed_local(),
+            crash_loop,
         ),
-        Case::page("ShortmintResolverRedundancyLost", "all resolvers killed", |s| lost(s, 0).boxed_local()),
-        Case::ticket("ShortmintResolverRedundancyLost", "all resolvers but one killed", |s| {
-            lost(s, 1).boxed_local()
+        Case::page("ShortmintResolverRedundancyLost", "all resolvers killed", async |s: &mut Stage| {
+            lost(s, 0).await
         }),
-        Case::ticket("ShortmintRestarting", "a resolver killed and started four times", |s| {
-            restarting(s).boxed_local()
+        Case::ticket(
+            "ShortmintResolverRedundancyLost",
+            "all resolvers but one killed",
+            async |s: &mut Stage| lost(s, 1).await,
+        ),
+        Case::ticket("ShortmintRestarting", "a resolver killed and started four times", restarting),
+        Case::ticket("ShortmintAutoscalerAtMaximum", "an autoscaler with all of its pods", autoscaler),
+        Case::ticket("ShortmintBackupMissed", "a backup that succeeded long ago", backup),
+        Case::ticket("ShortmintVolumeFull", "a volume with a tenth left", volume),
+        Case::ticket(
+            "ShortmintDescriptorsNearLimit",
+            "idle connections to a resolver with 92 files",
+            descriptors,
+        ),
+        Case::ticket("ShortmintConnectionsRefused", "one client holds all of its connections busy", refused)
+            .beside(&["ShortmintDatabaseUnreachable"]),
+        Case::ticket("ShortmintUnavailableAnswers", "one resolver cut off from Postgres", unavailable)
+            .beside(&[
+                "ShortmintDatabaseUnreachable",
+                "ShortmintRedirectErrorBudgetBurn",
+                "ShortmintCreateErrorBudgetBurn",
+            ]),
+        Case::ticket("ShortmintVisitorsRefused", "a client guesses codes", guessing),
+        Case::ticket("ShortmintSeveralVersions", "a target that shows another version", versions),
+        Case::ticket("ShortmintLogLinesDropped", "a log that is never read", logs),
+        Case::ticket("ShortmintCertificateExpiring", "a certificate for ten days", async |s: &mut Stage| {
+            certificate(s, 10).await
         }),
-        Case::ticket("ShortmintAutoscalerAtMaximum", "an autoscaler with all of its pods", |s| {
-            autoscaler(s).boxed_local()
-        }),
-        Case::ticket("ShortmintBackupMissed", "a backup that succeeded long ago", |s| {
-            backup(s).boxed_local()
-        }),
-        Case::ticket("ShortmintVolumeFull", "a volume with a tenth left", |s| volume(s).boxed_local()),
-        Case::ticket("ShortmintDescriptorsNearLimit", "idle connections to a resolver with 92 files", |s| {
-            descriptors(s).boxed_local()
-        }),
-        Case::ticket("ShortmintConnectionsRefused", "one client holds all of its connections busy", |s| {
-            refused(s).boxed_local()
-        })
-        .beside(&["ShortmintDatabaseUnreachable"]),
-        Case::ticket("ShortmintUnavailableAnswers", "one resolver cut off from Postgres", |s| {
-            unavailable(s).boxed_local()
-        })
-        .beside(&[
-            "ShortmintDatabaseUnreachable",
-            "ShortmintRedirectErrorBudgetBurn",
-            "ShortmintCreateErrorBudgetBurn",
-        ]),
-        Case::ticket("ShortmintVisitorsRefused", "a client guesses codes", |s| guessing(s).boxed_local()),
-        Case::ticket("ShortmintSeveralVersions", "a target that shows another version", |s| {
-            versions(s).boxed_local()
-        }),
-        Case::ticket("ShortmintLogLinesDropped", "a log that is never read", |s| logs(s).boxed_local()),
-        Case::ticket("ShortmintCertificateExpiring", "a certificate for ten days", |s| {
-            certificate(s, 10).boxed_local()
-        }),
-        Case::page("ShortmintCertificateExpiring", "a certificate for two days", |s| {
-            certificate(s, 2).boxed_local()
+        Case::page("ShortmintCertificateExpiring", "a certificate for two days", async |s: &mut Stage| {
+            certificate(s, 2).await
         }),
     ];
     vec![Part { name: "processes", faster: 1, setup: Setup::default(), cases }]

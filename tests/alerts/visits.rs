@@ -8,7 +8,6 @@ use std::{
 };
 
 use anyhow::Context as _;
-use futures_util::FutureExt as _;
 use harness::{Answer, Flow, Pipeline, Proxy, Resolver};
 use serde_json::{Value, json};
 use tokio::time::sleep;
@@ -38,39 +37,26 @@ const HOLD: &str = "BEGIN; LOCK TABLE visit_producer IN ACCESS EXCLUSIVE MODE";
 /// Returns the part.
 pub(crate) fn parts() -> Vec<Part> {
     let visits = vec![
-        Case::ticket("ShortmintVisitsDropped", "the spool's disk full", |s| dropped(s).boxed_local()),
-        Case::ticket("ShortmintVisitsFenced", "a process stopped (SIGSTOP), and its spool moved", |s| {
-            fenced(s).boxed_local()
-        }),
-        Case::ticket("ShortmintVisitsNotStored", "a lock on the table of producers", |s| {
-            held(s).boxed_local()
-        }),
-        Case::ticket("ShortmintVisitSlotsExhausted", "all 128 slots taken", |s| slots(s).boxed_local()),
-        Case::page("ShortmintVisitSpoolLarge", "55,000 visits of a kilobyte that cannot be stored", |s| {
-            large(s).boxed_local()
-        }),
-        Case::ticket("ShortmintVisitSpoolFaulty", "bytes of a spool overwritten", |s| {
-            faulty(s).boxed_local()
-        }),
-        Case::ticket("ShortmintVisitsLeftBehind", "a resolver ended while its visits wait", |s| {
-            left_behind(s).boxed_local()
-        }),
-        Case::ticket("ShortmintVisitRowsWaiting", "ClickHouse stopped (SIGSTOP)", |s| {
-            rows_waiting(s).boxed_local()
-        }),
+        Case::ticket("ShortmintVisitsDropped", "the spool's disk full", dropped),
+        Case::ticket("ShortmintVisitsFenced", "a process stopped (SIGSTOP), and its spool moved", fenced),
+        Case::ticket("ShortmintVisitsNotStored", "a lock on the table of producers", held),
+        Case::ticket("ShortmintVisitSlotsExhausted", "all 128 slots taken", slots),
+        Case::page("ShortmintVisitSpoolLarge", "55,000 visits of a kilobyte that cannot be stored", large),
+        Case::ticket("ShortmintVisitSpoolFaulty", "bytes of a spool overwritten", faulty),
+        Case::ticket("ShortmintVisitsLeftBehind", "a resolver ended while its visits wait", left_behind),
+        Case::ticket("ShortmintVisitRowsWaiting", "ClickHouse stopped (SIGSTOP)", rows_waiting),
     ];
     let webhooks = vec![
-        Case::ticket("ShortmintWebhooksDisabled", "a receiver that answers 410", |s| gone(s).boxed_local()),
-        Case::ticket("ShortmintWebhooksOverdue", "a receiver that hangs, and 10,500 events", |s| {
-            hanging(s).boxed_local()
-        }),
-        Case::ticket("ShortmintWebhookDeliveriesDropped", "a receiver that hangs, and 10,500 events", |s| {
-            hanging(s).boxed_local()
-        }),
+        Case::ticket("ShortmintWebhooksDisabled", "a receiver that answers 410", gone),
+        Case::ticket("ShortmintWebhooksOverdue", "a receiver that hangs, and 10,500 events", hanging),
+        Case::ticket(
+            "ShortmintWebhookDeliveriesDropped",
+            "a receiver that hangs, and 10,500 events",
+            hanging,
+        ),
     ];
-    let upkeep = vec![Case::ticket("ShortmintVisitDaysOpen", "the lock of the upkeep held for days", |s| {
-        days_open(s).boxed_local()
-    })];
+    let upkeep =
+        vec![Case::ticket("ShortmintVisitDaysOpen", "the lock of the upkeep held for days", days_open)];
     vec![
         Part { name: "upkeep", faster: 4, setup: Setup::default(), cases: upkeep },
         Part { name: "visits", faster: 1, setup: Setup::default(), cases: visits },

@@ -21,6 +21,7 @@ mod losses;
 mod memory;
 mod mint;
 mod miss;
+mod named;
 mod pgbench;
 mod progress;
 mod recovery;

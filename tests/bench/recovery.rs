@@ -78,9 +78,10 @@ async fn measure(args: &Args) -> anyhow::Result<Vec<Outcome>> {
     anyhow::ensure!(args.fault.is_empty() || without.is_empty(), "{without:?}: Postgres has no nodes");
     let mut outcomes = Vec::new();
     for fault in faults {
-        progress::show(&format!("fault {}: {}", fault.number(), fault.told()));
+        let (number, text) = fault.number_and_text();
+        progress::show(&format!("fault {number}: {text}"));
         let outcome = outcome(&mut platform, &probes, fault, Duration::from_secs(args.seconds)).await;
-        outcomes.push(outcome.with_context(|| format!("fault {}: {}", fault.number(), fault.told()))?);
+        outcomes.push(outcome.with_context(|| format!("fault {number}: {text}"))?);
     }
     sending.abort();
     let acknowledged = probes.acknowledged();
@@ -113,8 +114,9 @@ async fn outcome(
 fn report(args: &Args, outcomes: &[Outcome]) -> Report {
     let mut table = Table::new(&["fault", "kind", "failed", "after 1 s", "slowest", "again after"]);
     for Outcome { fault, seen } in outcomes {
+        let (number, text) = fault.number_and_text();
         for (index, (kind, seen)) in seen.iter().enumerate() {
-            let name = format!("{} {}", fault.number(), fault.told());
+            let name = format!("{number} {text}");
             table.row(vec![
                 if index == 0 { name } else { String::new() },
                 kind.name().to_owned(),
@@ -140,7 +142,8 @@ fn report(args: &Args, outcomes: &[Outcome]) -> Report {
             (kind.name().to_owned(), told)
         });
         let kinds: serde_json::Map<_, _> = kinds.collect();
-        json!({ "fault": fault.number(), "what": fault.told(), "kinds": kinds })
+        let (number, text) = fault.number_and_text();
+        json!({ "fault": number, "what": text, "kinds": kinds })
     });
     let told: Vec<_> = told.collect();
     let json = json!({ "bench": "recovery", "seconds": args.seconds, "faults": told });

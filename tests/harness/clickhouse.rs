@@ -19,6 +19,8 @@ use crate::programs::Program;
 use crate::scratch::Scratch;
 use crate::{http, net, wait};
 
+mod recent;
+
 /// The account of all servers.
 pub const USER: &str = "shortmint";
 /// The password of the account, with letters that a URL has to escape.
@@ -26,7 +28,7 @@ pub const PASSWORD: &str = "p@ss/word";
 /// The name of the cluster.
 const CLUSTER: &str = "main";
 
-const READY_WITHIN: Duration = Duration::from_secs(60);
+const READY_WITHIN: Duration = Duration::from_secs(120);
 /// How long ZooKeeper may take to tell its version. It may accept a connection and forget it.
 const VERSION_WITHIN: Duration = Duration::from_secs(2);
 const QUERY_WITHIN: Duration = Duration::from_secs(60);
@@ -98,7 +100,7 @@ impl Ports {
     }
 }
 
-/// A ClickHouse server of Debian's package.
+/// A ClickHouse server: of Debian's package, or the recent engine in place of one.
 #[derive(Debug)]
 pub struct Clickhouse {
     process: Process,

@@ -156,8 +156,6 @@ impl Cluster {
         let builder = Resolver::builder(&self.scratch, holder_id, &self.api_key)?;
         let builder = builder.issuers(self.issuer_urls()).database(&self.database_url());
         let builder = builder.code_key_file(&self.code_key_file);
-        let builder = self.settings.keyspaces.iter().fold(builder, |b, keyspaces| b.keyspaces(keyspaces));
-        let builder = self.settings.drain_delay.iter().fold(builder, |b, delay| b.drain_delay(delay));
         Ok(builder.args(&self.settings.resolver_args))
     }
 

@@ -17,7 +17,6 @@ pub mod binaries;
 pub mod certificates;
 pub mod checks;
 pub mod clickhouse;
-pub mod clickhouse_new;
 pub mod cluster;
 pub mod connection;
 pub mod daemon;
@@ -55,7 +54,6 @@ pub mod wait;
 pub use api::{Api, Created};
 pub use certificates::{Authority, Pair, SecretFolder};
 pub use clickhouse::{Clickhouse, ClickhouseCluster};
-pub use clickhouse_new::NewClickhouse;
 pub use cluster::{Cluster, ClusterBuilder};
 pub use connection::Connection;
 pub use daemon::Daemon;
@@ -77,3 +75,6 @@ pub use proxy::{Direction, Flow, Proxy};
 pub use resolver::{Resolver, ResolverBuilder, migrate, migrate_with};
 pub use scratch::Scratch;
 pub use status::Status;
+
+/// The root folder of the repository.
+pub const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");

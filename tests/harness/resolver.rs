@@ -53,8 +53,6 @@ pub struct ResolverBuilder {
     database: Option<String>,
     code_key_file: Option<PathBuf>,
     public_url: Option<String>,
-    keyspaces: Option<String>,
-    drain_delay: Option<String>,
     args: Vec<String>,
     envs: Vec<(String, String)>,
     descriptors: Option<u32>,
@@ -106,17 +104,15 @@ impl ResolverBuilder {
 
     /// Sets the keyspaces, in the format of `--keyspaces`.
     #[must_use]
-    pub fn keyspaces(mut self, keyspaces: &str) -> Self {
-        self.keyspaces = Some(keyspaces.to_owned());
-        self
+    pub fn keyspaces(self, keyspaces: &str) -> Self {
+        self.args(["--keyspaces", keyspaces])
     }
 
     /// Sets how long the resolver continues to serve after SIGTERM before it closes its listener,
     /// for example `200ms`.
     #[must_use]
-    pub fn drain_delay(mut self, delay: &str) -> Self {
-        self.drain_delay = Some(delay.to_owned());
-        self
+    pub fn drain_delay(self, delay: &str) -> Self {
+        self.args(["--drain-delay", delay])
     }
 
     /// Starts the resolver without an initial API key: it generates one and prints it. Pass that
@@ -237,8 +233,6 @@ impl ResolverBuilder {
             ("--holder-id", (!self.is_redirect_node).then(|| self.holder_id.clone())),
             ("--code-key-file", code_key_file),
             ("--public-url", Some(self.public_url.clone().unwrap_or(own_url))),
-            ("--keyspaces", self.keyspaces.clone()),
-            ("--drain-delay", self.drain_delay.clone()),
         ];
         let set = flags.into_iter().filter_map(|(flag, value)| Some([flag.to_owned(), value?]));
         set.flatten().collect()
@@ -275,8 +269,6 @@ impl Resolver {
             database: None,
             code_key_file: None,
             public_url: None,
-            keyspaces: None,
-            drain_delay: None,
             args: Vec::new(),
             envs: Vec::new(),
             descriptors: None,

@@ -1,13 +1,13 @@
 //! App links: a domain serves the files by which systems open its links in apps, and rules lead
 //! browsers within apps elsewhere.
 
-use harness::{Answer, Api, Cluster, Resolver, Scratch, wait};
+use harness::{Answer, Api, Resolver, Scratch, wait};
 use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::{
     cli::{Person, row},
-    rest_calls::{Alone, SOON, call, done, expect_problem, get, leads_to, visit},
+    rest_calls::{Alone, Place, SOON, call, done, expect_problem, get, leads_to, on_either_store, visit},
 };
 
 const APPLE: &str = ".well-known/apple-app-site-association";
@@ -63,19 +63,10 @@ async fn make(api: &Api, domain: &str, fields: Value) {
     api.create_with(&wish).await.unwrap();
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn each_domain_has_its_own_files_on_sqlite() {
-    let alone = Alone::start_at("https://s.test").await;
-    each_domain_has_its_own_files(alone.api()).await;
-}
+on_either_store!(each_domain_has_its_own_files);
 
-#[tokio::test(flavor = "multi_thread")]
-async fn each_domain_has_its_own_files_on_postgres() {
-    let cluster = Cluster::builder().start().await.unwrap();
-    each_domain_has_its_own_files(&cluster.resolvers[0].api).await;
-}
-
-async fn each_domain_has_its_own_files(api: &Api) {
+async fn each_domain_has_its_own_files(place: Place) {
+    let [api, _] = &place.apis();
     make(api, ONE, json!({ "customSlug": "promo" })).await;
     let (of_default, of_one) = (association("default"), association("one"));
     let both = json!({ "appleAppSiteAssociation": of_one, "assetLinks": statements("one") });

@@ -1,14 +1,17 @@
 //! Edits and deletions of many links, by a filter or by names: which links they change, what a dry
 //! run says before, and that each link is as if it had been changed by itself.
 
-use harness::{Answer, Api, Cluster, Resolver, wait};
+use harness::{Answer, Api, Resolver, wait};
 use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::{
     cli::Person,
     pages::Browser,
-    rest_calls::{Alone, SOON, call, done, expect_problem, get, history, leads_to, listed, visit},
+    rest_calls::{
+        Alone, Place, SOON, call, done, expect_problem, get, history, leads_to, listed, on_either_store,
+        visit,
+    },
 };
 
 const PATH: &str = "short-urls/bulk-edit";
@@ -61,20 +64,10 @@ async fn link(api: &Api, slug: &str) -> Value {
     get(api, &format!("short-urls/{slug}")).await
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn many_links_are_changed_on_sqlite() {
-    let alone = Alone::start(&[]).await;
-    every_case(alone.api(), alone.api()).await;
-}
+on_either_store!(many_links_are_changed);
 
-#[tokio::test(flavor = "multi_thread")]
-async fn many_links_are_changed_on_postgres() {
-    let cluster = Cluster::builder().resolvers(2).start().await.unwrap();
-    let [api, other] = [0, 1].map(|index| cluster.resolvers[index].api.clone());
-    every_case(&api, &other).await;
-}
-
-async fn every_case(api: &Api, other: &Api) {
+async fn many_links_are_changed(place: Place) {
+    let [api, other] = &place.apis();
     a_filter_chooses_links_as_that_of_a_list_does(api).await;
     a_dry_run_stores_nothing_and_says_what_the_call_does(api).await;
     each_link_has_a_version_and_a_history_of_its_own(api, other).await;

@@ -7,7 +7,9 @@ use harness::{Answer, Api, Cluster, wait};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::rest_calls::{Alone, SOON, call, count, expect_problem, get, leads_to, visit};
+use crate::rest_calls::{
+    Alone, Place, SOON, call, count, expect_problem, get, leads_to, on_either_store, visit,
+};
 
 /// A time limit for many links that are created one by one.
 const LONG: Duration = Duration::from_secs(120);
@@ -48,21 +50,13 @@ fn code(result: &Value) -> &str {
     result["shortCode"].as_str().unwrap_or_else(|| panic!("expected a link: {result}"))
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn an_item_may_have_every_field_on_sqlite() {
-    let alone = Alone::start(&[]).await;
-    every_field(alone.api(), alone.api()).await;
-    each_name_has_one_link(alone.api()).await;
-    a_repeated_call_makes_the_same_links(alone.api()).await;
-}
+on_either_store!(an_item_may_have_every_field);
 
-#[tokio::test(flavor = "multi_thread")]
-async fn an_item_may_have_every_field_on_postgres() {
-    let cluster = Cluster::builder().resolvers(2).start().await.unwrap();
-    let [api, other] = [0, 1].map(|index| cluster.resolvers[index].api.clone());
-    every_field(&api, &other).await;
-    each_name_has_one_link(&api).await;
-    a_repeated_call_makes_the_same_links(&api).await;
+async fn an_item_may_have_every_field(place: Place) {
+    let [api, other] = &place.apis();
+    every_field(api, other).await;
+    each_name_has_one_link(api).await;
+    a_repeated_call_makes_the_same_links(api).await;
 }
 
 /// Creates links with each field, among plain ones, and looks at them on another resolver.

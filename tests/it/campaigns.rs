@@ -8,7 +8,9 @@ use serde_json::{Value, json};
 
 use crate::{
     cli::{Person, row},
-    rest_calls::{Alone, call, count, done, expect_problem, get, leads_to, listed, visit},
+    rest_calls::{
+        Alone, Place, call, count, done, expect_problem, get, leads_to, listed, on_either_store, visit,
+    },
 };
 
 const TEMPLATE: &str = "utm_source={domain}&utm_medium=link&utm_campaign={code}";
@@ -293,21 +295,13 @@ async fn requests_at_once_make_one_link(api: &Api, other: &Api) {
     assert_eq!(count(api).await, before + 1 + MANY / 2);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn an_id_has_one_link_on_sqlite() {
-    let alone = Alone::start(&[]).await;
-    an_id_has_one_link(alone.api(), alone.api()).await;
-    a_link_with_an_id_keeps_its_name(alone.api()).await;
-    requests_at_once_make_one_link(alone.api(), alone.api()).await;
-}
+on_either_store!(external_ids_stand_for_links);
 
-#[tokio::test(flavor = "multi_thread")]
-async fn an_id_has_one_link_on_postgres() {
-    let cluster = Cluster::builder().resolvers(2).start().await.unwrap();
-    let [api, other] = [0, 1].map(|index| cluster.resolvers[index].api.clone());
-    an_id_has_one_link(&api, &other).await;
-    a_link_with_an_id_keeps_its_name(&api).await;
-    requests_at_once_make_one_link(&api, &other).await;
+async fn external_ids_stand_for_links(place: Place) {
+    let [api, other] = &place.apis();
+    an_id_has_one_link(api, other).await;
+    a_link_with_an_id_keeps_its_name(api).await;
+    requests_at_once_make_one_link(api, other).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -7,7 +7,7 @@ use std::{
 };
 
 use futures_util::future::join_all;
-use harness::{Answer, Api, Launch, Resolver, Scratch};
+use harness::{Answer, Api, Launch, ROOT, Resolver, Scratch};
 use reqwest::{Method, RequestBuilder, Url, header::CONTENT_TYPE};
 use serde_json::{Value, json};
 
@@ -16,7 +16,6 @@ use crate::{
     rest_calls::{Alone, SOON, call, done, get},
 };
 
-const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 const ALL: [&str; 2] = ["--compat", "yourls,kutt,bitly"];
 const PAGE: &str = "https://example.com/page";
 /// Scopes of a key for an address.

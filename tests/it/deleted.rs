@@ -1,10 +1,12 @@
 //! Deleted links: they are listed, and a restore brings them back with all their properties.
 
-use harness::{Answer, Api, Cluster};
+use harness::{Answer, Api};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::rest_calls::{Alone, call, done, expect_problem, get, leads_to, listed, visit};
+use crate::rest_calls::{
+    Alone, Place, call, done, expect_problem, get, leads_to, listed, on_either_store, visit,
+};
 
 const URL: &str = "https://example.com/page";
 
@@ -22,21 +24,12 @@ async fn make(api: &Api, wish: Value) -> Value {
     api.create_with(&whole).await.unwrap().json
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_deleted_link_comes_back_as_it_was_on_sqlite() {
-    let alone = Alone::start_at("https://s.test").await;
-    links_come_back_as_they_were(alone.api()).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_deleted_link_comes_back_as_it_was_on_postgres() {
-    let cluster = Cluster::builder().start().await.unwrap();
-    links_come_back_as_they_were(&cluster.resolvers[0].api).await;
-}
+on_either_store!(a_deleted_link_comes_back_as_it_was);
 
 /// Deletes and restores five links: a minted one, a mintable slug, a slug that is not mintable, and
 /// on another domain a minted code and a slug.
-async fn links_come_back_as_they_were(api: &Api) {
+async fn a_deleted_link_comes_back_as_it_was(place: Place) {
+    let [api, _] = &place.apis();
     let there = "one.example";
     let minted = make(api, json!({})).await;
     let minted_there = make(api, json!({ "domain": there })).await;

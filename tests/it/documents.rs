@@ -11,9 +11,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use harness::ROOT;
+
 use clap::{Arg, Command, CommandFactory as _};
 
-const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 /// The maximum length of a line outside of tables and code, in characters.
 const COLUMNS: usize = 110;
 /// The maximum length of the root README in bytes, so that it can be read in a minute.

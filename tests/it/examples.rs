@@ -2,7 +2,7 @@
 
 use std::{path::Path, time::Duration};
 
-use harness::{Launch, Resolver, Scratch, net::free_addr, wait};
+use harness::{Launch, ROOT, Resolver, Scratch, net::free_addr, wait};
 use serde_json::json;
 
 use crate::{
@@ -10,7 +10,6 @@ use crate::{
     rest_calls::{count, done},
 };
 
-const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 const SOON: Duration = Duration::from_secs(60);
 /// Lines of the list: more than one stream has under way.
 const LINES: usize = 300;

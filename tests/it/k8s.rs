@@ -6,10 +6,8 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use harness::{Launch, Scratch, binaries};
+use harness::{Launch, ROOT, Scratch, binaries};
 use serde_json::Value;
-
-const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 
 /// The environment variable with the folder of the Python environment that has Kubernetes' tools,
 /// and the folder without it. `tests/run` creates it.

@@ -1,11 +1,11 @@
 //! Links that move to another domain: they keep their names and what they have, and lead from the
 //! new address as soon as the move is acknowledged.
 
-use harness::{Answer, Api, Cluster};
+use harness::{Answer, Api};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::rest_calls::{Alone, call, expect_problem, get, leads_to, visit};
+use crate::rest_calls::{Alone, Place, call, expect_problem, get, leads_to, on_either_store, visit};
 
 const URL: &str = "https://example.com/page";
 const ONE: &str = "one.example";
@@ -32,22 +32,13 @@ async fn relocate(api: &Api, name: &str, from: &str, to: &str) -> Answer {
     call(api, Method::POST, &path, Some(json!({ "domain": to }))).await
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_link_moves_with_what_it_has_on_sqlite() {
-    let alone = Alone::start_at("https://s.test").await;
-    links_move(alone.api(), alone.api()).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_link_moves_with_what_it_has_on_postgres() {
-    let cluster = Cluster::builder().resolvers(2).start().await.unwrap();
-    links_move(&cluster.resolvers[0].api, &cluster.resolvers[1].api).await;
-}
+on_either_store!(a_link_moves_with_what_it_has);
 
 /// Moves a minted link, a mintable slug and another slug over three domains and back.
 /// `other` is a resolver that has each address in its cache, and is asked as soon as the move is
 /// acknowledged.
-async fn links_move(api: &Api, other: &Api) {
+async fn a_link_moves_with_what_it_has(place: Place) {
+    let [api, other] = &place.apis();
     let names = [
         make(api, json!({})).await,
         make(api, json!({ "customSlug": "abc123" })).await,

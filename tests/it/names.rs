@@ -5,7 +5,9 @@ use harness::{Answer, Api, Cluster, Launch, Resolver, Scratch, binaries, secret}
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::rest_calls::{Alone, SOON, call, done, expect_problem, get, leads_to, listed, visit};
+use crate::rest_calls::{
+    Place, SOON, call, done, expect_problem, get, leads_to, listed, on_either_store, visit,
+};
 
 const URL: &str = "https://example.com/page";
 
@@ -19,26 +21,18 @@ async fn picked(api: &Api, slug: &str) -> String {
     answer.json().unwrap()["shortCode"].as_str().unwrap().to_owned()
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn names_are_read_as_people_type_them_on_sqlite() {
-    let alone = Alone::start_at("https://s.test").await;
-    every_spelling_of_a_slug_is_one_link(alone.api()).await;
-    emoji_and_joined_letters_are_names(alone.api()).await;
-    every_spelling_of_a_tag_is_one_tag(alone.api()).await;
-    searches_find_letters_in_any_case(alone.api()).await;
-    names_with_a_meaning_are_refused(alone.api()).await;
-}
+on_either_store!(names_are_read_as_people_type_them);
 
-#[tokio::test(flavor = "multi_thread")]
-async fn names_are_read_as_people_type_them_on_postgres() {
-    let cluster = Cluster::builder().start().await.unwrap();
-    let api = &cluster.resolvers[0].api;
+async fn names_are_read_as_people_type_them(place: Place) {
+    let [api, _] = &place.apis();
     every_spelling_of_a_slug_is_one_link(api).await;
     emoji_and_joined_letters_are_names(api).await;
     every_spelling_of_a_tag_is_one_tag(api).await;
     searches_find_letters_in_any_case(api).await;
     names_with_a_meaning_are_refused(api).await;
-    names_of_earlier_versions_stay(&cluster).await;
+    if let Place::Postgres(cluster) = &place {
+        names_of_earlier_versions_stay(cluster).await;
+    }
 }
 
 async fn every_spelling_of_a_slug_is_one_link(api: &Api) {

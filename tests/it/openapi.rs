@@ -5,11 +5,10 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use harness::{Launch, Resolver, Scratch};
+use harness::{Launch, ROOT, Resolver, Scratch};
 use reqwest::Method;
 use serde_json::Value;
 
-const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 /// The call that adds a rule for targets.
 const RULE: &str = "setTarget";
 /// The call whose answer does not end.

@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use harness::{Api, Cluster, Launch, Program, Resolver, Scratch, binaries, secret, wait};
+use harness::{Api, Cluster, Launch, Program, ROOT, Resolver, Scratch, binaries, secret, wait};
 use reqwest::{
     Client, Response, StatusCode,
     header::{COOKIE, LOCATION, ORIGIN, SET_COOKIE},
@@ -13,7 +13,6 @@ use reqwest::{
 };
 use serde_json::json;
 
-const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 /// The folder in which `tests/run` installs the packages, relative to the root.
 const INSTALLED: &str = "target/browser";
 const RUN_WITHIN: Duration = Duration::from_secs(300);

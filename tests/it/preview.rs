@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use harness::{Answer, Api, Launch, Scratch, wait};
+use harness::{Answer, Api, Launch, ROOT, Scratch, wait};
 use reqwest::{Method, header::USER_AGENT};
 use serde_json::{Value, json};
 use tokio::{
@@ -17,7 +17,6 @@ use tokio::{
 
 use crate::rest_calls::{Alone, SOON, call, done, expect_problem, get};
 
-const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 const URL: &str = "https://example.com/target";
 const ATTACK: &str = "Über \"us\" & 'them' ><script>alert(1)</script>";
 const UNFURLERS: [&str; 6] = [

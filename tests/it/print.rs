@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeSet, path::Path};
 
-use harness::{Api, Launch, Scratch};
+use harness::{Api, Launch, ROOT, Scratch};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
@@ -14,7 +14,6 @@ use crate::{
     rest_calls::{Alone, SOON, call, done, expect_problem, get},
 };
 
-const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 const URL: &str = "https://example.com/page";
 
 /// Makes a pack, and returns its media type and its bytes.

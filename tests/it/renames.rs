@@ -1,11 +1,11 @@
 //! Links that get other names: they stay what they are, lead from the new name as soon as that is
 //! acknowledged, and are not found under the former one.
 
-use harness::{Answer, Api, Cluster};
+use harness::{Answer, Api};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::rest_calls::{Alone, call, expect_problem, get, leads_to, visit};
+use crate::rest_calls::{Alone, Place, call, expect_problem, get, leads_to, on_either_store, visit};
 
 const URL: &str = "https://example.com/page";
 const HOST: &str = "s.test";
@@ -21,22 +21,13 @@ async fn rename(api: &Api, name: &str, to: &str) -> Answer {
     call(api, Method::PATCH, &format!("short-urls/{name}"), Some(json!({ "customSlug": to }))).await
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_link_gets_other_names_on_sqlite() {
-    let alone = Alone::start_at("https://s.test").await;
-    links_get_other_names(alone.api(), alone.api()).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_link_gets_other_names_on_postgres() {
-    let cluster = Cluster::builder().resolvers(2).start().await.unwrap();
-    links_get_other_names(&cluster.resolvers[0].api, &cluster.resolvers[1].api).await;
-}
+on_either_store!(a_link_gets_other_names);
 
 /// Gives a minted link, a mintable slug and another slug a slug that is no code, one that is, and
 /// their former name. `other` is a resolver that has each link in its cache, and is asked as soon
 /// as the new name is acknowledged.
-async fn links_get_other_names(api: &Api, other: &Api) {
+async fn a_link_gets_other_names(place: Place) {
+    let [api, other] = &place.apis();
     let names = [
         make(api, json!({})).await,
         make(api, json!({ "customSlug": "abc123" })).await,

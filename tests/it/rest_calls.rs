@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use harness::{Answer, Api, Launch, Resolver, ResolverBuilder, Scratch, binaries, secret};
+use harness::{Answer, Api, Cluster, Launch, Resolver, ResolverBuilder, Scratch, binaries, secret};
 use reqwest::Method;
 use serde_json::Value;
 
@@ -56,6 +56,69 @@ impl Alone {
         self.api().with_key(&key)
     }
 }
+
+/// Resolvers of one database, on either store.
+pub(crate) enum Place {
+    /// One resolver.
+    Sqlite(Box<Alone>),
+    /// Two resolvers.
+    Postgres(Box<Cluster>),
+}
+
+impl Place {
+    /// Starts a resolver on SQLite.
+    pub(crate) async fn sqlite() -> Self {
+        Self::Sqlite(Box::new(Alone::start_at("https://s.test").await))
+    }
+
+    /// Starts two resolvers on Postgres.
+    pub(crate) async fn postgres() -> Self {
+        Self::Postgres(Box::new(Cluster::builder().resolvers(2).start().await.unwrap()))
+    }
+
+    /// Returns clients of two resolvers; of the same one on SQLite.
+    pub(crate) fn apis(&self) -> [Api; 2] {
+        match self {
+            Self::Sqlite(alone) => [0, 1].map(|_| alone.api().clone()),
+            Self::Postgres(cluster) => [0, 1].map(|index| cluster.resolvers[index].api.clone()),
+        }
+    }
+
+    /// Runs `resolver api-key` on the database and returns its output.
+    pub(crate) async fn api_key(&self, args: &[&str]) -> String {
+        match self {
+            Self::Sqlite(alone) => alone.api_key(args).await,
+            Self::Postgres(cluster) => {
+                let database = cluster.database_url();
+                let args = [&["api-key"], args, &["--database", &database]].concat();
+                let finished = cluster.run_resolver(&args, SOON).await.unwrap();
+                finished.success().unwrap().stdout.trim().to_owned()
+            }
+        }
+    }
+}
+
+/// Makes two tests of a check that takes a [`Place`]: `on_sqlite` and `on_postgres`, in a module
+/// with the check's name.
+macro_rules! on_either_store {
+    ($check:ident) => {
+        mod $check {
+            use crate::rest_calls::Place;
+
+            #[tokio::test(flavor = "multi_thread")]
+            async fn on_sqlite() {
+                super::$check(Place::sqlite().await).await;
+            }
+
+            #[tokio::test(flavor = "multi_thread")]
+            async fn on_postgres() {
+                super::$check(Place::postgres().await).await;
+            }
+        }
+    };
+}
+
+pub(crate) use on_either_store;
 
 /// Calls a path below `/rest/v3/`.
 pub(crate) async fn call(api: &Api, method: Method, path: &str, body: Option<Value>) -> Answer {

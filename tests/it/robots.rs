@@ -1,10 +1,10 @@
 //! `robots.txt`: crawlers may follow the links marked `crawlable` and no others.
 
-use harness::{Answer, Api, Cluster};
+use harness::{Answer, Api};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::rest_calls::{Alone, done};
+use crate::rest_calls::{Place, done, on_either_store};
 
 async fn robots(api: &Api, host: &str) -> Vec<String> {
     let request = api.http().get(format!("{}/robots.txt", api.url())).header("host", host);
@@ -21,21 +21,12 @@ async fn make(api: &Api, wish: Value) -> String {
     api.create_with(&whole).await.unwrap().code
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn crawlers_may_follow_the_links_that_say_so_on_sqlite() {
-    let alone = Alone::start_at("https://s.test").await;
-    crawlers_may_follow_the_links_that_say_so(alone.api()).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn crawlers_may_follow_the_links_that_say_so_on_postgres() {
-    let cluster = Cluster::builder().start().await.unwrap();
-    crawlers_may_follow_the_links_that_say_so(&cluster.resolvers[0].api).await;
-}
+on_either_store!(crawlers_may_follow_the_links_that_say_so);
 
 /// Checks `robots.txt` on two domains. A text is cached for a minute, so the first request comes
 /// after all links exist.
-async fn crawlers_may_follow_the_links_that_say_so(api: &Api) {
+async fn crawlers_may_follow_the_links_that_say_so(place: Place) {
+    let [api, _] = &place.apis();
     let minted = make(api, json!({})).await;
     make(api, json!({ "crawlable": false })).await;
     make(api, json!({ "customSlug": "über/a*b" })).await;

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::{
     cli::Person,
-    rest_calls::{Alone, SOON, call, done, expect_problem, get, history, leads_to},
+    rest_calls::{Alone, Place, SOON, call, done, expect_problem, get, history, leads_to, on_either_store},
 };
 
 const ONE: &str = "https://example.com/one";
@@ -21,59 +21,23 @@ const LATER: &str = "2090-01-01T00:00:00+00:00";
 /// Long enough for the call that schedules an edit, on a busy machine.
 const A_MOMENT: SignedDuration = SignedDuration::from_secs(5);
 
-/// Resolvers of one database.
-enum Place {
-    Sqlite(Box<Alone>),
-    Postgres(Box<Cluster>),
-}
-
-impl Place {
-    async fn sqlite() -> Self {
-        Self::Sqlite(Box::new(Alone::start(&[]).await))
-    }
-
-    async fn postgres() -> Self {
-        Self::Postgres(Box::new(Cluster::builder().resolvers(2).start().await.unwrap()))
-    }
-
-    /// Returns clients of two resolvers; of the same one on SQLite.
-    fn apis(&self) -> [Api; 2] {
-        match self {
-            Self::Sqlite(alone) => [0, 1].map(|_| alone.api().clone()),
-            Self::Postgres(cluster) => [0, 1].map(|index| cluster.resolvers[index].api.clone()),
+/// Moves the schedule into the past, in its order. On SQLite no process runs meanwhile.
+async fn pass_all_moments(place: &mut Place) {
+    match place {
+        Place::Sqlite(alone) => {
+            alone.resolver.stop(SOON).await.unwrap();
+            {
+                let file = Connection::open(alone.file("data/shortmint.db")).unwrap();
+                let century = Duration::from_secs(100 * 366 * 86_400).as_millis();
+                let pass = format!("UPDATE scheduled_change SET due_at = due_at - {century}");
+                file.execute(&pass, []).unwrap();
+            }
+            alone.resolver.restart().await.unwrap();
         }
-    }
-
-    async fn api_key(&self, args: &[&str]) -> String {
-        match self {
-            Self::Sqlite(alone) => alone.api_key(args).await,
-            Self::Postgres(cluster) => {
-                let database = cluster.database_url();
-                let args = [&["api-key"], args, &["--database", &database]].concat();
-                let finished = cluster.run_resolver(&args, SOON).await.unwrap();
-                finished.success().unwrap().stdout.trim().to_owned()
-            }
-        }
-    }
-
-    /// Moves the schedule into the past, in its order. On SQLite no process runs meanwhile.
-    async fn pass_all_moments(&mut self) {
-        match self {
-            Self::Sqlite(alone) => {
-                alone.resolver.stop(SOON).await.unwrap();
-                {
-                    let file = Connection::open(alone.file("data/shortmint.db")).unwrap();
-                    let century = Duration::from_secs(100 * 366 * 86_400).as_millis();
-                    let pass = format!("UPDATE scheduled_change SET due_at = due_at - {century}");
-                    file.execute(&pass, []).unwrap();
-                }
-                alone.resolver.restart().await.unwrap();
-            }
-            Self::Postgres(cluster) => {
-                let client = cluster.postgres.client().await.unwrap();
-                let pass = "UPDATE scheduled_change SET due_at = due_at - interval '100 years'";
-                client.batch_execute(pass).await.unwrap();
-            }
+        Place::Postgres(cluster) => {
+            let client = cluster.postgres.client().await.unwrap();
+            let pass = "UPDATE scheduled_change SET due_at = due_at - interval '100 years'";
+            client.batch_execute(pass).await.unwrap();
         }
     }
 }
@@ -157,7 +121,7 @@ async fn edits_are_made(mut place: Place) {
     expect_problem(&again, 404, "about:blank");
     assert_eq!(get(&api, "short-urls/many").await["version"], 0, "it is only scheduled");
 
-    place.pass_all_moments().await;
+    pass_all_moments(&mut place).await;
     let [api, other] = place.apis();
     wait::until(SOON, "all are made", async || scheduled(&api, "many").await.is_empty()).await.unwrap();
     let titles = |entries: &[Value]| -> Vec<Value> {
@@ -172,17 +136,9 @@ async fn edits_are_made(mut place: Place) {
     leads_everywhere(&[api, other], "many", (404, None)).await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn an_edit_that_cannot_be_made_says_why_on_sqlite() {
-    failures_are_told(Place::sqlite().await).await;
-}
+on_either_store!(an_edit_that_cannot_be_made_says_why);
 
-#[tokio::test(flavor = "multi_thread")]
-async fn an_edit_that_cannot_be_made_says_why_on_postgres() {
-    failures_are_told(Place::postgres().await).await;
-}
-
-async fn failures_are_told(mut place: Place) {
+async fn an_edit_that_cannot_be_made_says_why(mut place: Place) {
     let [api, _] = place.apis();
     let scopes = ["create", "--name", "ending", "--scopes", "create,read,edit"];
     let ending = api.with_key(&place.api_key(&scopes).await);
@@ -206,7 +162,7 @@ async fn failures_are_told(mut place: Place) {
     let rule = json!({ "pattern": "evil.example", "allowed": false });
     done(&api, Method::PUT, "targets", Some(rule)).await;
 
-    place.pass_all_moments().await;
+    pass_all_moments(&mut place).await;
     let [api, other] = place.apis();
     let told = failure(&api, "revoked").await;
     assert!(told.contains("revoked"), "{told}");

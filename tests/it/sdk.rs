@@ -5,11 +5,10 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use harness::{Cluster, Launch, Resolver, Scratch};
+use harness::{Cluster, Launch, ROOT, Resolver, Scratch};
 
 use crate::k8s::in_venv;
 
-const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 const RUN_WITHIN: Duration = Duration::from_secs(120);
 /// The folder in which `tests/run` installs the JavaScript SDK, relative to the root.
 const SDK: &str = "target/sdk";

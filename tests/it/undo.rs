@@ -1,13 +1,13 @@
 //! History and undo of edits: every field comes back, no later change gets lost, and a key undoes
 //! only what it may edit.
 
-use harness::{Answer, Api, Cluster};
+use harness::{Answer, Api};
 use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::{
     cli::{Person, row},
-    rest_calls::{Alone, call, done, expect_problem, get, history, leads_to},
+    rest_calls::{Alone, Place, call, done, expect_problem, get, history, leads_to, on_either_store},
 };
 
 const URL: &str = "https://example.com/page";
@@ -77,20 +77,11 @@ fn expect_kept(answer: &Answer, named: &str) {
     assert!(problem["detail"].as_str().unwrap().contains(named), "{problem}");
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn every_field_of_an_edit_comes_back_on_sqlite() {
-    let alone = Alone::start_at("https://s.test").await;
-    every_field_comes_back(alone.api(), alone.api()).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn every_field_of_an_edit_comes_back_on_postgres() {
-    let cluster = Cluster::builder().resolvers(2).start().await.unwrap();
-    every_field_comes_back(&cluster.resolvers[0].api, &cluster.resolvers[1].api).await;
-}
+on_either_store!(every_field_of_an_edit_comes_back);
 
 /// Edits on one resolver, and undoes on another, which knows what is stored at once.
-async fn every_field_comes_back(api: &Api, other: &Api) {
+async fn every_field_of_an_edit_comes_back(place: Place) {
+    let [api, other] = &place.apis();
     let document = api.get("rest/v3/openapi.json").await.unwrap().json().unwrap();
     let described = document["components"]["schemas"]["ShortUrlEdit"]["properties"].as_object().unwrap();
     for (name, schema) in described {

@@ -205,7 +205,7 @@ async fn visits_come_along(target: Target) {
     assert_eq!((code, &told["stored"]), (Some(0), &json!(3)), "{told}");
     target.must_total(&path("a", "", None), 24).await;
 
-    let live = ["visits", "--from", "shlink", "--url", source.url(), "--source-key", source.key()];
+    let live = ["visits", "--url", source.url(), "--source-key", source.key()];
     for expected in [[60, 0, 0], [0, 60, 0]] {
         let (code, told) = target.import(&live).await;
         assert_eq!((code, counts(&told)), (Some(0), expected), "{told}");

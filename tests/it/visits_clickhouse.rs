@@ -9,7 +9,7 @@ mod transfers;
 use std::{net::SocketAddr, time::Duration};
 
 use codes::LinkId;
-use harness::{Clickhouse, NewClickhouse, Postgres, Scratch, clickhouse, wait};
+use harness::{Clickhouse, Postgres, Scratch, clickhouse, wait};
 use store::{Store as _, postgres::PostgresStore};
 use visit_store::{
     Batch, ClickhouseVisits, PostgresVisits, Producer, RowQuery, RowsRecord, Standing, VisitReader as _,
@@ -264,9 +264,9 @@ async fn rows_are_erased(databases: &mut Databases) {
 }
 
 /// Starts the recent ClickHouse and a Postgres.
-async fn recent() -> (NewClickhouse, Databases, Scratch) {
+async fn recent() -> (Clickhouse, Databases, Scratch) {
     let scratch = Scratch::new().unwrap();
-    let server = NewClickhouse::start(&scratch).await.unwrap();
+    let server = Clickhouse::start_recent(&scratch).await.unwrap();
     let databases = Databases::new(server.url("DATABASE"), server.addr()).await;
     (server, databases, scratch)
 }

@@ -6,11 +6,10 @@ use std::{
     time::Duration,
 };
 
-use harness::{Launch, Program, Resolver, Scratch, wait};
+use harness::{Launch, Program, ROOT, Resolver, Scratch, wait};
 
 use crate::visits::{client, create, get, visit};
 
-const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 /// The folder in which `tests/run` installs the client, relative to the root.
 const INSTALLED: &str = "target/browser";
 const VISITORS: u64 = 8;

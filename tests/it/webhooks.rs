@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use harness::{Api, Launch, Resolver, Scratch, wait};
+use harness::{Api, Launch, ROOT, Resolver, Scratch, wait};
 use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::{
@@ -23,7 +23,6 @@ use crate::{
     rest_calls::{call, done, get},
 };
 
-const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 /// Longer than an attempt that hangs and the wait for the next one.
 const SOON: Duration = Duration::from_secs(60);
 const FIREFOX: &str = "Mozilla/5.0 (X11; Linux x86_64; rv:145.0) Gecko/20100101 Firefox/145.0";

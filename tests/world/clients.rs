@@ -121,7 +121,7 @@ impl Shared {
         for (how, created) in ways.into_iter().zip(ends.creator.create_together(wanted).await) {
             let created = match created {
                 Together::Ended(created) => created,
-                Together::Left(draft, options) => ends.creator.create(draft, options).await,
+                Together::Left((draft, options)) => ends.creator.create(draft, options).await,
             };
             any |= match created {
                 Ok(record) => {

@@ -8,6 +8,7 @@ use super::Args;
 use crate::{
     Report,
     load::Round,
+    named::named_values,
     stats::median,
     table::{Table, grouped},
 };
@@ -20,27 +21,15 @@ const P99_MS: f64 = 20.0;
 /// The target with one holder, as a multiple of a guarded put's median latency.
 const TIMES_LATENCY: f64 = 1.3;
 
-/// The variants compared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Way {
-    /// This build's issuer, with one call per allocation.
-    Issuer,
-    /// Another build's issuer.
-    Beside,
-    GuardedPut,
-    Segment,
-}
-
-impl Way {
-    const ALL: [Self; 4] = [Self::Issuer, Self::Beside, Self::GuardedPut, Self::Segment];
-
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Issuer => "issuer",
-            Self::Beside => "the other issuer",
-            Self::GuardedPut => "etcd guarded put",
-            Self::Segment => "Postgres segment row",
-        }
+named_values! {
+    /// The variants compared.
+    pub(super) enum Way {
+        /// This build's issuer, with one call per allocation.
+        Issuer => "issuer",
+        /// Another build's issuer.
+        Beside => "the other issuer",
+        GuardedPut => "etcd guarded put",
+        Segment => "Postgres segment row",
     }
 }
 

@@ -17,62 +17,39 @@ use tokio::{
     time::{sleep, timeout},
 };
 
+use crate::named::named_values;
+
 const MANY: &str = "/rest/v3/reservations/00000000000000000000000000000000/short-urls";
 const BULK: &str = "/rest/v3/short-urls/bulk";
 /// The time limit of an attacker's reads, and its pause between steps.
 const WAIT: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// A kind of attack on the resolver.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Attack {
-    /// Large bodies without a key, whose last byte is never sent.
-    Bodies,
-    /// Silent connections, more than the resolver has file descriptors.
-    Connections,
-    /// Queries of thousands of pairs for a link that forwards its query.
-    Queries,
-    /// Queries that repeat one key as often as is forwarded, for a link whose URL repeats it too.
-    Repeats,
-    /// Long lists whose responses are not read.
-    Lists,
-    /// Bulk calls with large items.
-    Items,
-    /// Bulk calls whose bodies trickle in.
-    Trickles,
-    /// Guesses of a link's password.
-    Passwords,
-    /// Guesses of API keys.
-    Keys,
+named_values! {
+    /// A kind of attack on the resolver.
+    pub(super) enum Attack {
+        /// Large bodies without a key, whose last byte is never sent.
+        Bodies => "bodies without a key",
+        /// Silent connections, more than the resolver has file descriptors.
+        Connections => "silent connections",
+        /// Queries of thousands of pairs for a link that forwards its query.
+        Queries => "long queries",
+        /// Queries that repeat one key as often as is forwarded, for a link whose URL does so too.
+        Repeats => "repeated keys",
+        /// Long lists whose responses are not read.
+        Lists => "unread lists",
+        /// Bulk calls with large items.
+        Items => "large items",
+        /// Bulk calls whose bodies trickle in.
+        Trickles => "trickling calls",
+        /// Guesses of a link's password.
+        Passwords => "password guesses",
+        /// Guesses of API keys.
+        Keys => "key guesses",
+    }
 }
 
 impl Attack {
-    pub(super) const ALL: [Self; 9] = [
-        Self::Bodies,
-        Self::Connections,
-        Self::Queries,
-        Self::Repeats,
-        Self::Lists,
-        Self::Items,
-        Self::Trickles,
-        Self::Passwords,
-        Self::Keys,
-    ];
-
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Bodies => "bodies without a key",
-            Self::Connections => "silent connections",
-            Self::Queries => "long queries",
-            Self::Repeats => "repeated keys",
-            Self::Lists => "unread lists",
-            Self::Items => "large items",
-            Self::Trickles => "trickling calls",
-            Self::Passwords => "password guesses",
-            Self::Keys => "key guesses",
-        }
-    }
-
     /// Returns the number of concurrent attackers and the number of addresses that they use.
     fn attackers(self) -> (u16, u16) {
         match self {

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::{Args, Figures};
 use crate::{
     Report,
+    named::named_values,
     stats::median,
     table::{Table, grouped},
 };
@@ -19,24 +20,13 @@ const P99: f64 = 3.0;
 /// The target for creates with a slug, as a multiple of the median of those without.
 const SLUG_P50: f64 = 1.3;
 
-/// The variants compared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Way {
-    Resolver,
-    /// The same, with slugs that are codes.
-    Slugs,
-    Pgbench,
-}
-
-impl Way {
-    const ALL: [Self; 3] = [Self::Resolver, Self::Slugs, Self::Pgbench];
-
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Resolver => "resolver, POST",
-            Self::Slugs => "resolver, POST with a slug",
-            Self::Pgbench => "pgbench, INSERT",
-        }
+named_values! {
+    /// The variants compared.
+    pub(super) enum Way {
+        Resolver => "resolver, POST",
+        /// The same, with slugs that are codes.
+        Slugs => "resolver, POST with a slug",
+        Pgbench => "pgbench, INSERT",
     }
 }
 

@@ -7,6 +7,7 @@ use serde_json::json;
 use super::Args;
 use crate::{
     Report,
+    named::named_values,
     stats::median,
     table::{Table, grouped},
 };
@@ -14,44 +15,26 @@ use crate::{
 /// The target: the fraction of its rate on a small table that each of our workloads keeps.
 const KEPT: f64 = 0.9;
 
-/// The workloads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(super) enum Way {
-    /// Links created over HTTP.
-    Create,
-    /// Redirects of links that are not cached.
-    Miss,
-    /// Inserts into a table keyed by number.
-    InsertByNumber,
-    /// Reads from the table keyed by number.
-    ReadByNumber,
-    /// Inserts into a table keyed by text.
-    InsertByText,
-    /// Reads from the table keyed by text.
-    ReadByText,
+named_values! {
+    /// The workloads.
+    #[derive(clap::ValueEnum)]
+    pub(super) enum Way {
+        /// Links created over HTTP.
+        Create => "resolver, POST",
+        /// Redirects of links that are not cached.
+        Miss => "resolver, GET of what is not cached",
+        /// Inserts into a table keyed by number.
+        InsertByNumber => "INSERT, keyed by number",
+        /// Reads from the table keyed by number.
+        ReadByNumber => "SELECT, keyed by number",
+        /// Inserts into a table keyed by text.
+        InsertByText => "INSERT, keyed by text",
+        /// Reads from the table keyed by text.
+        ReadByText => "SELECT, keyed by text",
+    }
 }
 
 impl Way {
-    pub(super) const ALL: [Self; 6] = [
-        Self::Create,
-        Self::Miss,
-        Self::InsertByNumber,
-        Self::ReadByNumber,
-        Self::InsertByText,
-        Self::ReadByText,
-    ];
-
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Create => "resolver, POST",
-            Self::Miss => "resolver, GET of what is not cached",
-            Self::InsertByNumber => "INSERT, keyed by number",
-            Self::ReadByNumber => "SELECT, keyed by number",
-            Self::InsertByText => "INSERT, keyed by text",
-            Self::ReadByText => "SELECT, keyed by text",
-        }
-    }
-
     pub(super) fn reads(self) -> bool {
         matches!(self, Self::Miss | Self::ReadByNumber | Self::ReadByText)
     }

@@ -33,45 +33,24 @@ pub(super) enum Fault {
 }
 
 impl Fault {
-    /// Returns its number in `tests/README.md`.
-    pub(super) const fn number(self) -> u32 {
+    /// Returns its number in `tests/README.md`, and what happens.
+    pub(super) const fn number_and_text(self) -> (u32, &'static str) {
         match self {
-            Self::LeaderKilled => 1,
-            Self::LeaderPaused => 2,
-            Self::MemberLost => 3,
-            Self::EtcdLost => 4,
-            Self::LeaseRevoked => 5,
-            Self::PostgresKilled => 8,
-            Self::PostgresReadOnly => 9,
-            Self::ConnectionsExhausted => 10,
-            Self::IssuersCutOff => 11,
-            Self::PostgresSilent => 12,
-            Self::PostgresSlow => 13,
-            Self::ResolverKilled => 14,
-            Self::ClientsGone => 26,
-            Self::PostgresStopped => 27,
-            Self::NodeKilled => 41,
-        }
-    }
-
-    /// Returns what happens, for a report.
-    pub(super) const fn told(self) -> &'static str {
-        match self {
-            Self::LeaderKilled => "leader killed",
-            Self::LeaderPaused => "leader paused",
-            Self::MemberLost => "one member of etcd killed",
-            Self::EtcdLost => "all of etcd killed",
-            Self::LeaseRevoked => "lease revoked",
-            Self::PostgresKilled => "Postgres killed",
-            Self::PostgresReadOnly => "Postgres read-only",
-            Self::ConnectionsExhausted => "connections of Postgres used up",
-            Self::IssuersCutOff => "issuers cut off",
-            Self::PostgresSilent => "Postgres silent",
-            Self::PostgresSlow => "Postgres slow",
-            Self::ResolverKilled => "resolver killed",
-            Self::ClientsGone => "clients go away",
-            Self::PostgresStopped => "Postgres stopped at once",
-            Self::NodeKilled => "a node of Citus killed",
+            Self::LeaderKilled => (1, "leader killed"),
+            Self::LeaderPaused => (2, "leader paused"),
+            Self::MemberLost => (3, "one member of etcd killed"),
+            Self::EtcdLost => (4, "all of etcd killed"),
+            Self::LeaseRevoked => (5, "lease revoked"),
+            Self::PostgresKilled => (8, "Postgres killed"),
+            Self::PostgresReadOnly => (9, "Postgres read-only"),
+            Self::ConnectionsExhausted => (10, "connections of Postgres used up"),
+            Self::IssuersCutOff => (11, "issuers cut off"),
+            Self::PostgresSilent => (12, "Postgres silent"),
+            Self::PostgresSlow => (13, "Postgres slow"),
+            Self::ResolverKilled => (14, "resolver killed"),
+            Self::ClientsGone => (26, "clients go away"),
+            Self::PostgresStopped => (27, "Postgres stopped at once"),
+            Self::NodeKilled => (41, "a node of Citus killed"),
         }
     }
 

@@ -13,30 +13,20 @@ use anyhow::Context as _;
 use harness::{Acknowledged, Api, Created};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
+use crate::named::named_values;
+
 /// From one uncached link to the next: links that were created together are on the same node of a
 /// distributed database. It has no divisor in common with their number.
 const STRIDE: usize = 61_803;
 
-/// The kinds of requests.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    Create,
-    /// A redirect of a link that the resolver has not seen before.
-    Uncached,
-    /// A redirect of a link that the resolver has in its cache.
-    Cached,
-}
-
-impl Kind {
-    pub(super) const ALL: [Self; 3] = [Self::Create, Self::Uncached, Self::Cached];
-
-    /// Returns the name for a report.
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            Self::Create => "creates",
-            Self::Uncached => "uncached redirects",
-            Self::Cached => "cached redirects",
-        }
+named_values! {
+    /// The kinds of requests.
+    pub(super) enum Kind {
+        Create => "creates",
+        /// A redirect of a link that the resolver has not seen before.
+        Uncached => "uncached redirects",
+        /// A redirect of a link that the resolver has in its cache.
+        Cached => "cached redirects",
     }
 }
 

@@ -5,33 +5,21 @@ use std::time::Duration;
 use harness::{Launch, Process, Program, Resolver, Scratch, net, procfs, secret, wait};
 use tokio::time::sleep;
 
-use crate::cores;
+use crate::{cores, named::named_values};
 
 const STARTS_WITHIN: Duration = Duration::from_secs(10);
 /// The time in which the last events are consumed: several times as long as a buffer may hold them.
 const CONSUMED_WITHIN: Duration = Duration::from_millis(300);
 const EVENTS: &str = "resolver_visits_total";
 
-/// The kinds of server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    Resolver,
-    /// A resolver that has prefix links as well.
-    Prefixes,
-    Nginx,
-    Bare,
-}
-
-impl Kind {
-    pub(super) const ALL: [Self; 4] = [Self::Resolver, Self::Prefixes, Self::Nginx, Self::Bare];
-
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Resolver => "resolver",
-            Self::Prefixes => "resolver, prefix links",
-            Self::Nginx => "nginx, return 302",
-            Self::Bare => "bare hyper, a map",
-        }
+named_values! {
+    /// The kinds of server.
+    pub(super) enum Kind {
+        Resolver => "resolver",
+        /// A resolver that has prefix links as well.
+        Prefixes => "resolver, prefix links",
+        Nginx => "nginx, return 302",
+        Bare => "bare hyper, a map",
     }
 }
 

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::ValueEnum;
-use harness::{NewClickhouse, Postgres, Resolver};
+use harness::{Clickhouse, Postgres, Resolver};
 use serde_json::json;
 use tokio_postgres::Client;
 
@@ -66,7 +66,7 @@ impl Set {
 /// The servers, and what they hold.
 struct Platform {
     postgres: Postgres,
-    clickhouse: Option<NewClickhouse>,
+    clickhouse: Option<Clickhouse>,
     resolver: Resolver,
     key: String,
     sql: Client,

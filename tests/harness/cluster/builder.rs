@@ -18,10 +18,8 @@ pub struct ClusterBuilder {
     pub(super) proxies: Proxies,
     share: Share,
     on_one_postgres: bool,
-    pub(super) keyspaces: Option<String>,
     pub(super) lease_ttl: Option<String>,
     pub(super) holder_ttl: Option<String>,
-    pub(super) drain_delay: Option<String>,
     postgres_settings: Vec<(String, String)>,
     etcd_args: Vec<String>,
     pub(super) issuer_args: Vec<String>,
@@ -44,10 +42,8 @@ impl Default for ClusterBuilder {
             proxies: Proxies::None,
             share: Share::One,
             on_one_postgres: false,
-            keyspaces: None,
             lease_ttl: None,
             holder_ttl: None,
-            drain_delay: None,
             postgres_settings: Vec::new(),
             etcd_args: Vec::new(),
             issuer_args: Vec::new(),
@@ -101,9 +97,8 @@ impl ClusterBuilder {
 
     /// Sets the keyspaces of all resolvers, in the format of `--keyspaces`.
     #[must_use]
-    pub fn keyspaces(mut self, keyspaces: &str) -> Self {
-        self.keyspaces = Some(keyspaces.to_owned());
-        self
+    pub fn keyspaces(self, keyspaces: &str) -> Self {
+        self.resolver_args(["--keyspaces", keyspaces])
     }
 
     /// Sets the TTL of the issuers' leader lease, for example `2s`.
@@ -122,9 +117,8 @@ impl ClusterBuilder {
 
     /// Sets how long resolvers continue to serve after SIGTERM, for example `200ms`.
     #[must_use]
-    pub fn drain_delay(mut self, delay: &str) -> Self {
-        self.drain_delay = Some(delay.to_owned());
-        self
+    pub fn drain_delay(self, delay: &str) -> Self {
+        self.resolver_args(["--drain-delay", delay])
     }
 
     /// Sets a configuration parameter of Postgres.

@@ -2,13 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use harness::{Launch, Scratch};
+use harness::{Launch, ROOT, Scratch};
 use serde_json::Value;
 
 use super::{Served, WITHIN};
 use crate::k8s::in_venv;
 
-const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 /// The environment variable with the requests of a stream, for a run at length.
 const REQUESTS_VARIABLE: &str = "SHORTMINT_STREAMED";
 /// Requests of a stream in the gate: enough for a client to be far ahead of the answers.

@@ -17,22 +17,22 @@ use futures_util::future::join_all;
 use jiff::Timestamp;
 use links::{Draft, NewLink, Record};
 use numbers::StoreEpoch;
-use store::{BatchLink, FullLink, InsertError, StoreError};
+use store::{BatchLink, FullLink};
 use supply::{Claim, Fate, Minting};
 use tokio::time::Instant;
 
-use super::{CodeChoice, CreateError, CreateOptions, Creator, DEADLINE, batch};
+use super::{CodeChoice, CreateError, CreateOptions, Creator, DEADLINE, batch::Outcome};
 
 /// Maximum number of links in doubt that are looked for at a time.
 const AT_ONCE: usize = 64;
 
 /// What became of a link of a batch.
 #[derive(Debug)]
-pub enum Together {
+pub enum Together<L = (Draft, CreateOptions), E = CreateError> {
     /// The link was created, or none can be.
-    Ended(Result<Record, CreateError>),
+    Ended(Result<Record, E>),
     /// Nothing of the link is stored. It has to be created by itself.
-    Left(Draft, CreateOptions),
+    Left(L),
 }
 
 /// A link of a batch, apart from what the store is given.
@@ -49,13 +49,8 @@ struct Number<'a> {
     minted: Minted,
 }
 
-/// What became of a link in the store.
-enum InsertOutcome {
-    Stored(LinkId, Timestamp, u64),
-    NotStored,
-    AnotherHistory,
-    Unknown,
-}
+/// What became of a link in the store: its id, creation time and version, if it is stored.
+type Inserted = Result<Option<(LinkId, Timestamp, u64)>, Outcome>;
 
 impl Creator {
     /// Creates at most [`store::BATCH_MAX`] links of one API key, and returns what became of each
@@ -78,7 +73,7 @@ impl Creator {
                     links.push(link);
                     waiting.push(Waiting { place, options, number });
                 }
-                Err(draft) => ends[place] = Some(Together::Left(*draft, options)),
+                Err(draft) => ends[place] = Some(Together::Left((*draft, options))),
             }
         }
         for (place, end) in self.insert_all(links, waiting, history, deadline).await {
@@ -135,12 +130,12 @@ impl Creator {
         let links = Arc::new(links);
         let inserted = self.config.store.insert_together(history.as_deref(), &links).await;
         drop(turn);
-        let outcomes: Vec<InsertOutcome> = match inserted {
-            Ok(stored) => stored.into_iter().map(InsertOutcome::of_stored).collect(),
+        let outcomes: Vec<Inserted> = match inserted {
+            Ok(stored) => stored.into_iter().map(Ok).collect(),
             Err(error) => {
                 let count = links.len();
                 tracing::warn!(error = &error as &dyn std::error::Error, count, "insert links together");
-                links.iter().map(|_| InsertOutcome::of_error(&error)).collect()
+                links.iter().map(|_| Err(Outcome::from(&error))).collect()
             }
         };
         // The store's copy is gone, unless the insert is still under way somewhere.
@@ -162,7 +157,7 @@ impl Creator {
         &self,
         Waiting { place, options, number }: Waiting<'_>,
         link: BatchLink,
-        outcome: InsertOutcome,
+        outcome: Inserted,
         deadline: Instant,
     ) -> (usize, Together) {
         let end = match link {
@@ -173,12 +168,12 @@ impl Creator {
             BatchLink::Custom(link, tags) => {
                 let mark = link.draft.details().mark.unwrap_or_default();
                 let stored = match outcome {
-                    InsertOutcome::Stored(id, at, version) => Ok((id, at, version)),
-                    InsertOutcome::NotStored | InsertOutcome::AnotherHistory => {
-                        return (place, Together::Left(link.draft, CreateOptions { tags, ..options }));
+                    Ok(Some(stored)) => Ok(stored),
+                    Err(Outcome::Unknown) if Instant::now() >= deadline => Err(CreateError::NoStore),
+                    Err(Outcome::Unknown) => self.find_in_doubt(&link, mark).await,
+                    Ok(None) | Err(_) => {
+                        return (place, Together::Left((link.draft, CreateOptions { tags, ..options })));
                     }
-                    InsertOutcome::Unknown if Instant::now() >= deadline => Err(CreateError::NoStore),
-                    InsertOutcome::Unknown => self.find_in_doubt(&link, mark).await,
                 };
                 let created = match stored {
                     Ok(stored) => Ok(Record { link: self.created_with_slug(link, stored).await, tags }),
@@ -195,26 +190,27 @@ impl Creator {
         number: Option<Number<'_>>,
         draft: Draft,
         options: CreateOptions,
-        outcome: InsertOutcome,
+        outcome: Inserted,
         deadline: Instant,
     ) -> Together {
         let outcome = match outcome {
-            InsertOutcome::Stored(_, at, _) => batch::Outcome::Stored(at),
-            InsertOutcome::AnotherHistory => batch::Outcome::AnotherHistory,
-            InsertOutcome::Unknown => batch::Outcome::Unknown,
-            InsertOutcome::NotStored => {
+            Ok(Some((_, at, _))) => Outcome::Stored(at),
+            Err(outcome @ (Outcome::AnotherHistory | Outcome::Unknown)) => outcome,
+            Ok(None) | Err(_) => {
                 self.give_back(number);
-                return Together::Left(draft, options);
+                return Together::Left((draft, options));
             }
         };
-        let Some(Number { minting, claim, minted }) = number else { return Together::Left(draft, options) };
+        let Some(Number { minting, claim, minted }) = number else {
+            return Together::Left((draft, options));
+        };
         match self.conclude(minting, claim, &minted, &draft, outcome, deadline).await {
             Some(Ok(at)) => {
                 let link = self.created(minted, draft, at).link;
                 Together::Ended(Ok(Record { link, tags: options.tags }))
             }
             Some(Err(error)) => Together::Ended(Err(error)),
-            None => Together::Left(draft, options),
+            None => Together::Left((draft, options)),
         }
     }
 
@@ -222,20 +218,6 @@ impl Creator {
     fn give_back(&self, number: Option<Number<'_>>) {
         if let Some(Number { minting, claim, .. }) = number {
             self.settle(minting, claim, Fate::Unused);
-        }
-    }
-}
-
-impl InsertOutcome {
-    fn of_stored(stored: Option<(LinkId, Timestamp, u64)>) -> Self {
-        stored.map_or(Self::NotStored, |(id, at, version)| Self::Stored(id, at, version))
-    }
-
-    fn of_error(error: &InsertError) -> Self {
-        match error {
-            InsertError::Failed(StoreError::AnotherHistory) => Self::AnotherHistory,
-            InsertError::Failed(_) => Self::NotStored,
-            InsertError::Unknown(_) => Self::Unknown,
         }
     }
 }

@@ -48,12 +48,7 @@ pub enum CheckedLink {
 }
 
 /// What became of a link that was to be created together with others.
-pub enum CreatedTogether {
-    /// The link was created or refused.
-    Ended(Result<Record, AppError>),
-    /// Nothing of the link is stored. It has to be created by itself.
-    Left(Box<CheckedCreate>),
-}
+pub type CreatedTogether = Together<Box<CheckedCreate>, AppError>;
 
 impl LinkService {
     /// Checks a link of a call for many, as far as that needs no database.
@@ -99,15 +94,15 @@ impl LinkService {
                             domains.push((place, domain));
                             prepared.push(ready);
                         }
-                        Err(error) => ends[place] = Some(CreatedTogether::Ended(Err(error))),
+                        Err(error) => ends[place] = Some(Together::Ended(Err(error))),
                     }
                 }
             }
             let created = self.creator.create_together(prepared).await;
             for ((place, domain), created) in domains.into_iter().zip(created) {
                 ends[place] = Some(match created {
-                    Together::Ended(created) => CreatedTogether::Ended(created.map_err(AppError::from)),
-                    Together::Left(draft, options) => CreatedTogether::Left(Box::new(CheckedCreate {
+                    Together::Ended(created) => Together::Ended(created.map_err(AppError::from)),
+                    Together::Left((draft, options)) => Together::Left(Box::new(CheckedCreate {
                         draft,
                         options,
                         domain,

@@ -48,9 +48,6 @@ pub struct ImportVisitsArgs {
     /// place.
     #[arg(required_unless_present = "url")]
     pub file: Option<PathBuf>,
-    /// System that the visits come from: shlink, whose API Shortmint has as well.
-    #[arg(long, value_name = "SYSTEM", default_value = "shlink", value_parser = ["shlink"])]
-    pub from: String,
     #[command(flatten)]
     pub source: SourceArgs,
     /// File with the code key. Defaults to code.key beside the SQLite file, or in ./data.

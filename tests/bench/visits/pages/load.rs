@@ -4,7 +4,7 @@ use std::{collections::HashMap, time::Duration};
 
 use anyhow::Context as _;
 use codes::LinkId;
-use harness::{Load as Creates, NewClickhouse, Postgres, Resolver, Scratch, resolver, secret, wait};
+use harness::{Clickhouse, Load as Creates, Postgres, Resolver, Scratch, resolver, secret, wait};
 use serde_json::json;
 use tokio::time::Instant;
 use tokio_postgres::{Client, NoTls};
@@ -57,7 +57,7 @@ pub(super) async fn start(args: &Args, set: Set) -> anyhow::Result<Platform> {
     let key = secret::random_hex()?;
     let builder = Resolver::builder(&scratch, "pages", &key)?.database(&postgres.url());
     let clickhouse = match args.clickhouse {
-        true => Some(NewClickhouse::start(&scratch).await?),
+        true => Some(Clickhouse::start_recent(&scratch).await?),
         false => None,
     };
     let store = clickhouse.iter().flat_map(|server| ["--visits-store".to_owned(), server.url("visits")]);

@@ -13,29 +13,21 @@ use super::{
     Set,
     load::{Loaded, TAG},
 };
+use crate::named::named_values;
 
 /// How often the statement on the rows is run: its median counts.
 const RAW_RUNS: usize = 3;
 
-/// The kinds of questions, by their bound.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    SmallPage,
-    LargePage,
-    Statistics,
+named_values! {
+    /// The kinds of questions, by their bound.
+    pub(super) enum Kind {
+        SmallPage => "pages of 100",
+        LargePage => "pages of 5,000",
+        Statistics => "statistics",
+    }
 }
 
 impl Kind {
-    pub(super) const ALL: [Self; 3] = [Self::SmallPage, Self::LargePage, Self::Statistics];
-
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::SmallPage => "pages of 100",
-            Self::LargePage => "pages of 5,000",
-            Self::Statistics => "statistics",
-        }
-    }
-
     /// Returns the bound of the 99th percentile.
     pub(super) fn most_ms(self) -> f64 {
         match self {

@@ -3,8 +3,6 @@
 //! One large world would not be explored to its end. So there are several small ones, each aimed at
 //! one hazard. Events that the hazard does not need happen there seldom or never.
 
-mod processes;
-
 use issuer::core::Limits;
 
 /// A world and its bounds.
@@ -154,232 +152,117 @@ impl Bounds {
             restores: 0,
         },
     };
+}
 
-    /// Leaders change while transactions are in doubt, and copies of them execute late.
-    pub const LEADER_CHANGE: Self = Self {
-        name: "leader change with transactions in doubt",
-        late_commits: 1,
-        budget: Budget { elections: 2, unknown: 1, allocations: 2, ..Self::STILL.budget },
-        ..Self::STILL
+/// Defines worlds. Each is as the world that it is from, but for some bounds and events.
+macro_rules! worlds {
+    ($($(#[$about:meta])* $world:ident from $base:ident, $name:literal:
+        { $($bound:ident: $value:expr),* } with { $($event:ident: $count:expr),* };)+) => {
+        impl Bounds {
+            $($(#[$about])*
+            pub const $world: Self = Self {
+                name: $name,
+                $($bound: $value,)*
+                budget: Budget { $($event: $count,)* ..Self::$base.budget },
+                ..Self::$base
+            };)+
+        }
     };
+}
+
+worlds! {
+    /// Leaders change while transactions are in doubt, and copies of them execute late.
+    LEADER_CHANGE from STILL, "leader change with transactions in doubt":
+        { late_commits: 1 } with { elections: 2, unknown: 1, allocations: 2 };
 
     /// Replies are lost repeatedly around one leader change, and callers lose patience.
-    pub const LOST_REPLIES: Self = Self {
-        name: "lost replies",
-        late_commits: 1,
-        budget: Budget { elections: 1, unknown: 2, resends: 1, allocations: 2, ..Self::STILL.budget },
-        ..Self::STILL
-    };
+    LOST_REPLIES from STILL, "lost replies":
+        { late_commits: 1 } with { elections: 1, unknown: 2, resends: 1, allocations: 2 };
 
     /// Three issuers, one of which read the ledger before it won, with terms that end before they
     /// serve.
-    pub const THREE_ISSUERS: Self = Self {
-        name: "three issuers",
-        issuers: 3,
-        holders: 1,
-        late_commits: 1,
-        budget: Budget { elections: 2, early_reads: 1, unknown: 1, allocations: 2, ..Self::STILL.budget },
-        ..Self::STILL
-    };
+    THREE_ISSUERS from STILL, "three issuers":
+        { issuers: 3, holders: 1, late_commits: 1 }
+        with { elections: 2, early_reads: 1, unknown: 1, allocations: 2 };
 
     /// Requests are duplicated, answers are lost or late, and holders restart meanwhile.
-    pub const DOUBLED_REQUESTS: Self = Self {
-        name: "doubled requests",
-        issuers: 1,
-        prompt_answers: false,
-        in_hand: 2,
-        budget: Budget { resends: 2, starts: 1, allocations: 2, returns: 1, ..Self::STILL.budget },
-        ..Self::STILL
-    };
+    DOUBLED_REQUESTS from STILL, "doubled requests":
+        { issuers: 1, prompt_answers: false, in_hand: 2 }
+        with { resends: 2, starts: 1, allocations: 2, returns: 1 };
 
     /// Holders crash with inserts under way, or fall silent and continue to mint, and others
     /// reclaim their blocks.
-    pub const RECLAIM: Self = Self {
-        name: "crash and reclaim",
-        issuers: 1,
-        prompt_commits: true,
-        capacity: 4,
-        budget: Budget {
-            starts: 1,
-            allocations: 2,
-            inserts: 2,
-            late_inserts: 1,
-            doubtful_inserts: 1,
-            time_steps: 2,
-            ..Self::STILL.budget
-        },
-        ..Self::STILL
-    };
+    RECLAIM from STILL, "crash and reclaim":
+        { issuers: 1, prompt_commits: true, capacity: 4 }
+        with { starts: 1, allocations: 2, inserts: 2, late_inserts: 1, doubtful_inserts: 1, time_steps: 2 };
 
     /// A holder returns a leaked block unused while the previous holder still mints from it.
-    pub const CONTESTED: Self = Self {
-        name: "a leaked block that is given back",
-        capacity: 2,
-        budget: Budget {
-            starts: 0,
-            allocations: 3,
-            returns: 1,
-            inserts: 1,
-            late_inserts: 0,
-            ..Self::RECLAIM.budget
-        },
-        ..Self::RECLAIM
-    };
+    CONTESTED from RECLAIM, "a leaked block that is given back":
+        { capacity: 2 } with { starts: 0, allocations: 3, returns: 1, inserts: 1, late_inserts: 0 };
 
     /// A third holder: one that is slow to take over a leaked block is overtaken by the next.
-    pub const SLOW_HEIR: Self = Self {
-        name: "an heir that is overtaken",
-        issuers: 1,
-        holders: 3,
-        prompt_commits: true,
-        capacity: 2,
-        budget: Budget { allocations: 3, inserts: 1, time_steps: 4, ..Self::STILL.budget },
-        ..Self::STILL
-    };
+    SLOW_HEIR from STILL, "an heir that is overtaken":
+        { issuers: 1, holders: 3, prompt_commits: true, capacity: 2 }
+        with { allocations: 3, inserts: 1, time_steps: 4 };
 
     /// Unused ends of blocks are returned and allocated again, while the leader changes and an
     /// insert is in doubt.
-    pub const RETURN: Self = Self {
-        name: "return and allocate again",
-        prompt_commits: true,
-        capacity: 4,
-        budget: Budget {
-            elections: 1,
-            allocations: 3,
-            returns: 2,
-            inserts: 3,
-            doubtful_inserts: 1,
-            ..Self::STILL.budget
-        },
-        ..Self::STILL
-    };
+    RETURN from STILL, "return and allocate again":
+        { prompt_commits: true, capacity: 4 }
+        with { elections: 1, allocations: 3, returns: 2, inserts: 3, doubtful_inserts: 1 };
 
     /// A leader that does not know that it was deposed receives a registration.
-    pub const DEPOSED_REGISTRAR: Self = Self {
-        name: "a deposed leader is asked where to go on",
-        holders: 1,
-        prompt_commits: true,
-        in_hand: 3,
-        budget: Budget {
-            elections: 1,
-            allocations: 4,
-            returns: 1,
-            inserts: 1,
-            doubtful_inserts: 1,
-            ..Self::STILL.budget
-        },
-        ..Self::STILL
-    };
+    DEPOSED_REGISTRAR from STILL, "a deposed leader is asked where to go on":
+        { holders: 1, prompt_commits: true, in_hand: 3 }
+        with { elections: 1, allocations: 4, returns: 1, inserts: 1, doubtful_inserts: 1 };
+
+    /// An insert arrives after its holder has read that there is no row. Meanwhile the rest of the
+    /// block is returned, and a reservation gets it.
+    IN_DOUBT from STILL, "an insert that arrives after its row was read":
+        { issuers: 1, reservations: 1, prompt_commits: true, ticks: false, capacity: 2 }
+        with { allocations: 3, returns: 1, inserts: 1, absent_inserts: 1 };
+
+    /// A second copy of a return arrives after its numbers were allocated to the same holder again.
+    LATE_RETURN from STILL, "a return that arrives twice":
+        { issuers: 1, prompt_commits: true, ticks: false, capacity: 2 }
+        with { resends: 1, allocations: 3, returns: 1, inserts: 1 };
+
+    /// Two processes have the name of one holder. The later start takes over the blocks of the
+    /// earlier one, which learns of it from a refused call or beat.
+    ONE_NAME from STILL, "two processes of one holder":
+        { issuers: 1, one_name: true, prompt_commits: true, ticks: false, capacity: 4 }
+        with { starts: 1, allocations: 3, returns: 1, beats: 1, inserts: 2 };
 
     /// etcd is restored from an old backup, so numbers are allocated a second time.
-    pub const RESTORED: Self = Self {
-        name: "etcd restored from a backup",
-        prompt_commits: true,
-        budget: Budget {
-            elections: 1,
-            allocations: 3,
-            inserts: 2,
-            doubtful_inserts: 1,
-            restores: 1,
-            ..Self::STILL.budget
-        },
-        ..Self::STILL
-    };
+    RESTORED from STILL, "etcd restored from a backup":
+        { prompt_commits: true }
+        with { elections: 1, allocations: 3, inserts: 2, doubtful_inserts: 1, restores: 1 };
 
     /// Two holders use up the last numbers and report the numbers in hand, while one of them may
     /// return its own.
-    pub const EXHAUSTED: Self = Self {
-        name: "the last numbers",
-        issuers: 1,
-        prompt_commits: true,
-        prompt_answers: false,
-        ticks: false,
-        capacity: 2,
-        block: 1,
-        budget: Budget { allocations: 3, returns: 1, beats: 2, inserts: 2, ..Self::STILL.budget },
-        ..Self::STILL
-    };
+    EXHAUSTED from STILL, "the last numbers":
+        { issuers: 1, prompt_commits: true, prompt_answers: false, ticks: false, capacity: 2, block: 1 }
+        with { allocations: 3, returns: 1, beats: 2, inserts: 2 };
 
     /// The same while the leader changes. A leader that does not know that it was deposed hears
     /// some of the beats, and answers from its own view that every number is used.
-    pub const BEATS_TO_DEPOSED: Self = Self {
-        name: "beats to a deposed leader",
-        issuers: 2,
-        prompt_answers: true,
-        prompt_commits: true,
-        capacity: 1,
-        budget: Budget { elections: 1, allocations: 2, inserts: 1, returns: 0, ..Self::EXHAUSTED.budget },
-        ..Self::EXHAUSTED
-    };
+    BEATS_TO_DEPOSED from EXHAUSTED, "beats to a deposed leader":
+        { issuers: 2, prompt_answers: true, prompt_commits: true, capacity: 1 }
+        with { elections: 1, allocations: 2, inserts: 1, returns: 0 };
 
     /// One holder raises the capacity of a full namespace while the other one is configured with
     /// the old capacity.
-    pub const RAISED: Self = Self {
-        name: "a raised capacity",
-        issuers: 1,
-        prompt_commits: true,
-        ticks: false,
-        capacity: 2,
-        raised_capacity: 4,
-        budget: Budget {
-            starts: 1,
-            allocations: 2,
-            inserts: 1,
-            beats: 1,
-            raises: 1,
-            time_steps: 1,
-            ..Self::STILL.budget
-        },
-        ..Self::STILL
-    };
+    RAISED from STILL, "a raised capacity":
+        { issuers: 1, prompt_commits: true, ticks: false, capacity: 2, raised_capacity: 4 }
+        with { starts: 1, allocations: 2, inserts: 1, beats: 1, raises: 1, time_steps: 1 };
 
     /// A reservation is silent, is filled and is given up, while a holder crashes and reclaims
     /// leaked blocks.
-    pub const RESERVED: Self = Self {
-        name: "a reservation",
-        issuers: 1,
-        reservations: 1,
-        prompt_commits: true,
-        budget: Budget {
-            starts: 1,
-            allocations: 3,
-            inserts: 2,
-            late_inserts: 1,
-            time_steps: 2,
-            ..Self::STILL.budget
-        },
-        ..Self::STILL
-    };
+    RESERVED from STILL, "a reservation":
+        { issuers: 1, reservations: 1, prompt_commits: true }
+        with { starts: 1, allocations: 3, inserts: 2, late_inserts: 1, time_steps: 2 };
 
     /// Every number is used or reserved.
-    pub const ALL_RESERVED: Self = Self {
-        name: "every number is reserved",
-        capacity: 1,
-        block: 1,
-        reservations: 1,
-        budget: Budget { returns: 1, beats: 2, ..Self::EXHAUSTED.budget },
-        ..Self::EXHAUSTED
-    };
-
-    /// All worlds that are explored.
-    pub const ALL: [Self; 18] = [
-        Self::LEADER_CHANGE,
-        Self::LOST_REPLIES,
-        Self::THREE_ISSUERS,
-        Self::DOUBLED_REQUESTS,
-        Self::RECLAIM,
-        Self::CONTESTED,
-        Self::SLOW_HEIR,
-        Self::RETURN,
-        Self::DEPOSED_REGISTRAR,
-        Self::IN_DOUBT,
-        Self::LATE_RETURN,
-        Self::ONE_NAME,
-        Self::RESTORED,
-        Self::EXHAUSTED,
-        Self::BEATS_TO_DEPOSED,
-        Self::RAISED,
-        Self::RESERVED,
-        Self::ALL_RESERVED,
-    ];
+    ALL_RESERVED from EXHAUSTED, "every number is reserved":
+        { capacity: 1, block: 1, reservations: 1 } with { returns: 1, beats: 2 };
 }

@@ -7,114 +7,84 @@ use std::collections::BTreeMap;
 
 use issuer::core::{Account, NamespaceRecord, State};
 use numbers::Span;
+use stateright::Property;
 
+use super::{System, World};
 use crate::stores::FakeEtcd;
 
-/// A property of every schedule.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Law {
-    /// I1 in the ledger: every number is open, leaked or free at most once, and below the high
-    /// watermark.
-    LedgerDisjoint,
-    /// I1 in the register: two different registered blocks share no number, unless one has taken
-    /// over the other.
-    RegisterDisjoint,
-    /// I1 among the holders: the blocks in their hands overlap only where the older one had leaked.
-    HandsDisjoint,
-    /// I2: the high watermark never decreases.
-    WatermarkForward,
-    /// I3: an answered allocation was committed.
-    AnsweredWhenCommitted,
-    /// I5: one seq gets one block.
-    OneBlockPerSeq,
-    /// I6: a number is acknowledged once.
-    AcknowledgedOnce,
-    /// I10: the account balances, and each of its terms equals an independent count.
-    AccountBalances,
-    /// Only the current leader writes.
-    OnlyTheLeaderWrites,
-    /// The register never replaces a newer allocation by an older one.
-    RegisterForward,
-    /// A holder hears that all numbers are used only if none is unused.
-    ExhaustedWhenUsed,
-    /// The capacity never decreases.
-    CapacityForward,
-    /// G7: the blocks of an open reservation do not leak.
-    ReservationKept,
-    /// G7: no link of another holder is stored under a reserved number, before or after the
-    /// reservation.
-    ReservationUnused,
-    /// G7: a reservation gets exactly as many numbers as it asks for.
-    ReservationLen,
-    /// I6: an acknowledged link is stored.
-    AcknowledgedWhenStored,
-    /// A number is claimed only while the register has it under the claim's own entry, unless the
-    /// block has leaked.
-    ClaimedWhenRegistered,
-    /// A block that the register refuses is not minted from.
-    RefusedBlockUnused,
-    /// The register refuses a new block only after etcd was restored, or if the block has leaked
-    /// since: returned numbers were released before.
-    NewBlockAccepted,
-    /// A process that was told of a later start of its holder neither mints nor asks for blocks.
-    SupersededStops,
-    /// The issuer's core does not panic.
-    NoPanic,
+/// Defines the laws, each with its name for reports.
+macro_rules! laws {
+    ($($(#[$about:meta])* $law:ident => $name:literal,)+) => {
+        /// A property of every schedule.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Law { $($(#[$about])* $law,)+ }
+
+        impl Law {
+            /// All laws.
+            pub const ALL: [Self; [$($name),+].len()] = [$(Self::$law),+];
+
+            /// Returns the name of the law for reports.
+            #[must_use]
+            pub fn name(self) -> &'static str {
+                match self { $(Self::$law => $name,)+ }
+            }
+        }
+
+        /// Returns the laws as the checker reads them.
+        pub(super) fn properties() -> Vec<Property<System>> {
+            vec![$(Property::always($name, |_, world: &World| !world.broke(Law::$law))),+]
+        }
+    };
 }
 
-impl Law {
-    /// All laws.
-    pub const ALL: [Self; 21] = [
-        Self::LedgerDisjoint,
-        Self::RegisterDisjoint,
-        Self::HandsDisjoint,
-        Self::WatermarkForward,
-        Self::AnsweredWhenCommitted,
-        Self::OneBlockPerSeq,
-        Self::AcknowledgedOnce,
-        Self::AccountBalances,
-        Self::OnlyTheLeaderWrites,
-        Self::RegisterForward,
-        Self::ExhaustedWhenUsed,
-        Self::CapacityForward,
-        Self::ReservationKept,
-        Self::ReservationUnused,
-        Self::ReservationLen,
-        Self::AcknowledgedWhenStored,
-        Self::ClaimedWhenRegistered,
-        Self::RefusedBlockUnused,
-        Self::NewBlockAccepted,
-        Self::SupersededStops,
-        Self::NoPanic,
-    ];
-
-    /// Returns the name of the law for reports.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::LedgerDisjoint => "I1: blocks in the ledger are disjoint",
-            Self::RegisterDisjoint => "I1: blocks in the register are disjoint",
-            Self::HandsDisjoint => "I1: blocks in hands are disjoint",
-            Self::WatermarkForward => "I2: the watermark never decreases",
-            Self::AnsweredWhenCommitted => "I3: what is answered was committed",
-            Self::OneBlockPerSeq => "I5: one seq, one block",
-            Self::AcknowledgedOnce => "I6: a number is acknowledged once",
-            Self::AccountBalances => "I10: the account balances",
-            Self::OnlyTheLeaderWrites => "only the leader of the day writes",
-            Self::RegisterForward => "the register never goes back to an older allocation",
-            Self::ExhaustedWhenUsed => "exhausted is said when every number is used",
-            Self::CapacityForward => "the capacity never decreases",
-            Self::ReservationKept => "G7: what a reservation holds is not leaked",
-            Self::ReservationUnused => "G7: reserved numbers are nobody else's",
-            Self::ReservationLen => "G7: a reservation gets as many numbers as it asks for",
-            Self::AcknowledgedWhenStored => "I6: an acknowledged link is stored",
-            Self::ClaimedWhenRegistered => "a number is claimed from a registered block",
-            Self::RefusedBlockUnused => "a block that the register refuses is not used",
-            Self::NewBlockAccepted => "the register refuses no new block",
-            Self::SupersededStops => "a superseded process stops",
-            Self::NoPanic => "the core does not panic",
-        }
-    }
+laws! {
+    /// I1 in the ledger: every number is open, leaked or free at most once, and below the high
+    /// watermark.
+    LedgerDisjoint => "I1: blocks in the ledger are disjoint",
+    /// I1 in the register: two different registered blocks share no number, unless one has taken
+    /// over the other.
+    RegisterDisjoint => "I1: blocks in the register are disjoint",
+    /// I1 among the holders: the blocks in their hands overlap only where the older one had leaked.
+    HandsDisjoint => "I1: blocks in hands are disjoint",
+    /// I2: the high watermark never decreases.
+    WatermarkForward => "I2: the watermark never decreases",
+    /// I3: an answered allocation was committed.
+    AnsweredWhenCommitted => "I3: what is answered was committed",
+    /// I5: one seq gets one block.
+    OneBlockPerSeq => "I5: one seq, one block",
+    /// I6: a number is acknowledged once.
+    AcknowledgedOnce => "I6: a number is acknowledged once",
+    /// I10: the account balances, and each of its terms equals an independent count.
+    AccountBalances => "I10: the account balances",
+    /// Only the current leader writes.
+    OnlyTheLeaderWrites => "only the leader of the day writes",
+    /// The register never replaces a newer allocation by an older one.
+    RegisterForward => "the register never goes back to an older allocation",
+    /// A holder hears that all numbers are used only if none is unused.
+    ExhaustedWhenUsed => "exhausted is said when every number is used",
+    /// The capacity never decreases.
+    CapacityForward => "the capacity never decreases",
+    /// G7: the blocks of an open reservation do not leak.
+    ReservationKept => "G7: what a reservation holds is not leaked",
+    /// G7: no link of another holder is stored under a reserved number, before or after the
+    /// reservation.
+    ReservationUnused => "G7: reserved numbers are nobody else's",
+    /// G7: a reservation gets exactly as many numbers as it asks for.
+    ReservationLen => "G7: a reservation gets as many numbers as it asks for",
+    /// I6: an acknowledged link is stored.
+    AcknowledgedWhenStored => "I6: an acknowledged link is stored",
+    /// A number is claimed only while the register has it under the claim's own entry, unless the
+    /// block has leaked.
+    ClaimedWhenRegistered => "a number is claimed from a registered block",
+    /// A block that the register refuses is not minted from.
+    RefusedBlockUnused => "a block that the register refuses is not used",
+    /// The register refuses a new block only after etcd was restored, or if the block has leaked
+    /// since: returned numbers were released before.
+    NewBlockAccepted => "the register refuses no new block",
+    /// A process that was told of a later start of its holder neither mints nor asks for blocks.
+    SupersededStops => "a superseded process stops",
+    /// The issuer's core does not panic.
+    NoPanic => "the core does not panic",
 }
 
 /// The state of the numbers according to the ledger.

@@ -314,35 +314,6 @@ impl Model for System {
     }
 
     fn properties(&self) -> Vec<Property<Self>> {
-        macro_rules! always {
-            ($($law:ident),*) => {
-                vec![$(Property::always(Law::$law.name(), |_, world: &World| !world.broke(Law::$law))),*]
-            };
-        }
-        let properties = always![
-            LedgerDisjoint,
-            RegisterDisjoint,
-            HandsDisjoint,
-            WatermarkForward,
-            AnsweredWhenCommitted,
-            OneBlockPerSeq,
-            AcknowledgedOnce,
-            AccountBalances,
-            OnlyTheLeaderWrites,
-            RegisterForward,
-            ExhaustedWhenUsed,
-            CapacityForward,
-            ReservationKept,
-            ReservationUnused,
-            ReservationLen,
-            AcknowledgedWhenStored,
-            ClaimedWhenRegistered,
-            RefusedBlockUnused,
-            NewBlockAccepted,
-            SupersededStops,
-            NoPanic
-        ];
-        assert_eq!(properties.len(), Law::ALL.len(), "a law that is not checked is none");
-        properties
+        laws::properties()
     }
 }
