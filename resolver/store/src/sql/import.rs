@@ -20,7 +20,7 @@ use super::{
     Dialect, Row, Sql, Value,
     create::{insert_deleted, place, same_keyspaces},
     idempotency::keep_imported,
-    insert_rows,
+    insert_numbers,
     link_index::renew_texts,
     list::find_links,
     long_urls::note_long_urls,
@@ -256,9 +256,10 @@ async fn keep_external_id(
 /// Records how many visits of the links' limits are used up.
 async fn spend(sql: &mut dyn Sql, stored: &[(LinkId, &ImportItem)]) -> Result<()> {
     let spent = stored.iter().filter(|(_, item)| item.uses > 0);
-    let rows: Vec<_> = spent.map(|(id, item)| [Value::Int(id.get()), Value::count(item.uses)]).collect();
+    let row = |(id, item): &(LinkId, &ImportItem)| [id.get(), i64::try_from(item.uses).unwrap_or(i64::MAX)];
+    let rows: Vec<[i64; 2]> = spent.map(row).collect();
     let then = "ON CONFLICT (link_id) DO UPDATE SET used = excluded.used";
-    insert_rows(sql, "INSERT INTO link_use (link_id, used)", &rows, then).await
+    insert_numbers(sql, "INSERT INTO link_use (link_id, used)", &rows, then).await
 }
 
 /// Returns whether the code leads to the item's target already.
