@@ -250,9 +250,9 @@ async fn every_link_of_a_source_comes_although_it_fails_and_changes_meanwhile() 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_import_from_a_source_that_was_killed_is_run_again() {
-    let (operator, source) = (Operator::new().await, Source::start("shlink", 1_200).await);
+    let (operator, source) = (Operator::new().await, Source::start("shlink", 2_200).await);
     let server = operator.serve("links").await;
-    source.change(|state| state.hangs_at = Some(3));
+    source.change(|state| state.hangs_at = Some(5));
     let url = source.url();
     let args = source.args(&url, &[]);
     let mut killed = operator.launch(&args).await.spawn().unwrap();
@@ -262,10 +262,10 @@ async fn an_import_from_a_source_that_was_killed_is_run_again() {
     source.change(|state| state.hangs_at = None);
     let (code, told, stderr) = import(&operator, &args).await;
     let [read, stored, there, before, refused] = counts(&told);
-    assert_eq!((code, read, stored + there), (Some(0), 1_200, 1_200), "{told} {stderr}");
+    assert_eq!((code, read, stored + there), (Some(0), 2_200, 2_200), "{told} {stderr}");
     assert!(there >= 500 && stored > 0 && [before, refused] == [0, 0], "{told}");
     let (code, told, stderr) = import(&operator, &args).await;
-    assert_eq!((code, counts(&told)), (Some(0), [1_200, 0, 1_200, 0, 0]), "{told} {stderr}");
+    assert_eq!((code, counts(&told)), (Some(0), [2_200, 0, 2_200, 0, 0]), "{told} {stderr}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

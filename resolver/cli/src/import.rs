@@ -53,7 +53,7 @@ use crate::{
 };
 
 /// The maximum number of rows in a piece that waits to be stored, and about how many bytes.
-const PIECE: usize = 250;
+const PIECE: usize = 500;
 const PIECE_BYTES: usize = 1024 * 1024;
 const PIECES: usize = 2;
 

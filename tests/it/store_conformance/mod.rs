@@ -5,6 +5,7 @@ mod blocks;
 mod bulk;
 mod domains;
 mod history;
+mod import_batches;
 mod imports;
 mod keys;
 mod keyspaces;
@@ -115,6 +116,7 @@ async fn suite(store: Arc<dyn Store>) {
     together::a_minted_link_is_not_taken_for_the_slug_of_its_number(&*store).await;
     bulk::links_are_changed_together_and_each_as_if_alone(&*store).await;
     bulk::many_links_are_deleted_and_their_slugs_are_free(&*store).await;
+    import_batches::a_batch_gives_its_items_the_outcomes_that_they_have_alone(&*store).await;
 }
 
 /// Runs the cases that leave behind a history and a block register that no other case expects.

@@ -38,7 +38,7 @@ use self::adoption::{Adoption, ImportCodes};
 use lookup::domain_cache::SHOWN;
 
 /// The maximum number of links in one transaction, and about how many bytes.
-const BATCH: usize = 500;
+const BATCH: usize = 1_000;
 const BATCH_BYTES: usize = 8 * 1024 * 1024;
 /// The maximum number of tries for a batch whose outcome is unknown.
 const TRIES: usize = 5;

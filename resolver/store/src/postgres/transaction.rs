@@ -272,6 +272,7 @@ fn type_of(value: &Value) -> Type {
         Value::Bytes(_) => Type::BYTEA,
         Value::IntArray(_) => Type::INT8_ARRAY,
         Value::TextArray(_) => Type::TEXT_ARRAY,
+        Value::TimeArray(_) => Type::TIMESTAMPTZ_ARRAY,
         Value::BytesArray(_) => Type::BYTEA_ARRAY,
     }
 }
@@ -289,6 +290,10 @@ impl ToSql for Value {
             Self::Bytes(value) => value.to_sql(kind, out),
             Self::IntArray(values) => values.to_sql(kind, out),
             Self::TextArray(values) => values.to_sql(kind, out),
+            Self::TimeArray(values) => {
+                let times = values.iter().map(|value| value.map(SystemTime::from));
+                times.collect::<Vec<_>>().to_sql(kind, out)
+            }
             Self::BytesArray(values) => values.to_sql(kind, out),
         }
     }

@@ -1,15 +1,26 @@
 //! Imports: links from other systems. A batch and the import's position are stored in one
 //! transaction, so that links are neither duplicated nor lost, however an import ends.
+//!
+//! 1. On Postgres without nodes, items that depend on no item before them are tried first, all in
+//!    the same few statements ([`together`](super::together)). Each other one, and each of these
+//!    that is not stored so, is stored or refused by itself, in the order of the file. So each item
+//!    has the outcome that it has in a batch of its own.
+//! 2. What belongs to the links is added after all of them, as no outcome depends on it: tags, used
+//!    visits, external ids, entries of the indexes. Then the position follows.
 
-use std::collections::HashMap;
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
 
 use codes::LinkId;
-use links::{ImportCode, ImportItem, PickedCode, Record};
+use links::{DomainId, ImportCode, ImportItem, LongUrl, PickedCode, Record, Slug, Tag};
 
 use super::{
-    Notice, Row, Sql, Value,
+    Dialect, Row, Sql, Value,
     create::{insert_deleted, place, same_keyspaces},
     idempotency::keep_imported,
+    insert_numbers,
     link_index::renew_texts,
     list::find_links,
     long_urls::note_long_urls,
@@ -17,7 +28,8 @@ use super::{
     restore::find_deleted,
     slugs::{find_slug, may_have_entry, take_slug},
     sweep::note_arrived,
-    tags::{add_tags, tags_of},
+    tags::{add_tags_to_all, tags_of},
+    together::{ImportedLink, insert_imported, notify_all},
     visits::visit_totals,
 };
 use crate::{CustomSlugLink, Exported, ImportBatch, ImportPosition, Imported, Result, StoreError};
@@ -54,27 +66,23 @@ pub(crate) async fn import(sql: &mut dyn Sql, batch: &ImportBatch) -> Result<Vec
     }
     same_keyspaces(sql, batch.keyspaces).await?;
     let mut imported = Vec::with_capacity(batch.items.len());
-    let (mut changed, mut picked, mut arrived, mut noted) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    for (index, item) in batch.items.iter().enumerate() {
-        let tried = store(sql, batch.keyspaces, item).await?;
+    let (mut changed, mut picked, mut stored) = (Vec::new(), Vec::new(), Vec::new());
+    let plain = store_plain(sql, &batch.items).await?;
+    for (index, (item, plain)) in batch.items.iter().zip(plain).enumerate() {
+        let tried = match plain {
+            Some((id, code)) => Some((Imported::Stored(id), Some(code))),
+            None => store(sql, batch.keyspaces, item).await?,
+        };
         // Nothing of the batch is stored. It comes again with more candidates.
         let (done, code) = tried.ok_or(StoreError::NoFreeCode { item: index })?;
         if let Imported::Stored(id) = done {
-            add_tags(sql, id, &item.tags).await?;
-            spend(sql, id, item.uses).await?;
-            keep_external_id(sql, id, item).await?;
-            arrived.push((id, item.visits));
-            noted.push((id, &item.draft.long_url));
+            stored.push((id, item));
             let is_number = code.is_some_and(|code| code.mintable == Some(id));
             if is_number { &mut picked } else { &mut changed }.push(id);
         }
         imported.push(done);
     }
-    note_arrived(sql, &mut arrived).await?;
-    // Imported links may have old creation times, which the background indexer has passed already.
-    let ids: Vec<LinkId> = noted.iter().map(|(id, _)| *id).collect();
-    note_long_urls(sql, noted.into_iter()).await?;
-    renew_texts(sql, &ids).await?;
+    add_all_else(sql, &stored).await?;
     // A server of the release before on this SQLite file, which is not notified, reads the mintable
     // custom slugs again.
     note_change(sql).await?;
@@ -83,13 +91,79 @@ pub(crate) async fn import(sql: &mut dyn Sql, batch: &ImportBatch) -> Result<Vec
     let refused = (end - position).saturating_sub(i64::try_from(kept).unwrap_or(i64::MAX)).max(0);
     let advance = "UPDATE import SET position = $1, refused = refused + $2 WHERE name = $3";
     sql.query(advance, &[Value::Int(end), Value::Int(refused), name]).await?;
-    for ids in changed.chunks(TOLD_AT_ONCE) {
-        sql.notify(Notice::Changed(ids)).await?;
-    }
-    for id in picked {
-        sql.notify(Notice::Picked(id)).await?;
-    }
+    notify_all(sql, &picked, &changed).await?;
     Ok(imported)
+}
+
+/// Stores the plain items that have nothing in their way, and returns the ids and codes of these.
+/// The others are left to [`store`].
+async fn store_plain<'a>(
+    sql: &mut dyn Sql,
+    items: &'a [ImportItem],
+) -> Result<Vec<Option<(LinkId, &'a PickedCode)>>> {
+    let mut stored = vec![None; items.len()];
+    if sql.is_distributed() || sql.dialect() == Dialect::Sqlite {
+        return Ok(stored);
+    }
+    let plain = plain_items(items);
+    let links: Vec<ImportedLink<'_>> =
+        plain.iter().map(|&(place, code)| imported_link(&items[place], code)).collect();
+    let ids = insert_imported(sql, &links).await?;
+    for ((place, code), id) in plain.into_iter().zip(ids) {
+        stored[place] = id.map(|id| (id, code));
+    }
+    Ok(stored)
+}
+
+/// Returns the places of items that are not deleted and whose first code is no code of an item
+/// before them, with that code. If it is free, an item gets it whatever becomes of the others.
+fn plain_items(items: &[ImportItem]) -> Vec<(usize, &PickedCode)> {
+    let (mut names, mut numbers) = (HashSet::<(DomainId, &Slug)>::new(), HashSet::<LinkId>::new());
+    let (mut lists, mut plain) = (HashSet::new(), Vec::with_capacity(items.len()));
+    for (place, item) in items.iter().enumerate() {
+        let domain = item.draft.domain();
+        let codes = match &item.code {
+            ImportCode::Kept(code) => std::slice::from_ref(code),
+            ImportCode::FirstFree { candidates, .. } => {
+                // Items with one long URL share a list, which may have a thousand codes.
+                if !lists.insert((domain, Arc::as_ptr(candidates))) {
+                    continue;
+                }
+                &**candidates
+            }
+        };
+        let first = codes.first().filter(|_| item.draft.details().deleted_at.is_none());
+        let first = first.filter(|code| !names.contains(&(domain, &code.slug)));
+        let first = first.filter(|code| code.mintable.is_none_or(|number| !numbers.contains(&number)));
+        plain.extend(first.map(|code| (place, code)));
+        names.extend(codes.iter().map(|code| (domain, &code.slug)));
+        numbers.extend(codes.iter().filter_map(|code| code.mintable));
+    }
+    plain
+}
+
+/// Returns the link of an item as [`place`] would store it.
+fn imported_link<'a>(item: &ImportItem, code: &'a PickedCode) -> ImportedLink<'a> {
+    let mut draft = item.draft_under(code);
+    draft.details.get_or_insert_default();
+    ImportedLink { code, draft, created_at: item.created_at }
+}
+
+/// Adds what belongs to stored links beside their rows and names.
+async fn add_all_else(sql: &mut dyn Sql, stored: &[(LinkId, &ImportItem)]) -> Result<()> {
+    let tagged: Vec<(LinkId, &[Tag])> = stored.iter().map(|(id, item)| (*id, item.tags.as_slice())).collect();
+    add_tags_to_all(sql, &tagged).await?;
+    spend(sql, stored).await?;
+    for (id, item) in stored {
+        keep_external_id(sql, *id, item).await?;
+    }
+    let mut arrived: Vec<(LinkId, u64)> = stored.iter().map(|(id, item)| (*id, item.visits)).collect();
+    note_arrived(sql, &mut arrived).await?;
+    // Imported links may have old creation times, which the background indexer has passed already.
+    let urls: Vec<(LinkId, &LongUrl)> = stored.iter().map(|(id, item)| (*id, &item.draft.long_url)).collect();
+    note_long_urls(sql, urls.into_iter()).await?;
+    let ids: Vec<LinkId> = stored.iter().map(|(id, _)| *id).collect();
+    renew_texts(sql, &ids).await
 }
 
 /// Returns the outcomes for a batch that was stored before.
@@ -179,14 +253,13 @@ async fn keep_external_id(
     }
 }
 
-/// Records how many visits of a link's limit are used up.
-async fn spend(sql: &mut dyn Sql, id: LinkId, uses: u64) -> Result<()> {
-    if uses == 0 {
-        return Ok(());
-    }
-    let spend = "INSERT INTO link_use (link_id, used) VALUES ($1, $2)
-                 ON CONFLICT (link_id) DO UPDATE SET used = excluded.used";
-    sql.query(spend, &[Value::Int(id.get()), Value::count(uses)]).await.map(drop)
+/// Records how many visits of the links' limits are used up.
+async fn spend(sql: &mut dyn Sql, stored: &[(LinkId, &ImportItem)]) -> Result<()> {
+    let spent = stored.iter().filter(|(_, item)| item.uses > 0);
+    let row = |(id, item): &(LinkId, &ImportItem)| [id.get(), i64::try_from(item.uses).unwrap_or(i64::MAX)];
+    let rows: Vec<[i64; 2]> = spent.map(row).collect();
+    let then = "ON CONFLICT (link_id) DO UPDATE SET used = excluded.used";
+    insert_numbers(sql, "INSERT INTO link_use (link_id, used)", &rows, then).await
 }
 
 /// Returns whether the code leads to the item's target already.

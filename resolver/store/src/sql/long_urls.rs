@@ -12,7 +12,7 @@ use links::{LongUrl, Record};
 use super::{
     Sql, Value,
     details::DELETED_AT,
-    insert_rows,
+    insert_numbers,
     tags::{visible, with_tags},
 };
 use crate::{Result, Visible};
@@ -28,11 +28,10 @@ pub(super) async fn note_long_urls(
     links: impl Iterator<Item = (LinkId, &LongUrl)>,
 ) -> Result<()> {
     // Sorted, because two transactions with different orders could deadlock.
-    let mut entries: Vec<(i64, i64)> = links.map(|(id, url)| (url.digest(), id.get())).collect();
-    entries.sort_unstable();
-    let rows: Vec<_> = entries.into_iter().map(|(digest, id)| [Value::Int(digest), Value::Int(id)]).collect();
+    let mut rows: Vec<[i64; 2]> = links.map(|(id, url)| [url.digest(), id.get()]).collect();
+    rows.sort_unstable();
     let then = "ON CONFLICT (digest, link_id) DO NOTHING";
-    insert_rows(sql, "INSERT INTO long_url_index (digest, link_id)", &rows, then).await
+    insert_numbers(sql, "INSERT INTO long_url_index (digest, link_id)", &rows, then).await
 }
 
 /// SQL query for candidate ids of links that lead to a long URL. The caller must compare the URL as

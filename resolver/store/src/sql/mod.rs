@@ -102,6 +102,30 @@ pub async fn insert_rows<const N: usize>(
     Ok(())
 }
 
+/// Does the same for rows of numbers. Postgres takes a parameter for each column of them, where it
+/// would parse a thousand.
+async fn insert_numbers<const N: usize>(
+    sql: &mut dyn Sql,
+    into: &str,
+    rows: &[[i64; N]],
+    then: &str,
+) -> Result<()> {
+    if sql.dialect() == Dialect::Sqlite || sql.is_distributed() {
+        let rows: Vec<[Value; N]> = rows.iter().map(|row| row.map(Value::Int)).collect();
+        return insert_rows(sql, into, &rows, then).await;
+    }
+    let arrays: Vec<String> = (1..=N).map(|column| format!("${column}::bigint[]")).collect();
+    let names: Vec<String> = (1..=N).map(|column| format!("column{column}")).collect();
+    let (arrays, names) = (arrays.join(", "), names.join(", "));
+    let insert = format!("{into} SELECT * FROM unnest({arrays}) AS many ({names}) {then}");
+    for rows in rows.chunks(ROWS_AT_ONCE) {
+        let column = |column: usize| Value::IntArray(rows.iter().map(|row| row[column]).collect());
+        let columns: Vec<Value> = (0..N).map(column).collect();
+        sql.query(&insert, &columns).await?;
+    }
+    Ok(())
+}
+
 /// Returns `count` placeholders from `$from` on, separated by commas.
 fn places(from: usize, count: usize) -> String {
     (from..from + count).map(|place| format!("${place}")).collect::<Vec<_>>().join(", ")

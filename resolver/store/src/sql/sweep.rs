@@ -9,7 +9,7 @@ use super::{
     chores::{hold, rest},
     details::{BLOCKED, DELETED_AT, VALID_SINCE},
     edits::delete,
-    insert_rows,
+    insert_numbers, insert_rows,
 };
 use crate::{Result, StoreError, Sweep};
 
@@ -31,14 +31,14 @@ pub(crate) async fn note_visits(sql: &mut dyn Sql, seen: &[(LinkId, Timestamp)])
 /// imported visits to them.
 pub(super) async fn note_arrived(sql: &mut dyn Sql, arrived: &mut [(LinkId, u64)]) -> Result<()> {
     arrived.sort_unstable();
-    let row = |(id, visits): &(LinkId, u64)| [Value::Int(id.get()), Value::count(*visits)];
-    let rows: Vec<_> = arrived.iter().map(row).collect();
+    let row = |(id, visits): &(LinkId, u64)| [id.get(), i64::try_from(*visits).unwrap_or(i64::MAX)];
+    let rows: Vec<[i64; 2]> = arrived.iter().map(row).collect();
     let now = sql.dialect().now();
     let into =
         format!("INSERT INTO link_seen (link_id, imported, seen_at) SELECT column1, column2, {now} FROM (");
     let then = ") AS arrived WHERE true ON CONFLICT (link_id) DO UPDATE SET seen_at = excluded.seen_at,
                     imported = link_seen.imported + excluded.imported";
-    insert_rows(sql, &into, &rows, then).await
+    insert_numbers(sql, &into, &rows, then).await
 }
 
 /// Only the process that holds the lease examines links. The deletions and the position are one

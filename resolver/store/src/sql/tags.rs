@@ -7,7 +7,8 @@ use links::{Link, Record, Tag, api_key::ApiKeyId, audit::Action, nfc, search_key
 use serde_json::json;
 
 use super::{
-    Dialect, ROWS_AT_ONCE, Row, Sql, Value, audit::note, details::DOMAIN_OR_DEFAULT, insert_rows, places,
+    Dialect, ROWS_AT_ONCE, Row, Sql, Value, audit::note, details::DOMAIN_OR_DEFAULT, insert_numbers,
+    places,
 };
 use crate::{Renamed, Result, TagCount, Visible};
 
@@ -48,15 +49,13 @@ pub(super) async fn tag_links(sql: &mut dyn Sql, pairs: &[(LinkId, &Tag)]) -> Re
     let names: BTreeSet<String> = pairs.iter().map(|(_, tag)| nfc(tag.as_str()).into_owned()).collect();
     let numbers = numbers_of(sql, &names).await?;
     let number = |tag: &Tag| numbers.get(&*nfc(tag.as_str())).copied();
-    let mut tagged: Vec<(i64, i64)> =
-        pairs.iter().filter_map(|(id, tag)| Some((number(tag)?, id.get()))).collect();
+    let mut rows: Vec<[i64; 2]> =
+        pairs.iter().filter_map(|(id, tag)| Some([number(tag)?, id.get()])).collect();
     // In the order of the index, whose pages are then changed one after the other.
-    tagged.sort_unstable();
-    let rows: Vec<[Value; 2]> =
-        tagged.into_iter().map(|(tag, link)| [Value::Int(tag), Value::Int(link)]).collect();
+    rows.sort_unstable();
     // A link may have the tag in another spelling, which was changed above.
     let then = "ON CONFLICT (tag_id, link_id) DO NOTHING";
-    insert_rows(sql, "INSERT INTO link_tag (tag_id, link_id)", &rows, then).await?;
+    insert_numbers(sql, "INSERT INTO link_tag (tag_id, link_id)", &rows, then).await?;
     Ok(numbers)
 }
 
@@ -68,8 +67,8 @@ pub(super) async fn untag_links(sql: &mut dyn Sql, ids: &[LinkId]) -> Result<()>
 
 /// Notes that the tags of links have changed. The counters of visits follow later.
 pub(super) async fn note_changes(sql: &mut dyn Sql, ids: &[LinkId]) -> Result<()> {
-    let rows: Vec<[Value; 1]> = ids.iter().map(|id| [Value::Int(id.get())]).collect();
-    insert_rows(sql, "INSERT INTO tag_change (link_id)", &rows, "").await
+    let rows: Vec<[i64; 1]> = ids.iter().map(|id| [id.get()]).collect();
+    insert_numbers(sql, "INSERT INTO tag_change (link_id)", &rows, "").await
 }
 
 /// Returns the numbers of tags, and protects these from renaming and deletion until the transaction

@@ -12,15 +12,17 @@
 //!    ([`Database::run_insert`](crate::Database::run_insert)).
 //! 4. The version of a link continues those of the links that had its slug before. These are read
 //!    by a statement of its own, after the slug was claimed: only then are they all committed.
+//! 5. Imports store most of their links by the same statements ([`insert_imported`]), within a
+//!    transaction that adds all else ([`import`](super::import)).
 
 use std::collections::{BTreeSet, HashMap};
 
 use codes::LinkId;
 use jiff::Timestamp;
-use links::{Details, DomainId, Draft, Link, Slug, Tag};
+use links::{Details, DomainId, Draft, Link, PickedCode, Slug, Tag};
 
 use super::{
-    Dialect, Sql, Value,
+    Dialect, Notice, Sql, Value,
     blocks::reservation_of,
     create::{former_of, insert_full, insert_with_slug, same_keyspaces},
     details::{DELETED_AT, DOMAIN_OR_DEFAULT, SLUG, VERSION},
@@ -84,6 +86,8 @@ struct Entry<'a> {
     /// Its custom slug.
     slug: Option<&'a Slug>,
     version: u64,
+    /// The creation time that it had in another system.
+    created_at: Option<Timestamp>,
     /// Its creation time, once it is stored.
     at: Option<Timestamp>,
 }
@@ -102,7 +106,25 @@ impl<'a> Entry<'a> {
                 (name, link.mintable, Some(&link.slug))
             }
         };
-        Self { place, draft, tags, name, id, slug, version, at: None }
+        Self { place, draft, tags, name, id, slug, version, created_at: None, at: None }
+    }
+
+    /// Makes an entry of an import, which adds the tags itself. `id` is an unused one that belongs
+    /// to no minted code.
+    fn imported(place: usize, link: &'a ImportedLink<'_>, id: LinkId) -> Self {
+        let ImportedLink { code, draft, created_at } = link;
+        let (id, name) = match code.mintable {
+            Some(number) => (number, None),
+            None => (id, Some((draft.domain(), code.slug.as_str()))),
+        };
+        let (slug, version) = (Some(&code.slug), draft.details().version);
+        let created_at = *created_at;
+        Self { place, draft, tags: &[], name, id: Some(id), slug, version, created_at, at: None }
+    }
+
+    /// Returns whether its name has one spelling. A slug that is not ASCII may be there in another.
+    fn is_plain(&self) -> bool {
+        self.slug.is_none_or(|slug| slug.as_str().is_ascii())
     }
 
     /// Returns the slug of a link that is stored at the number of its code.
@@ -126,14 +148,10 @@ async fn insert_all(
     is_announced: bool,
 ) -> Result<Vec<Option<Stored>>> {
     let entries = links.iter().enumerate().map(|(place, link)| Entry::new(place, link));
-    // A slug that is not ASCII may be there in another spelling.
-    let mut entries: Vec<Entry<'_>> =
-        entries.filter(|entry| entry.slug.is_none_or(|slug| slug.as_str().is_ascii())).collect();
+    let mut entries: Vec<Entry<'_>> = entries.filter(Entry::is_plain).collect();
     keep_domains(sql, &mut entries).await?;
     check_keyspaces(sql, links).await?;
-    claim_names(sql, &mut entries).await?;
-    continue_versions(sql, &mut entries).await?;
-    insert_rows(sql, &mut entries).await?;
+    insert_entries(sql, &mut entries).await?;
     let tagged: Vec<(LinkId, &[Tag])> =
         entries.iter().filter_map(|entry| Some((entry.id?, entry.tags))).collect();
     let numbers = add_tags_to_all(sql, &tagged).await?;
@@ -148,6 +166,48 @@ async fn insert_all(
         stored[entry.place] = entry.id.zip(entry.at).map(|(id, at)| (id, at, entry.version));
     }
     Ok(stored)
+}
+
+/// A link of an import.
+pub(super) struct ImportedLink<'a> {
+    pub(super) code: &'a PickedCode,
+    /// The link as it is stored under the code.
+    pub(super) draft: Draft,
+    pub(super) created_at: Option<Timestamp>,
+}
+
+/// Inserts links of an import under their codes, without tags and without notifying anyone. Returns
+/// the ids of those that are stored, in the order of `links`; what becomes of any other one is not
+/// decided. New ids ascend in that order, by which links with one creation time are listed. The
+/// caller has checked the keyspaces. Only for Postgres without nodes.
+pub(super) async fn insert_imported(
+    sql: &mut dyn Sql,
+    links: &[ImportedLink<'_>],
+) -> Result<Vec<Option<LinkId>>> {
+    let mut stored = vec![None; links.len()];
+    if links.is_empty() {
+        return Ok(stored);
+    }
+    let next = "SELECT nextval('slug_link_id') FROM generate_series(1, $1)";
+    let ids = sql.query(next, &[Value::count(links.len())]).await?;
+    let mut entries = Vec::with_capacity(links.len());
+    for (place, (link, id)) in links.iter().zip(&ids).enumerate() {
+        entries.push(Entry::imported(place, link, LinkId::from_stored(id.int(0)?)));
+    }
+    entries.retain(Entry::is_plain);
+    keep_domains(sql, &mut entries).await?;
+    insert_entries(sql, &mut entries).await?;
+    for entry in entries {
+        stored[entry.place] = entry.id;
+    }
+    Ok(stored)
+}
+
+/// Inserts links with their names, and leaves out those that have something in their way.
+async fn insert_entries(sql: &mut dyn Sql, entries: &mut Vec<Entry<'_>>) -> Result<()> {
+    claim_names(sql, entries).await?;
+    continue_versions(sql, entries).await?;
+    insert_rows(sql, entries).await
 }
 
 /// Leaves out links of domains that were removed, and protects the others' from removal until the
@@ -254,10 +314,12 @@ async fn insert_rows(sql: &mut dyn Sql, entries: &mut Vec<Entry<'_>>) -> Result<
         is_same
     });
     let insert = format!(
-        "INSERT INTO link (id, long_url, title, crawlable, forward_query, created_by, details)
-         SELECT new.id, new.url, new.name, new.flags % 2 = 1, new.flags > 1, new.creator, new.rest::jsonb
-         FROM unnest($1::bigint[], $2::text[], $3::text[], $4::bigint[], $5::bigint[], $6::text[], $7::text[])
-             AS new (id, url, name, flags, creator, rest, slug)
+        "INSERT INTO link (id, long_url, title, crawlable, forward_query, created_by, details, created_at)
+         SELECT new.id, new.url, new.name, new.flags % 2 = 1, new.flags > 1, new.creator, new.rest::jsonb,
+                coalesce(new.since, now())
+         FROM unnest($1::bigint[], $2::text[], $3::text[], $4::bigint[], $5::bigint[], $6::text[], $7::text[],
+                     $8::timestamptz[])
+             AS new (id, url, name, flags, creator, rest, slug, since)
          WHERE new.slug IS NULL OR (NOT EXISTS ({} OFFSET 0) AND NOT EXISTS ({} OFFSET 0))
          ON CONFLICT (id) DO NOTHING RETURNING id, created_at",
         reservation_of(Dialect::Postgres, "new.id", "new.id + 1"),
@@ -290,7 +352,7 @@ async fn insert_rows(sql: &mut dyn Sql, entries: &mut Vec<Entry<'_>>) -> Result<
 }
 
 /// Returns the columns of links for the insert of their rows.
-fn columns(entries: &[Entry<'_>]) -> Result<[Value; 7]> {
+fn columns(entries: &[Entry<'_>]) -> Result<[Value; 8]> {
     let details = |entry: &Entry<'_>| match entry.version {
         0 => details_text(entry.draft.details.as_deref()),
         version => details_text(Some(&Details { version, ..entry.draft.details().clone() })),
@@ -306,21 +368,34 @@ fn columns(entries: &[Entry<'_>]) -> Result<[Value; 7]> {
         Value::IntArray(drafts().map(|draft| draft.created_by.0).collect()),
         Value::TextArray(entries.iter().map(details).collect::<Result<_>>()?),
         Value::TextArray(entries.iter().map(slug).collect()),
+        Value::TimeArray(entries.iter().map(|entry| entry.created_at).collect()),
     ])
 }
 
 /// Notifies other resolvers of links with custom slugs, for the reasons that a single create has.
 async fn notify(sql: &mut dyn Sql, entries: &[Entry<'_>]) -> Result<()> {
-    let (mut texts, mut changed) = (Vec::new(), Vec::new());
+    let (mut picked, mut changed) = (Vec::<LinkId>::new(), Vec::<LinkId>::new());
     for entry in entries.iter().filter(|entry| entry.slug.is_some()) {
-        let Some(id) = entry.id.map(|id| id.get().to_string()) else { continue };
-        if entry.picked().is_some() {
-            texts.push(Some(format!("+{id}")));
-        } else {
-            changed.push(id);
-        }
+        if entry.picked().is_some() { &mut picked } else { &mut changed }.extend(entry.id);
     }
-    texts.extend(changed.chunks(TOLD_AT_ONCE).map(|ids| Some(ids.join(","))));
+    notify_all(sql, &picked, &changed).await
+}
+
+/// Notifies other resolvers of mintable codes that were taken as custom slugs, and of other changed
+/// links.
+pub(super) async fn notify_all(sql: &mut dyn Sql, picked: &[LinkId], changed: &[LinkId]) -> Result<()> {
+    if sql.is_distributed() || sql.dialect() == Dialect::Sqlite {
+        for ids in changed.chunks(TOLD_AT_ONCE) {
+            sql.notify(Notice::Changed(ids)).await?;
+        }
+        for id in picked {
+            sql.notify(Notice::Picked(*id)).await?;
+        }
+        return Ok(());
+    }
+    let some = |ids: &[LinkId]| ids.iter().map(|id| id.get().to_string()).collect::<Vec<_>>().join(",");
+    let picked = picked.iter().map(|id| format!("+{}", id.get()));
+    let texts: Vec<Option<String>> = picked.chain(changed.chunks(TOLD_AT_ONCE).map(some)).map(Some).collect();
     if texts.is_empty() {
         return Ok(());
     }

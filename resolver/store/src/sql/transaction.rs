@@ -80,6 +80,8 @@ pub enum Value {
     IntArray(Vec<i64>),
     /// Texts and NULLs. Only Postgres takes arrays.
     TextArray(Vec<Option<String>>),
+    /// Times and NULLs. Only Postgres takes arrays.
+    TimeArray(Vec<Option<Timestamp>>),
     /// Several times bytes. Only Postgres takes arrays.
     BytesArray(Vec<Vec<u8>>),
 }

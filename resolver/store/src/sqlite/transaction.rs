@@ -86,7 +86,7 @@ impl ToSql for Value {
             Self::Time(value) => Ok(value.as_millisecond().into()),
             Self::OptTime(value) => Ok(ToSqlOutput::Owned(value.map(Timestamp::as_millisecond).into())),
             Self::Bytes(value) => value.to_sql(),
-            Self::IntArray(_) | Self::TextArray(_) | Self::BytesArray(_) => {
+            Self::IntArray(_) | Self::TextArray(_) | Self::TimeArray(_) | Self::BytesArray(_) => {
                 Err(rusqlite::Error::ToSqlConversionFailure("SQLite takes no arrays".into()))
             }
         }
