@@ -7,8 +7,7 @@ use links::{Link, Record, Tag, api_key::ApiKeyId, audit::Action, nfc, search_key
 use serde_json::json;
 
 use super::{
-    Dialect, ROWS_AT_ONCE, Row, Sql, Value, audit::note, details::DOMAIN_OR_DEFAULT, insert_numbers,
-    places,
+    Dialect, ROWS_AT_ONCE, Row, Sql, Value, audit::note, details::DOMAIN_OR_DEFAULT, insert_numbers, places,
 };
 use crate::{Renamed, Result, TagCount, Visible};
 
