@@ -293,7 +293,7 @@ pub(super) fn domains_tags_and_targets() -> Vec<Case> {
         domain(json!({ "queryTemplate": "?a={tag}" }), &["queryTemplate"]),
         domain(json!({ "queryTemplate": ["a=1"] }), &["queryTemplate"]),
         domain(
-            json!({ "appleAppSiteAssociation": { "applinks": [] }, "assetLinks": "[]" }),
+            json!({ "appleAppSiteAssociation": { "applinks": [] }, "assetLinks": "[{}]" }),
             &["appleAppSiteAssociation", "assetLinks"],
         ),
         domain(json!({ "assetLinks": [{ "include": "x".repeat(128 * 1024) }] }), &["assetLinks"]),
