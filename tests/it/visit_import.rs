@@ -399,7 +399,7 @@ async fn serve_without_end(code: &'static str) -> String {
     url
 }
 
-/// Returns a page of the list that a path names. The page of the oldest visit is always a later one.
+/// Returns a page of the list that a path names. The oldest visit is always on a later page.
 fn without_end(code: &str, path: &str, page: u64) -> Value {
     if path.contains("short-urls/") {
         let visits = vec![json!({ "date": "2026-01-01T00:00:00Z" }); 1_000];

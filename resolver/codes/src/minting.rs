@@ -212,8 +212,8 @@ impl Mint {
         self.minters().iter().any(|minter| minter.keyspace.contains(code))
     }
 
-    /// Returns the id of a code, in whatever spelling; `None` if the code belongs to no keyspace, so
-    /// was never minted.
+    /// Returns the id of a code, in whatever spelling; `None` if the code belongs to no keyspace,
+    /// so was never minted.
     pub fn read(&self, code: &Code) -> Option<LinkId> {
         self.minters().iter().find_map(|minter| {
             let position = minter.keyspace.position_of(code)?;

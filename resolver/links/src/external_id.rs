@@ -31,8 +31,8 @@ impl ExternalId {
     /// Maximum length in bytes.
     pub const MAX_LEN: usize = 255;
 
-    /// Parses an id. Spaces around it are dropped, as those of a query's values are; otherwise it is
-    /// kept as it is written.
+    /// Parses an id. Spaces around it are dropped, as those of a query's values are; otherwise it
+    /// is kept as it is written.
     pub fn parse(text: &str) -> Result<Self, Invalid> {
         let text = text.trim();
         let fits = (1..=Self::MAX_LEN).contains(&text.len()) && !text.chars().any(char::is_control);

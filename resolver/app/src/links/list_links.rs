@@ -228,8 +228,8 @@ impl LinkService {
         Ok(true)
     }
 
-    /// Adds the domains that a search finds to its filter, and returns the id of the code that it may
-    /// be.
+    /// Adds the domains that a search finds to its filter, and returns the id of the code that it
+    /// may be.
     pub(crate) fn resolve_search(&self, filter: &mut Filter) -> Option<LinkId> {
         let text = filter.search.as_deref()?;
         let (domains, code) = (self.domains_like(text), self.lookup.id_of(text));

@@ -57,8 +57,8 @@ pub trait Schedule: Database {
     }
 
     /// Returns at most `most` edits whose moments have come by the database's clock, and that have
-    /// not failed, the earliest first; of each link only its earliest. With `after`, those behind an
-    /// edit with this moment and number.
+    /// not failed, the earliest first; of each link only its earliest. With `after`, those behind
+    /// an edit with this moment and number.
     async fn due_edits(
         &self,
         after: Option<(Timestamp, ScheduledEditId)>,
