@@ -13,6 +13,7 @@ use super::{
 
 /// The number of low bits of a link id that hold the number. Above is the keyspace's index.
 const NUMBER_BITS: u32 = 48;
+const NUMBER_MASK: i64 = (1 << NUMBER_BITS) - 1;
 
 /// A keyspace's index in this deployment, 1 to 32767, which the database never reuses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -70,7 +71,7 @@ impl LinkId {
 
     /// Unpacks the keyspace index and the number; `None` if the index is invalid.
     pub fn unpack(self) -> Option<(KeyspaceIndex, u64)> {
-        let number = u64::try_from(self.0 & ((1 << NUMBER_BITS) - 1)).ok()?;
+        let number = u64::try_from(self.0 & NUMBER_MASK).ok()?;
         Some((KeyspaceIndex::new(self.0 >> NUMBER_BITS).ok()?, number))
     }
 
@@ -84,7 +85,7 @@ impl LinkId {
 
 impl fmt::Debug for LinkId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "LinkId({}/{})", self.0 >> NUMBER_BITS, self.0 & ((1 << NUMBER_BITS) - 1))
+        write!(f, "LinkId({}/{})", self.0 >> NUMBER_BITS, self.0 & NUMBER_MASK)
     }
 }
 
@@ -99,6 +100,7 @@ pub struct Mint {
     key: CodeKey,
     digest_key: [u8; 32],
     bucket_key: [u8; 16],
+    cursors: Permutation,
     /// A std lock: it is held for one code and never across an await. Cache hits do without.
     minters: RwLock<Vec<Minter>>,
 }
@@ -109,7 +111,8 @@ impl Mint {
         let digest_key = key.derive("codes by digest");
         let mut bucket_key = [0; 16];
         bucket_key.copy_from_slice(&key.derive("buckets of visitors")[..16]);
-        let mint = Self { key: key.clone(), digest_key, bucket_key, minters: RwLock::default() };
+        let cursors = Permutation::new(&key.derive("cursors"), Span::LIMIT);
+        let mint = Self { key: key.clone(), digest_key, bucket_key, cursors, minters: RwLock::default() };
         mint.adopt(keyspaces);
         mint
     }
@@ -160,6 +163,21 @@ impl Mint {
     /// have the same one.
     pub fn bucket_key(&self) -> [u8; 16] {
         self.bucket_key
+    }
+
+    /// Returns a cursor that stands for an id. It does not tell the number, since two numbers would
+    /// tell one tenant how many links others have made.
+    pub fn cursor_of(&self, id: LinkId) -> String {
+        let number = u64::try_from(id.0 & NUMBER_MASK).expect("48 bits are not negative");
+        format!("{}-{}", id.0 >> NUMBER_BITS, self.cursors.apply(number))
+    }
+
+    /// Returns the id that a cursor stands for; `None` if the text is none.
+    pub fn read_cursor(&self, cursor: &str) -> Option<LinkId> {
+        let (space, hidden) = cursor.rsplit_once('-')?;
+        let (space, hidden) = (space.parse::<i16>().ok()?, hidden.parse().ok()?);
+        let number = (hidden < Span::LIMIT).then(|| self.cursors.invert(hidden))?;
+        Some(LinkId(i64::from(space) << NUMBER_BITS | i64::try_from(number).ok()?))
     }
 
     /// Converts a number to its link id and code.
@@ -230,6 +248,24 @@ mod tests {
 
     const CLASSES: [&str; 7] = ["0-9", "A-Z", "a-z", "0-9A-Za-z", "7", CROCKFORD[0], CROCKFORD[1]];
     const CROCKFORD: [&str; 2] = ["0-9a-z:crockford", "2-9:crockford"];
+
+    #[test]
+    fn cursors_stand_for_ids_and_do_not_tell_their_distance() {
+        let (mint, index, _) = mint(6, "0-9A-Za-z");
+        let hidden = |number| {
+            let cursor = mint.cursor_of(LinkId::new(index, number));
+            assert_eq!(mint.read_cursor(&cursor), Some(LinkId::new(index, number)), "{cursor}");
+            cursor.rsplit_once('-').unwrap().1.parse::<u64>().unwrap()
+        };
+        let distances: Vec<u64> = (0..9).map(|number| hidden(number).abs_diff(hidden(number + 1))).collect();
+        assert!(distances.iter().all(|distance| *distance > 1_000_000), "{distances:?}");
+        for id in [i64::MAX, i64::MIN, 0, 7, 1 << 48].map(LinkId::from_stored) {
+            assert_eq!(mint.read_cursor(&mint.cursor_of(id)), Some(id), "{id:?}");
+        }
+        for text in ["", "7", "-", "1-", "1-281474976710656", "40000-1", "1-+x"] {
+            assert_eq!(mint.read_cursor(text), None, "{text}");
+        }
+    }
 
     fn mint(len: usize, class: &str) -> (Mint, KeyspaceIndex, Keyspace) {
         let keyspace = Keyspace::parse(&format!("x={len}:{class}")).unwrap();

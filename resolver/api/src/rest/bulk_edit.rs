@@ -82,8 +82,7 @@ async fn edit_many(call: &Call, by: &Grant) -> Result<Answer, Problem> {
     let done = api.links.change_many(request, wrong, by).await?;
     let failed = done.failed.into_iter().map(failure).collect();
     let sample = done.sample.iter().filter_map(|record| link_name(api, record)).collect();
-    let next = done.next.map(|id| id.get().to_string());
-    let (matched, changed, unchanged) = (done.matched, done.changed, done.unchanged);
+    let (matched, changed, unchanged, next) = (done.matched, done.changed, done.unchanged, done.next);
     Ok(json(&BulkEdited { matched, changed, unchanged, failed, sample, next }))
 }
 

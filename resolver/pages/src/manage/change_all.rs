@@ -128,7 +128,7 @@ async fn run(
         let room = FAILED_MAX.saturating_sub(page.failed.len());
         let failed = done.failed.into_iter().take(room);
         page.failed.extend(failed.map(|(name, error)| (name, message(&error, context.t))));
-        after = done.next.map(|id| id.get().to_string());
+        after = done.next;
         if after.is_none() || Instant::now() > until {
             return Ok(after);
         }
