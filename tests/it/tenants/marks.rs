@@ -52,7 +52,8 @@ pub(super) fn leak(text: &str, secrets: &BTreeSet<String>, sent: &BTreeSet<Strin
     let mut sent: Vec<&String> = sent.iter().filter(|text| !text.is_empty()).collect();
     sent.sort_by_key(|text| std::cmp::Reverse(text.len()));
     for own in sent {
-        text = text.replace(own.as_str(), "(sent)");
+        // Names of files in an archive have no slashes.
+        text = text.replace(own.as_str(), "(sent)").replace(&own.replace('/', "-"), "(sent)");
     }
     let at = secrets.iter().filter_map(|secret| text.find(secret.as_str())).min()?;
     let before = text[..at].char_indices().rev().take(SHOWN).last().map_or(0, |(start, _)| start);
