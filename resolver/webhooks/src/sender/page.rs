@@ -175,7 +175,8 @@ mod tests {
     }
 
     fn page(answer: &'static str) -> Option<String> {
-        title(&local(), &format!("http://{}/", Receiver::new(sends(answer)).address))
+        let receiver = Receiver::new(sends(answer));
+        title(&local(), &format!("http://{}/", receiver.address))
     }
 
     /// Starts a receiver that redirects to a URL.
