@@ -331,8 +331,8 @@ fn domain(domain: &Value) -> String {
         ("cross origin", text(&domain["crossOrigin"])),
         ("crawlable", text(&domain["crawlable"])),
         ("confirm limited", text(&domain["confirmLimited"])),
-        ("app links of Apple", has("appleAppSiteAssociation")),
-        ("app links of Android", has("assetLinks")),
+        ("Apple app links", has("appleAppSiteAssociation")),
+        ("Android app links", has("assetLinks")),
     ];
     targets(rows, &domain["redirects"])
 }
