@@ -220,9 +220,8 @@ async fn the_command_line_sends_files_and_says_which_a_domain_has() {
     let text = path.to_str().unwrap();
     std::fs::write(&path, format!("\u{feff}{:#}\n", statements("app"))).unwrap();
     let table = person.read(&["domain", "edit", "DEFAULT", "--asset-links", text]).await;
-    let shown = |table: &str| {
-        ["Apple app links", "Android app links"].map(|name| row(table, name) == Some("yes"))
-    };
+    let shown =
+        |table: &str| ["Apple app links", "Android app links"].map(|name| row(table, name) == Some("yes"));
     assert_eq!(shown(&table), [false, true], "{table}");
     assert_eq!(file(alone.api(), "s.test", ANDROID).await, statements("app").to_string());
     let table = person.read(&["domain", "edit", "DEFAULT", "--no-asset-links"]).await;
