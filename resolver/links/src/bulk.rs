@@ -5,7 +5,7 @@
 
 use jiff::Timestamp;
 
-use crate::{Edit, Link, Precondition, Record, Refusal, TAGS_MAX, Tag, api_key::ApiKeyId};
+use crate::{Edit, Link, Precondition, Record, Refusal, ScheduledFields, TAGS_MAX, Tag, api_key::ApiKeyId};
 
 /// A change of many links.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,6 +39,14 @@ pub enum BulkRefusal {
 }
 
 impl BulkChange {
+    /// Returns about by how many bytes each link may grow.
+    pub fn growth(&self) -> u64 {
+        match self {
+            Self::Edit(edit) => edit.growth(),
+            Self::Delete => 0,
+        }
+    }
+
     /// Applies the change to a link with these tags, if it is the one of the precondition. Returns
     /// `None` if that leaves the link as it is. A deleted link has no tags.
     pub fn apply(
@@ -63,6 +71,12 @@ impl BulkChange {
 }
 
 impl BulkEdit {
+    /// Returns about by how many bytes each link may grow: as many as the fields have as text.
+    fn growth(&self) -> u64 {
+        let tags: usize = self.add_tags.iter().map(|tag| tag.as_str().len()).sum();
+        (ScheduledFields::of(&self.edit).stored().len() + tags) as u64
+    }
+
     fn apply(
         &self,
         link: &Link,
@@ -160,6 +174,18 @@ mod tests {
             let again = change.apply(&gone.link, &[], &of, AT);
             assert_eq!(again, Err(BulkRefusal::Refused(Refusal::Absent)));
         }
+    }
+
+    #[test]
+    fn a_link_grows_by_the_fields_and_tags_that_it_gets() {
+        let long = "x".repeat(1_000);
+        let details = DetailsEdit { description: Some(Some(long.clone())), ..DetailsEdit::default() };
+        let described = Edit { title: Some(Some(long.clone())), details, ..Edit::default() };
+        let described = BulkEdit { edit: described, add_tags: tags(&long), ..BulkEdit::default() };
+        let growth = BulkChange::Edit(Box::new(described)).growth();
+        assert!((3_000..3_100).contains(&growth), "{growth}");
+        assert!(tagging("", &long).growth() < 10);
+        assert_eq!(BulkChange::Delete.growth(), 0);
     }
 
     #[test]

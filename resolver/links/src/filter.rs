@@ -145,11 +145,16 @@ impl Outlined {
 }
 
 /// Splits a page into pieces that take little memory each, unless a single link takes much.
-pub fn pieces(mut entries: &[Outlined]) -> impl Iterator<Item = &[Outlined]> {
+pub fn pieces(entries: &[Outlined]) -> impl Iterator<Item = &[Outlined]> {
+    grown_pieces(entries, 0)
+}
+
+/// Does the same for links of which each grows by so many bytes.
+pub fn grown_pieces(mut entries: &[Outlined], growth: u64) -> impl Iterator<Item = &[Outlined]> {
     std::iter::from_fn(move || {
         let mut bytes = 0;
         let fits = |entry: &&Outlined| {
-            bytes += entry.size();
+            bytes += entry.size() + growth;
             bytes <= PIECE_BYTES
         };
         let count = entries.iter().take(PIECE_LINKS).take_while(fits).count().max(1).min(entries.len());
@@ -190,5 +195,8 @@ mod tests {
             [1, 2, 1, 1],
             "one that is too long is by itself"
         );
+        let small = entries(&[100; 5]);
+        let grown = grown_pieces(&small, 100_000).map(<[_]>::len).collect::<Vec<_>>();
+        assert_eq!(grown, [2, 2, 1], "links are counted as large as they become");
     }
 }

@@ -101,6 +101,15 @@ pub struct VisitPlace {
     pub time_zone: String,
 }
 
+impl SingleVisit {
+    /// Returns the approximate size of the visit in bytes.
+    pub fn weight(&self) -> usize {
+        let Self { code, domain, referrer, user_agent, .. } = self;
+        let names = [code, domain].into_iter().flatten().map(String::len);
+        size_of::<Self>() + referrer.len() + user_agent.len() + names.sum::<usize>()
+    }
+}
+
 /// Passes the visits of an input to `take` until that breaks. After an error the next visit
 /// follows, unless [`RowError::is_final`]. Times without an offset are in UTC.
 pub fn each_visit(reader: impl Read, mut take: impl FnMut(Result<SingleVisit, RowError>) -> ControlFlow<()>) {

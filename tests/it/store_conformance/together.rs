@@ -127,4 +127,8 @@ pub(super) async fn a_minted_link_is_not_taken_for_the_slug_of_its_number(store:
         let found = store.read(&[id], Source::Primary).await.unwrap().links.pop().unwrap();
         assert_eq!(found.long_url, link.draft().long_url, "each is told of its own row");
     }
+    let alone = full_link(8_405, "https://x.y/alone");
+    let by_itself = store.insert_full(&history, &alone, &[], None).await.unwrap();
+    let is_free = matches!(by_itself, InsertedLink::Stored(..));
+    assert_eq!(is_free, stored == [None; 2], "what is not told is not stored: {by_itself:?}");
 }

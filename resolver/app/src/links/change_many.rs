@@ -5,9 +5,9 @@
 //! 2. Each link is checked and changed as by a call of its own: by the same rules, in a version of
 //!    its own, and with an entry in the audit log from which its edit can be undone. A link that
 //!    cannot be changed stops no other.
-//! 3. Links are read a piece at a time ([`links::pieces`]), and each piece is changed in a
+//! 3. Links are read a piece at a time ([`links::grown_pieces`]), and each piece is changed in a
 //!    transaction of its own ([`store::Links::change_many`]). So memory is bounded, and no lock is
-//!    held for long.
+//!    held for long. An edit with long fields makes small pieces, since each link gets them.
 //! 4. A link that is as wished already is not written. So a page may be repeated if its answer was
 //!    lost, and a dry run, which decides with the same function, predicts what a call will change.
 //! 5. A key changes only links that it may see: the filter is narrowed to those as that of a list
@@ -277,7 +277,7 @@ impl Page<'_> {
     /// Changes links piece by piece. Returns whether that took too long, so that it ended with a
     /// cursor.
     async fn change_each(&mut self, entries: &[Outlined]) -> Result<bool, AppError> {
-        for piece in links::pieces(entries) {
+        for piece in links::grown_pieces(entries, self.change.growth()) {
             if self.is_late() && self.done.next.is_some() {
                 return Ok(true);
             }

@@ -46,6 +46,14 @@ struct Seen {
     location: Option<String>,
 }
 
+impl Seen {
+    /// Returns whether the server failed, or does not answer a client with so many requests: that
+    /// tells nothing of the link.
+    fn is_refusal(&self) -> bool {
+        self.status == 429 || self.status >= 500
+    }
+}
+
 /// The relation of the two answers for a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Relation {
@@ -53,7 +61,7 @@ enum Relation {
     Different,
     /// The source redirects or shows something, and here is no such link.
     Missing,
-    /// One of the two servers did not answer, or not to a client with so many requests.
+    /// One of the two servers did not answer, or refused to ([`Seen::is_refusal`]).
     Unanswered,
 }
 
@@ -168,7 +176,7 @@ fn look(agent: &Agent, url: &Url, host: Option<&str>) -> Option<Seen> {
         };
         send(agent, request.body(())?)
     });
-    let answer = answer.ok().filter(|answer| answer.status != 429)?;
+    let answer = answer.ok()?;
     let resolved = |location: String| url.join(&location).map_or(location, String::from);
     Some(Seen { status: answer.status, location: answer.location.map(resolved) })
 }
@@ -178,7 +186,9 @@ impl Compared {
         let (Some(there), Some(here)) = (&self.there, &self.here) else { return Relation::Unanswered };
         let classes = [there, here].map(|seen| seen.status / 100);
         let shows_limit = self.is_limited && here.status == 200;
-        if shows_limit || classes[0] == classes[1] && is_same_place(there, here) {
+        if there.is_refusal() || here.is_refusal() {
+            Relation::Unanswered
+        } else if shows_limit || classes[0] == classes[1] && is_same_place(there, here) {
             Relation::Same
         } else if classes[0] != 4 && matches!(here.status, 404 | 410) {
             Relation::Missing
@@ -300,6 +310,9 @@ mod tests {
             (seen(200, ""), seen(404, ""), Relation::Missing),
             (None, to(302), Relation::Unanswered),
             (to(302), None, Relation::Unanswered),
+            (seen(429, ""), to(302), Relation::Unanswered),
+            (seen(500, ""), seen(404, ""), Relation::Unanswered),
+            (seen(502, ""), seen(503, ""), Relation::Unanswered),
         ] {
             let name = Name { code: "a".to_owned(), domain: None };
             let compared = Compared { name, is_limited: false, there, here };

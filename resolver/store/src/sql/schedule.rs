@@ -93,8 +93,9 @@ pub(crate) async fn due_edits(
     sql.query(&select, &values).await?.iter().map(edit_in).collect()
 }
 
-/// The row is removed with the edit, so that no other transaction makes it again. If it is gone, or
-/// another transaction has it, there is nothing to do.
+/// The row is removed with the edit, so that no other transaction makes it again. If it is gone,
+/// there is nothing to do. A transaction that has the row is awaited: it may still fail, and then
+/// the edit is due as before.
 pub(crate) async fn make_edit(
     sql: &mut dyn Sql,
     due: &ScheduledEdit,
@@ -104,7 +105,7 @@ pub(crate) async fn make_edit(
     let own = [Value::Int(due.id.get())];
     let claim = format!(
         "SELECT id FROM scheduled_change WHERE id = $1 AND failed_because IS NULL {}",
-        sql.dialect().skip_locked()
+        sql.dialect().for_update()
     );
     if sql.first(&claim, &own).await?.is_none() {
         return Ok(Ok(()));

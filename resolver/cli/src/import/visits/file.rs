@@ -12,9 +12,13 @@ use transfer::{RowError, SingleVisit, each_visit};
 use visit_store::Producer;
 
 use super::{Input, Session, failed, imported, source_id};
-use crate::{Error, import::PIECES, wrong_value};
+use crate::{
+    Error,
+    import::{PIECE_BYTES, PIECES},
+    wrong_value,
+};
 
-/// Some consecutive items.
+/// Some consecutive items, at most [`BATCH`] and about [`PIECE_BYTES`] bytes.
 type Piece = Vec<Result<SingleVisit, RowError>>;
 
 impl Session {
@@ -113,14 +117,39 @@ impl Session {
 
 /// Reads visits and sends them in pieces, until the input ends or the receiver is gone.
 fn send_pieces(reader: impl io::Read, to: &mpsc::Sender<Piece>) {
-    let mut piece = Vec::new();
+    let (mut piece, mut bytes) = (Vec::new(), 0);
     each_visit(reader, |visit| {
+        bytes += visit.as_ref().map_or(0, SingleVisit::weight);
         piece.push(visit);
-        if piece.len() >= BATCH && to.blocking_send(std::mem::take(&mut piece)).is_err() {
-            return ControlFlow::Break(());
+        if piece.len() >= BATCH || bytes >= PIECE_BYTES {
+            bytes = 0;
+            if to.blocking_send(std::mem::take(&mut piece)).is_err() {
+                return ControlFlow::Break(());
+            }
         }
         ControlFlow::Continue(())
     });
     // The importer may have stopped.
     let _ = to.blocking_send(piece);
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_piece_ends_by_visits_and_by_bytes() {
+        let lens = |user_agents: &[usize]| {
+            let line = |length: &usize| json!({ "date": "2026-11-25", "userAgent": "x".repeat(*length) });
+            let lines: Vec<String> = user_agents.iter().map(|length| line(length).to_string()).collect();
+            let (sender, mut received) = mpsc::channel(10);
+            send_pieces(lines.join("\n").as_bytes(), &sender);
+            drop(sender);
+            std::iter::from_fn(|| received.blocking_recv()).map(|piece| piece.len()).collect::<Vec<_>>()
+        };
+        assert_eq!(lens(&[1; BATCH + 1]), [BATCH, 1]);
+        assert_eq!(lens(&[PIECE_BYTES / 2; 3]), [2, 1]);
+    }
 }

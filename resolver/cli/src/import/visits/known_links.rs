@@ -6,7 +6,7 @@ use codes::{LinkId, Mint};
 use links::{Authority, DomainId, Link, Slug};
 use store::{SharedSettings, Store, StoreError};
 
-/// Links that are remembered; the table is emptied when it is full.
+/// Names that are remembered; the table is emptied when it is full.
 const REMEMBERED: usize = 100_000;
 
 /// A link and its domain.
@@ -16,7 +16,7 @@ pub(super) struct KnownLinks {
     store: Arc<dyn Store>,
     mint: Arc<Mint>,
     domains: HashMap<String, DomainId>,
-    found: HashMap<(DomainId, String), Option<LinkId>>,
+    found: HashMap<(DomainId, Slug), Option<LinkId>>,
 }
 
 impl KnownLinks {
@@ -41,12 +41,13 @@ impl KnownLinks {
         domain: Option<&str>,
         code: &str,
     ) -> Result<Option<FoundLink>, StoreError> {
-        let Some(domain) = self.domain(domain) else { return Ok(None) };
-        let key = (domain, code.to_owned());
+        // What is no slug names no link, and may be long.
+        let (Some(domain), Ok(slug)) = (self.domain(domain), Slug::parse(code)) else { return Ok(None) };
+        let key = (domain, slug);
         let found = match self.found.get(&key) {
             Some(found) => *found,
             None => {
-                let found = self.read(domain, code).await?;
+                let found = self.read(domain, &key.1).await?;
                 if self.found.len() >= REMEMBERED {
                     self.found.clear();
                 }
@@ -65,9 +66,8 @@ impl KnownLinks {
         found.or_else(|| self.domains.get(parsed()?.as_str()).copied())
     }
 
-    async fn read(&self, domain: DomainId, code: &str) -> Result<Option<LinkId>, StoreError> {
-        let Ok(slug) = Slug::parse(code) else { return Ok(None) };
-        let entry = self.store.find_slug(domain, &slug).await?;
+    async fn read(&self, domain: DomainId, slug: &Slug) -> Result<Option<LinkId>, StoreError> {
+        let entry = self.store.find_slug(domain, slug).await?;
         let minted = slug.code_on(domain).and_then(|code| self.mint.read(&code));
         let ids: Vec<LinkId> = minted.into_iter().chain(entry).collect();
         if ids.is_empty() {
