@@ -274,7 +274,7 @@ impl Lookup {
                 cached
                     .map_or_else(|| self.place_of_next(code).is_some(), |cached| cached.link.is_named_by_id())
             }
-            _ => self.spellings(wanted).into_iter().any(knows_slug),
+            _ => self.spellings(wanted).any(knows_slug),
         }
     }
 
