@@ -195,14 +195,17 @@ impl Lookup {
         self.config.rules.keep(rule)
     }
 
-    /// Returns the link under a code's id, if there is one. It may be deleted or on another domain.
+    /// Returns the link under the id of a code, if there is one. It may be deleted or on another
+    /// domain. The code is spelled as it is minted.
     pub async fn find(&self, code: Code) -> Found {
-        let known = self.cache.get(&Name::Code(code));
+        debug_assert_eq!(self.mint.as_minted(&code), code, "links are cached under this spelling");
+        let name = Name::Code(code);
+        let known = self.cache.get(&name);
         if let Some(link) = self.believed(known.as_ref()) {
             return Ok(Some(link));
         }
         let Some(id) = self.mint.read(&code) else { return Ok(None) };
-        self.read(id, Name::of(&self.mint, id), known).await
+        self.read(id, name, known).await
     }
 
     /// Adopts the keyspaces that are new to this process, or none if the database contradicts the
@@ -271,7 +274,7 @@ impl Lookup {
                 cached
                     .map_or_else(|| self.place_of_next(code).is_some(), |cached| cached.link.is_named_by_id())
             }
-            _ => self.spellings(wanted).into_iter().any(knows_slug),
+            _ => self.spellings(wanted).any(knows_slug),
         }
     }
 

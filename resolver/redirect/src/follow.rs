@@ -150,15 +150,16 @@ pub(crate) async fn decide(redirector: &Redirector, asked: &Asked<'_>) -> Result
     };
     let now = asked.now(redirector);
     check_live(redirector, &found, now, asked)?;
-    let (has_password, is_look) = (found.link.password().is_some(), asked.is_look());
-    let confirms = found.link.is_limited() && found.visited.settings.confirm_limited && !asked.is_deliberate;
+    let (has_password, is_limited) = (found.link.password().is_some(), found.link.is_limited());
+    let is_look = is_limited && asked.is_look();
+    let confirms = is_limited && found.visited.settings.confirm_limited && !asked.is_deliberate;
     if has_password || is_look || confirms {
         // A form for a link whose visits are used up would be pointless, and a preview must not use
         // up a visit.
         check_visits_left(redirector, &found, asked).await?;
     }
     let unfurls = asked.unfurls(&found.link);
-    Ok(match (has_password, is_look && found.link.is_limited() && !unfurls, confirms && !unfurls) {
+    Ok(match (has_password, is_look && !unfurls, confirms && !unfurls) {
         (true, ..) => {
             asked.step(|| (Finding::PasswordAsked, String::new()));
             Decision::AskPassword(found, now)

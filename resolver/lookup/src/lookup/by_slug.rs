@@ -81,12 +81,13 @@ impl Lookup {
 
     /// Returns the slugs under which a domain other than the default one may have a key: as it is
     /// written, and then in the spelling that is minted.
-    pub(super) fn spellings(&self, wanted: &LookupKey) -> Vec<Slug> {
-        let written = wanted.slug();
-        let minted = written.clone().map(|slug| slug.as_minted(&self.mint));
-        let mut slugs: Vec<Slug> = written.into_iter().chain(minted).collect();
-        slugs.dedup();
-        slugs
+    pub(super) fn spellings(&self, wanted: &LookupKey) -> impl Iterator<Item = Slug> {
+        let minted = match wanted {
+            LookupKey::Code(code) => Some(self.mint.as_minted(code)).filter(|minted| minted != code),
+            LookupKey::Slug(_) => None,
+        };
+        let minted = minted.and_then(|code| LookupKey::Code(code).slug());
+        wanted.slug().into_iter().chain(minted)
     }
 
     /// Returns the first of other names of a path that `means` a link on a domain, and that link.

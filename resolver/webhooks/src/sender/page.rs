@@ -120,18 +120,23 @@ async fn read_title(response: Response<Incoming>, deadline: Instant) -> Option<S
     if head.status != StatusCode::OK || !is_plain_html(&head.headers) {
         return None;
     }
-    let mut page = Vec::new();
+    let (mut page, mut is_tried) = (Vec::new(), false);
     while page.len() < PAGE_BYTES {
         // A page that breaks off may have had its title before.
         let Ok(Some(Ok(frame))) = timeout_at(deadline, body.frame()).await else { break };
         let Some(data) = frame.data_ref() else { continue };
         let searched = page.len().saturating_sub(END.len());
         page.extend_from_slice(data);
-        if find(&page, END, searched).is_some() {
-            break;
+        page.truncate(PAGE_BYTES);
+        // It may be the end of one in a comment or a picture. Only the first is tried, so that no
+        // page is parsed for each of its pieces.
+        if !is_tried && find(&page, END, searched).is_some() {
+            is_tried = true;
+            if let Some(title) = title_of(&page, content_type(&head.headers)) {
+                return Some(title);
+            }
         }
     }
-    page.truncate(PAGE_BYTES);
     title_of(&page, content_type(&head.headers))
 }
 
@@ -213,6 +218,13 @@ mod tests {
             format!("http://{target}/page"),
         ];
         assert_eq!(*judged.lock().unwrap(), expected, "each of them is judged");
+    }
+
+    #[test]
+    fn a_title_in_a_comment_ends_no_page() {
+        let pieces = "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ntransfer-encoding: chunked\r\n\r\n\
+                      1b\r\n<!-- <title>Old</title> -->\r\n12\r\n<title>New</title>\r\n0\r\n\r\n";
+        assert_eq!(page(pieces).as_deref(), Some("New"));
     }
 
     #[test]
