@@ -21,8 +21,8 @@ pub(super) fn routes() -> Vec<Route> {
                 "A ZIP archive with an image for each link and a table of them, `links.csv`; or A4 \
                  sheets of labels, each with a code, the short URL, and the title if it has Latin letters \
                  only. The links are those of a list, those of `shortCodes[]`, or the codes of a \
-                 reservation: up to {LINKS_MAX} on a page. Without `page` and `itemsPerPage` all of them \
-                 have to fit. Deleted links are refused."
+                 reservation. A pack has up to {LINKS_MAX}; if there are more, `page` is required. Deleted \
+                 links are refused."
             ))
             .query::<dto::LinkListQuery>()
             .query::<dto::QrCodesQuery>()
