@@ -65,8 +65,8 @@ pub struct LinkChoice {
     /// Choose all links that the API key sees.
     #[arg(long)]
     pub all: bool,
-    /// Choose the links that this file lists, one per line, by short URL or by code on the domain of
-    /// --domain; - for the standard input.
+    /// Choose the links that this file lists, one per line, by short URL or by code on --domain; -
+    /// for the standard input.
     #[arg(long, value_name = "FILE", conflicts_with_all = [
         "search", "with_tag", "without_tag", "leading_to", "since", "until", "all",
     ])]
