@@ -8,7 +8,7 @@ use std::{fmt::Write as _, path::PathBuf};
 
 use clap::Args;
 use daemon::Exit;
-use links::BULK_NAMES_MAX;
+use links::{BULK_NAMES_MAX, COUNTED_MAX};
 use serde_json::{Map, Value, json};
 use ureq::http::Method;
 
@@ -31,8 +31,6 @@ use crate::{
 const PER_CALL: u64 = 5_000;
 /// Maximum number of failed links in the output.
 const FAILED_MAX: usize = 1_000;
-/// The number of links at which a server stops counting.
-const COUNTED_MAX: u64 = 1_000_000;
 
 /// The links to change.
 #[derive(Clone, Debug, Args)]
