@@ -53,7 +53,7 @@ pub use self::{
         link_fields::{Change, Field, LinkFields},
         link_indexer, list_links,
         preview_fields::PreviewFields,
-        redirect_rules, reservation, reserve_codes,
+        qr_pack, redirect_rules, reservation, reserve_codes,
         reserve_codes::Reserved,
         scheduled_edits, unvisited_cleanup, values,
     },

@@ -18,6 +18,7 @@ pub mod link_indexer;
 pub mod list_links;
 mod move_link;
 pub(crate) mod preview_fields;
+pub mod qr_pack;
 pub mod redirect_rules;
 mod rename_link;
 pub mod reservation;

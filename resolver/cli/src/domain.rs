@@ -140,26 +140,25 @@ pub struct DomainEditArgs {
     /// Remove this URL, so that such links are answered like codes without a live link.
     #[arg(long, conflicts_with = "expired_url")]
     pub no_expired_url: bool,
-    /// Parameters that redirects of the domain's links add to where they lead, as far as they are
-    /// not there: 'utm_source={domain}&utm_campaign={code}'. {code} is the code or slug of the
-    /// link.
+    /// Query parameters that redirects on the domain add, unless the destination has them:
+    /// 'utm_source={domain}&utm_campaign={code}'. {code} is the code or slug of the link.
     #[arg(long, value_name = "PARAMETERS", value_parser = NonEmptyStringValueParser::new())]
     pub query_template: Option<String>,
     /// Remove these parameters, so that redirects add none.
     #[arg(long, conflicts_with = "query_template")]
     pub no_query_template: bool,
-    /// JSON file with the apps of Apple's systems that open links, which the domain then has at
+    /// JSON file with the Apple apps that open links, to serve at
     /// /.well-known/apple-app-site-association; - for the standard input.
     #[arg(long, value_name = "FILE")]
     pub apple_app_site_association: Option<PathBuf>,
-    /// Remove this file, so that no app of Apple's systems opens links.
+    /// Remove this file, so that no Apple app opens links.
     #[arg(long, conflicts_with = "apple_app_site_association")]
     pub no_apple_app_site_association: bool,
-    /// JSON file with the apps of Android that open links, which the domain then has at
+    /// JSON file with the Android apps that open links, to serve at
     /// /.well-known/assetlinks.json; - for the standard input.
     #[arg(long, value_name = "FILE")]
     pub asset_links: Option<PathBuf>,
-    /// Remove this file, so that no app of Android opens links.
+    /// Remove this file, so that no Android app opens links.
     #[arg(long, conflicts_with = "asset_links")]
     pub no_asset_links: bool,
     #[command(flatten)]
@@ -300,7 +299,7 @@ fn text_or_null(text: Option<&String>, is_taken_away: bool) -> Option<Value> {
     text.map(|text| json!(text)).or(is_taken_away.then_some(Value::Null))
 }
 
-/// Returns the JSON of the file of a flag, null if it is taken away, or nothing.
+/// Returns the JSON of a flag's file, null to remove it, or `None` without the flags.
 fn file_or_null(
     flag: &'static str,
     file: Option<&Path>,

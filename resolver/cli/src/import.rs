@@ -8,8 +8,8 @@
 //!    import is repeated.
 //! 3. Memory is bounded: rows wait in a few pieces of about [`PIECE_BYTES`] bytes, however large a
 //!    link is.
-//! 4. The list of a running server is no input that could be continued: each import of one reads it
-//!    from its beginning ([`live`]).
+//! 4. An import from a running server cannot be resumed: each run reads its list from the beginning
+//!    ([`live`]).
 
 mod live;
 mod report;
@@ -82,8 +82,8 @@ pub struct ImportArgs {
     /// digest of the file.
     #[arg(long, conflicts_with = "url")]
     pub name: Option<String>,
-    /// Address of a running Shortmint on this database. When the import is done, each short link is
-    /// requested from it and from --url, and links that lead elsewhere or nowhere are listed.
+    /// Address of a running Shortmint on this database. After the import, request each short link
+    /// from it and from --url, and list the links that differ or are missing.
     #[arg(long, value_name = "URL", requires = "url")]
     pub verify: Option<String>,
     /// Treatment of links whose password or other protection is not part of the file.
@@ -125,10 +125,10 @@ pub struct ImportArgs {
     pub database: DatabaseArgs,
 }
 
-/// What to import in place of links.
+/// What to import instead of links.
 #[derive(Clone, Debug, Subcommand)]
 pub enum ImportCommand {
-    /// Import single visits of links that are here already.
+    /// Import single visits of existing links.
     Visits(Box<visits::ImportVisitsArgs>),
 }
 

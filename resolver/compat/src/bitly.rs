@@ -27,18 +27,18 @@ const BITLY: [&str; 3] = ["bit.ly", "j.mp", "bitly.com"];
 const FIELDS: [(&str, &str); 3] = [("longUrl", "long_url"), ("customSlug", "keyword"), ("interval", "unit")];
 const FORBIDDEN: &str = "You are currently forbidden to access this resource.";
 
-/// What calls ask of the clicks on a bitlink.
+/// A metric of the clicks on a bitlink.
 #[derive(Clone, Copy)]
 enum Metric {
-    /// Their number in each unit.
+    /// Clicks per unit of time.
     Clicks,
-    /// Their number.
+    /// All clicks.
     Summary,
-    /// Their number for each value of a dimension, which has this name in answers.
+    /// Clicks per value of a dimension, and the name of that value in answers.
     By(Dimension, &'static str),
 }
 
-/// Metrics by the end of their path, without its slash.
+/// Metrics by the last segments of their paths.
 const METRICS: [(&str, Metric); 6] = [
     ("clicks", Metric::Clicks),
     ("clicks/summary", Metric::Summary),
@@ -120,7 +120,7 @@ pub(crate) fn refuse(failure: &Failure) -> Answer {
     json_answer(status, &body)
 }
 
-/// Splits a path below `bitlinks/` into a bitlink and what is asked of the clicks on it.
+/// Splits a path below `bitlinks/` into a bitlink and a metric.
 fn metric_of(path: &str) -> Option<(&str, &'static str, Metric)> {
     METRICS.into_iter().find_map(|(end, metric)| {
         let link = path.strip_suffix(end)?.strip_suffix('/')?;

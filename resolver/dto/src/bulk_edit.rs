@@ -7,37 +7,37 @@ use serde_json::{Map, Value};
 
 use super::{Flag, LinkFilter, Number, ShortUrlEdit, ShortUrlName};
 
-/// A change of many links: those that meet a filter, or those that are named.
+/// A change of many links, selected by a filter or by name.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 #[schemars(extend("x-addition" = true))]
 pub struct BulkEdit {
-    /// The links: those that meet all criteria. Without a criterion it needs `all`.
+    /// Selects the links that meet all criteria. Without any criterion, `all` is required.
     #[schemars(with = "Option<LinkFilter>")]
     pub filter: Option<Map<String, Value>>,
-    /// Whether a filter without a criterion means all links that the key sees.
+    /// Whether a filter without any criterion selects all links that the key sees.
     #[schemars(extend("default" = false))]
     pub all: Flag,
-    /// The links by their names, in place of a filter. Each is changed once.
+    /// Selects links by name instead of by a filter. Each is changed once.
     #[schemars(length(max = BULK_NAMES_MAX))]
     pub short_urls: Vec<LinkNamed>,
-    /// The fields that each link gets, as in an edit of one link. `customSlug` is refused, and
+    /// The fields to set on each link, as in an edit of one link. `customSlug` is refused, and
     /// `password` can only be null.
     #[schemars(with = "Option<ShortUrlEdit>")]
     pub changes: Option<Map<String, Value>>,
-    /// Tags that each link gets beside those that it has.
+    /// Tags to add to each link.
     #[schemars(length(max = TAGS_MAX))]
     pub add_tags: Vec<String>,
-    /// Tags that each link loses.
+    /// Tags to remove from each link.
     #[schemars(length(max = TAGS_MAX))]
     pub remove_tags: Vec<String>,
-    /// Whether the links are deleted instead, which needs the scope `delete` as well.
+    /// Whether to delete the links instead, which also requires the scope `delete`.
     #[schemars(extend("default" = false))]
     pub delete: Flag,
-    /// Whether nothing is stored: the answer says what would be. It needs the scope `read` as well.
+    /// Whether to report what would be changed without storing anything. Requires the scope `read`.
     #[schemars(extend("default" = false))]
     pub dry_run: Flag,
-    /// The cursor `next` of the page before.
+    /// The cursor `next` of the previous page.
     pub after: Option<String>,
     /// The maximum number of links of this page.
     #[schemars(range(max = BULK_PAGE_MAX), extend("default" = BULK_PAGE))]
@@ -56,20 +56,20 @@ pub struct LinkNamed {
     pub domain: Option<String>,
 }
 
-/// What became of a page of links.
+/// The outcome for a page of links.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-addition" = true))]
 pub struct BulkEdited {
     /// The number of links of the page.
     pub matched: u64,
-    /// The number of links that were changed; of a dry run, that would be.
+    /// The number of links that were changed; in a dry run, that would be changed.
     pub changed: u64,
-    /// The number of links that were as wished already. They keep their versions.
+    /// The number of links that already had the requested values. They keep their versions.
     pub unchanged: u64,
     /// The links that were not changed.
     pub failed: Vec<BulkFailure>,
-    /// Of a dry run: some of the links that would be changed.
+    /// In a dry run, some of the links that would be changed.
     pub sample: Vec<ShortUrlName>,
     /// The cursor of the next page; null at the end.
     pub next: Option<String>,
@@ -84,6 +84,6 @@ pub struct BulkFailure {
     pub short_code: String,
     /// The domain; null for the default one.
     pub domain: Option<String>,
-    /// The reason, as the call for this link alone would have it.
+    /// The reason, as a call for this link alone would report it.
     pub problem: String,
 }

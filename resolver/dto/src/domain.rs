@@ -44,7 +44,7 @@ pub struct Domain<'a> {
     /// link says so; null for what all codes without a link get.
     #[schemars(extend("x-addition" = true))]
     pub expired_url: Option<&'a str>,
-    /// Parameters that redirects of links add to where they lead; null for none.
+    /// Query parameters that redirects add to the destination; null for none.
     #[schemars(extend("x-addition" = true))]
     pub query_template: Option<&'a str>,
     /// Whether scripts of pages on other origins may follow links.
@@ -56,11 +56,11 @@ pub struct Domain<'a> {
     /// Whether visitors of links with a visit limit have to confirm that they want to go on.
     #[schemars(extend("x-addition" = true))]
     pub confirm_limited: bool,
-    /// The apps of Apple's systems that open links, as
-    /// `/.well-known/apple-app-site-association`; null for none.
+    /// The Apple apps that open links, as `/.well-known/apple-app-site-association`; null for
+    /// none.
     #[schemars(with = "AssociationOrNull", extend("x-addition" = true))]
     pub apple_app_site_association: Option<Value>,
-    /// The apps of Android that open links, as `/.well-known/assetlinks.json`; null for none.
+    /// The Android apps that open links, as `/.well-known/assetlinks.json`; null for none.
     #[schemars(with = "StatementsOrNull", extend("x-addition" = true))]
     pub asset_links: Option<Value>,
 }
@@ -152,10 +152,10 @@ pub struct DomainEdit {
     /// Null for what all codes without a link get.
     #[schemars(length(max = LongUrl::MAX_LEN), extend("format" = "iri"))]
     pub expired_url: Patch<String>,
-    /// Parameters that redirects of links add to where they lead, as far as the long URL and the
-    /// visitor's query lack them: `utm_source={domain}&utm_campaign={code}`. `{code}` stands for
-    /// the code or slug of the link, `{domain}` for the domain. Then redirects of the domain take a
-    /// little longer. Null for none.
+    /// Query parameters that redirects add to the destination, unless the long URL or the visitor's
+    /// query has them: `utm_source={domain}&utm_campaign={code}`. `{code}` is replaced by the code
+    /// or slug of the link, and `{domain}` by the domain. Redirects of the domain then take
+    /// slightly longer. Null for none.
     #[schemars(length(max = QueryTemplate::MAX_LEN), extend("format" = "query-template"))]
     pub query_template: Patch<String>,
     /// Whether scripts of pages on other origins may follow links (CORS). Then redirects of the
@@ -166,14 +166,14 @@ pub struct DomainEdit {
     /// Whether visitors of links with a visit limit have to confirm that they want to go on.
     /// Programs that open links ahead of a person then use up no visit.
     pub confirm_limited: Patch<Flag>,
-    /// The apps of Apple's systems that open links: an object whose `applinks.details` list apps,
-    /// each with `appIDs` or `appID`, and with `components` or `paths`; or a text with its JSON. At
-    /// most 128 KiB without white space. Null for none.
+    /// The Apple apps that open links: an object whose `applinks.details` list apps, each with
+    /// `appIDs` or `appID`, and with `components` or `paths`; or a string with that JSON. At most
+    /// 128 KiB without white space. Null for none.
     #[schemars(with = "AssociationOrNull")]
     pub apple_app_site_association: Patch<Value>,
-    /// The apps of Android that open links: a list of statements, each with `relation` and
-    /// `target`, or with `include`; or a text with its JSON. At most 128 KiB without white space.
-    /// Null for none.
+    /// The Android apps that open links: a list of statements, each with `relation` and `target`,
+    /// or with `include`; or a string with that JSON. At most 128 KiB without white space. Null for
+    /// none.
     #[schemars(with = "StatementsOrNull")]
     pub asset_links: Patch<Value>,
 }

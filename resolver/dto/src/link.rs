@@ -81,8 +81,8 @@ pub struct LinkFields {
     #[schemars(length(max = LongUrl::MAX_LEN))]
     #[schemars(extend("format" = "iri", "x-addition" = true))]
     pub expired_url: Patch<String>,
-    /// What crawlers of chats and social networks are shown in place of the target's own preview.
-    /// It is replaced as a whole; one without any part is none.
+    /// The preview that crawlers of chats and social networks get instead of the target's own. An
+    /// edit replaces it as a whole. An empty one removes it.
     #[serde(skip_serializing_if = "Patch::is_absent")]
     #[schemars(extend("x-addition" = true))]
     pub preview: Patch<NewSocialPreview>,
@@ -124,17 +124,17 @@ pub struct LinkFields {
     #[serde(skip_serializing_if = "Patch::is_absent")]
     #[schemars(extend("default" = false))]
     pub find_if_exists: Patch<Flag>,
-    /// Whether the title is that of the page which the long URL leads to, if the link has none by
-    /// then. It is fetched soon after the link was created, and not at all if the page does not
-    /// answer in time, or many others wait.
+    /// Whether to take the title from the page at the long URL, unless the link has a title. It is
+    /// fetched soon after the create. The link stays without one if the page does not answer in
+    /// time, or too many titles are waiting to be fetched.
     #[serde(skip_serializing_if = "Patch::is_absent")]
     #[schemars(extend("default" = false, "x-addition" = true))]
     pub fetch_title: Patch<Flag>,
-    /// The caller's own id of the link, without spaces around it, which may be sent again: a call
-    /// with the id of an earlier one by the same API key edits that link, unless it was deleted,
-    /// instead of creating another.
-    /// Fields that are absent stay then, and the domain and the fields of the code have no effect.
-    /// It needs the scope `edit` as well, and cannot be combined with a password or `findIfExists`.
+    /// The caller's own id of the link. Surrounding spaces are removed. If an earlier call with the
+    /// same API key has used the id, and its link is not deleted, the call edits that link instead
+    /// of creating another one: absent fields stay unchanged, and the domain and the fields of the
+    /// code have no effect. Requires the scope `edit` as well, and cannot be combined with a
+    /// password or `findIfExists`.
     #[serde(skip_serializing_if = "Patch::is_absent")]
     #[schemars(length(min = 1, max = ExternalId::MAX_LEN))]
     #[schemars(extend("format" = "external-id", "x-addition" = true))]
@@ -219,7 +219,7 @@ pub struct ShortUrl<'a> {
     /// its domain says.
     #[schemars(extend("x-addition" = true))]
     pub expired_url: Option<&'a str>,
-    /// What crawlers of chats and social networks are shown; null for the target's own preview.
+    /// The preview for crawlers of chats and social networks; null for the target's own.
     #[schemars(extend("x-addition" = true))]
     pub preview: Option<SocialPreview<'a>>,
     /// Whether visitors are asked for a password.
@@ -246,7 +246,7 @@ pub struct ShortUrl<'a> {
     /// When the link was last visited; null if it never was.
     #[schemars(extend("x-addition" = true))]
     pub last_visit: Option<DateTime>,
-    /// The id that the API key which created the link has given it; null for none.
+    /// The caller's own id of the link, unique for the API key that created it; null for none.
     #[schemars(extend("x-addition" = true))]
     pub external_id: Option<&'a str>,
 }

@@ -5,24 +5,24 @@ use serde::Deserialize;
 
 use super::values::inline_schema;
 
-/// The form of a pack, and links that are not those of a list.
+/// The format of a pack, and the links if they are not those of a list.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct QrCodesQuery {
-    /// Codes or slugs of links on `domain`, in place of a list.
+    /// Codes or slugs of links on `domain`, instead of a list.
     #[serde(rename = "shortCodes[]")]
     pub short_codes: Vec<String>,
-    /// The id of a reservation: its codes in place of links, which they may not have yet. The key
-    /// needs the scope `reserve` too.
+    /// The id of a reservation, whose codes are printed whether or not they have links yet.
+    /// Requires the scope `reserve` as well.
     #[schemars(with = "String", regex(pattern = "^[0-9a-f]{32}$"))]
     pub reservation: Option<String>,
     /// `svg` or `png` for an archive with an image for each link, `pdf` for sheets of labels.
     #[schemars(with = "PackFormat", extend("default" = "svg"))]
     pub format: Option<String>,
-    /// Labels side by side on a sheet.
+    /// The number of columns of labels on a sheet.
     #[schemars(with = "u64", range(min = 1, max = 6), extend("default" = 3))]
     pub columns: Option<String>,
-    /// Labels one below the other on a sheet.
+    /// The number of rows of labels on a sheet.
     #[schemars(with = "u64", range(min = 1, max = 10), extend("default" = 7))]
     pub rows: Option<String>,
     /// Pixels on each side of an image, without its margin.
@@ -37,7 +37,7 @@ pub struct QrCodesQuery {
     /// The color of the modules, in hexadecimal digits.
     #[schemars(with = "Color", extend("default" = "000000"))]
     pub color: Option<String>,
-    /// The color between them, which is another one.
+    /// The background color, which must differ from `color`.
     #[schemars(with = "Color", extend("default" = "ffffff"))]
     pub bg_color: Option<String>,
 }

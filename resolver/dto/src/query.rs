@@ -74,7 +74,7 @@ pub struct LinkListQuery {
     pub order_by: Option<String>,
 }
 
-/// The criteria of a change of many links: those of a list.
+/// The criteria of a change of many links, which are those of a list.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 #[schemars(extend("x-addition" = true))]

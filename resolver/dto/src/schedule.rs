@@ -1,4 +1,4 @@
-//! Edits of links on schedule. The body of one is [`NewScheduledEdit`](super::NewScheduledEdit).
+//! Scheduled edits of links. The body of one is [`NewScheduledEdit`](super::NewScheduledEdit).
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::{Data, DateTime};
 
-/// An edit of a link that is made at a moment.
+/// A scheduled edit of a link.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-addition" = true))]
@@ -15,12 +15,12 @@ pub struct ScheduledEdit<'a> {
     pub id: i64,
     /// When the edit is made.
     pub scheduled_for: DateTime,
-    /// The fields that it sets, each with its value; null clears one. `hasPassword` stands for a
-    /// password.
+    /// The fields that it sets, with their values; null clears a field. A password is shown as
+    /// `hasPassword`.
     pub fields: Map<String, Value>,
     /// The name of the API key that scheduled it.
     pub api_key: Option<&'a str>,
-    /// Why the edit was not made, for people; null before its moment.
+    /// Why the edit failed; null if it has not.
     pub failure: Option<&'a str>,
 }
 

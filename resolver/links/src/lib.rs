@@ -72,8 +72,8 @@ pub use idempotency::{EarlierRequest, Idempotency, quoted};
 pub use import::{IMPORTED_VISITS_MAX, ImportCode, ImportItem, PickedCode};
 pub use lifecycle::Refusal;
 pub use limits::{
-    BULK_NAMES_MAX, BULK_PAGE, BULK_PAGE_MAX, CODE_LEN_MAX, DESCRIPTION_BYTES, PER_PAGE, PER_PAGE_MAX,
-    SCHEDULED_PER_KEY, SCHEDULED_PER_LINK, STRAY_TARGET_BYTES, TITLE_BYTES, granted_visits,
+    BULK_NAMES_MAX, BULK_PAGE, BULK_PAGE_MAX, CODE_LEN_MAX, COUNTED_MAX, DESCRIPTION_BYTES, PER_PAGE,
+    PER_PAGE_MAX, SCHEDULED_PER_KEY, SCHEDULED_PER_LINK, STRAY_TARGET_BYTES, TITLE_BYTES, granted_visits,
 };
 pub use link::{Draft, Link, NewLink};
 pub use location::{ESCAPED_IN_PATHS, location, location_with_added, location_with_query};

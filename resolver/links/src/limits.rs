@@ -14,6 +14,9 @@ pub const STRAY_TARGET_BYTES: usize = 2_048;
 pub const PER_PAGE: u64 = 10;
 /// Maximum number of links on a page of a list.
 pub const PER_PAGE_MAX: u64 = 10_000;
+/// Maximum number of links counted for a list's total. A longer list reports this number, because
+/// an exact total would read all links for each page.
+pub const COUNTED_MAX: u64 = 1_000_000;
 /// Maximum number of links that one call for many changes.
 pub const BULK_PAGE_MAX: u64 = 10_000;
 /// Default number of links that one call for many changes.

@@ -90,8 +90,8 @@ impl Renderer {
     }
 }
 
-/// Marks the page for crawlers, which needs nothing from anywhere. The answer is not for others, so
-/// no shared cache may give it to them, and a crawler may keep it for as long as a redirect.
+/// Sets the headers of the page for crawlers, which loads nothing. Shared caches must not serve it
+/// to other clients. A crawler may keep it for as long as a redirect.
 fn for_crawlers(mut answer: Answer) -> Answer {
     for (name, value) in [
         (

@@ -46,7 +46,7 @@ const MILLIS_MIN: u64 = 100_000_000_000;
 /// The domain and the code of a link.
 type Name = (Option<String>, String);
 
-/// Returns the layout with these columns, of which only the long URL is needed.
+/// Returns the layout with these columns, of which only the long URL is required.
 pub(super) const fn layout(columns: &'static [&'static str]) -> Layout {
     Layout { columns, needed: &["longUrl"], is_closed: false, unnamed: None }
 }

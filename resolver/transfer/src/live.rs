@@ -1,5 +1,5 @@
-//! The list of links of a running Shlink, Kutt or YOURLS: how its pages are asked for, and what
-//! their answers have. The items are those of files, so the readers of files read them.
+//! The list of links of a running Shlink, Kutt or YOURLS: requests for its pages, and the format of
+//! the responses. Items have the same format as in files, so the readers of files parse them.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
@@ -40,8 +40,8 @@ impl LiveSource {
         }
     }
 
-    /// Returns path and query of the page that follows so many pages with so many links together.
-    /// Kutt has at most 50 links on a page, and some servers have fewer than they are asked for.
+    /// Returns path and query of the next page, after this number of pages and of links on them.
+    /// Kutt returns at most 50 links per page, and some servers return fewer than requested.
     pub fn page_path(self, pages: u64, links: u64) -> String {
         match self {
             Self::Shlink => {
@@ -76,7 +76,7 @@ impl LiveSource {
         Some(LinkPage { items, total })
     }
 
-    /// Returns the text by which a link is known again on another page: its domain and its name.
+    /// Returns the text that identifies a link across pages: its domain and its name.
     pub fn identity(self, item: &Value) -> String {
         let (domain, name) = match self {
             Self::Shlink => (&item["domain"], &item["shortCode"]),
@@ -114,7 +114,7 @@ impl LiveSource {
         let rules = answer.get_mut("redirectRules").and_then(Value::as_array_mut);
         let Some(rules) = rules else { return false };
         for rule in rules.iter_mut().filter_map(Value::as_object_mut) {
-            // It is the place in the list.
+            // The order of the list expresses it.
             rule.remove("priority");
         }
         item["redirectRules"] = answer["redirectRules"].take();

@@ -243,7 +243,7 @@ impl Row {
             redirect_status: item.count("redirectStatus")?,
             extra_path: item.text("extraPath")?,
             expired_url: item.text("expiredUrl")?,
-            // Answers of the API have one object with all three.
+            // Responses of the API have an object with all three.
             preview_title: item.text("previewTitle")?.or(item.text("preview.title")?),
             preview_description: item.text("previewDescription")?.or(item.text("preview.description")?),
             preview_image: item.text("previewImage")?.or(item.text("preview.image")?),

@@ -17,10 +17,10 @@ use super::{
     table::{self, Layout},
 };
 
-/// An answer has a list; a line of JSON is a visit, which has a time.
+/// A response has a list; a line of JSON is a visit, recognized by its date.
 const SHAPE: Shape = Shape { alone: Some("date"), ..Shape::list(&["visits", "data"]) };
 
-/// The columns of a table, of which `shortCode` or `visitedUrl` names the link.
+/// The columns of a table. `shortCode` or `visitedUrl` identifies the link.
 const LAYOUT: Layout = Layout {
     columns: &[
         "date",
@@ -44,7 +44,7 @@ const LAYOUT: Layout = Layout {
     unnamed: None,
 };
 
-/// The fields of a place: in JSON, and in a table.
+/// The fields of a place, in JSON and in a table.
 const PLACE: [[&str; 7]; 2] = [
     [
         "visitLocation.countryCode",
@@ -61,7 +61,7 @@ const PLACE: [[&str; 7]; 2] = [
 /// Maximum length of a name of a place, in characters.
 const NAME_MAX: usize = 100;
 
-/// A visit as another system has recorded it.
+/// A visit as another system recorded it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SingleVisit {
     /// The item's position in the input, counted from 1.
@@ -70,7 +70,7 @@ pub struct SingleVisit {
     pub code: Option<String>,
     /// The host of the link, with its port if it has one; `None` for the default domain.
     pub domain: Option<String>,
-    /// When it was.
+    /// The time of the visit.
     pub at: Timestamp,
     /// The referrer; empty if absent.
     pub referrer: String,
@@ -78,11 +78,11 @@ pub struct SingleVisit {
     pub user_agent: String,
     /// The place.
     pub location: VisitPlace,
-    /// Whether a bot made it; `None` if the item does not tell.
+    /// Whether a bot made it; `None` if the item does not say.
     pub is_bot: Option<bool>,
 }
 
-/// The place of a visitor; empty texts are not known.
+/// The place of a visitor. Empty texts are unknown.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct VisitPlace {
     /// The country, as two letters.
@@ -110,8 +110,8 @@ impl SingleVisit {
     }
 }
 
-/// Passes the visits of an input to `take` until that breaks. After an error the next visit
-/// follows, unless [`RowError::is_final`]. Times without an offset are in UTC.
+/// Passes the visits of an input to `take` until it breaks. Reading goes on after an error, unless
+/// [`RowError::is_final`]. Times without an offset are in UTC.
 pub fn each_visit(reader: impl Read, mut take: impl FnMut(Result<SingleVisit, RowError>) -> ControlFlow<()>) {
     let broken = |problem: &str| Err(RowError::broken(0, problem));
     let read = match decoded(reader).and_then(begin) {
@@ -124,7 +124,7 @@ pub fn each_visit(reader: impl Read, mut take: impl FnMut(Result<SingleVisit, Ro
         }),
     };
     if let Err(error) = read {
-        // It is the last one, so it does not matter whether more would be taken.
+        // Nothing follows, so it does not matter whether `take` breaks.
         let _ = take(Err(error));
     }
 }
@@ -153,7 +153,7 @@ fn of_documents(
     }
 }
 
-/// Reads a visit as an answer of the API has it.
+/// Reads a visit from an item of a response of the API.
 pub fn read_visit(place: u64, value: Value) -> Result<SingleVisit, RowError> {
     let Value::Object(fields) = value else {
         return Err(RowError::item(place, "expected a JSON object"));

@@ -1,4 +1,4 @@
-//! `POST /rest/v3/short-urls/bulk-edit`: edits or deletes many links, a page of them in each call.
+//! `POST /rest/v3/short-urls/bulk-edit`: edits or deletes many links, one page per call.
 //! An addition to Shlink's API.
 
 use app::{AppError, Field, change_many::ChangeMany, find_link::LinkName};
@@ -14,7 +14,7 @@ use super::{
 };
 use crate::Api;
 
-/// Maximum length of a body: all names that it may have, of ordinary length.
+/// Maximum length of a body: the maximum number of names, each of ordinary length.
 const BODY_BYTES: usize = 512 * 1024;
 
 pub(super) fn routes() -> Vec<Route> {
@@ -24,17 +24,17 @@ pub(super) fn routes() -> Vec<Route> {
             .addition()
             .body_bytes(BODY_BYTES)
             .text(format!(
-                "The links that meet a filter, or up to {BULK_NAMES_MAX} links by their names. A filter, and a dry run, need the scope \
-                 `read` too. A key that sees some links only finds none by the name of another key. A call \
-                 changes one page, of at most {BULK_PAGE_MAX} links, in the order of their creation within a keyspace. Call again with \
+                "Selects the links that match a filter, or up to {BULK_NAMES_MAX} links by name. Filters and dry runs also require \
+                 the scope `read`. With a key that sees only some links, a filter by the name of another key matches none. A call \
+                 changes one page of at most {BULK_PAGE_MAX} links, in the order of their creation within a keyspace. Call again with \
                  `after` set to `next` until that is null; a page may be shorter than `limit`, or empty. Each link is checked \
-                 and changed as by a call of its own, with a version and an entry in the history that can be undone. A link that is as \
-                 wished already is not changed, so a call may be repeated. Its links are changed in several transactions: after \
-                 a problem, some may have been. At most {} such calls and bulk creates of a key are answered at a time.",
+                 and changed as by a separate call: it gets a new version, and a history entry that can be undone. A link that already \
+                 has the requested values is not changed, so a call can be repeated. A page is changed in several transactions, so \
+                 some links may have been changed if the call fails. At most {} of these calls and bulk creates per key run at a time.",
                 BULK_CALLS.1
             ))
             .body::<dto::BulkEdit>()
-            .answers::<BulkEdited>("What became of the links of the page."),
+            .answers::<BulkEdited>("The outcome for the links of the page."),
     ]
 }
 
@@ -66,7 +66,7 @@ impl Fields for dto::BulkEdit {
             "shortUrls" => "expected an array of objects with shortCode and domain",
             "changes" => "expected an object with the fields of an edit",
             "addTags" | "removeTags" => "expected an array of strings",
-            "after" => "expected the cursor that a page ended with",
+            "after" => "expected the cursor `next` of an earlier page",
             "limit" => "expected a whole number",
             _ => "expected true or false",
         }
@@ -98,7 +98,7 @@ fn request(api: &Api, body: dto::BulkEdit, wrong: &mut FieldErrors) -> ChangeMan
         list
     });
     let changes = body.changes.unwrap_or_default();
-    // An edit of one link passes over it, as Shlink does.
+    // An edit of a single link ignores the field, as Shlink does.
     let is_move = changes.contains_key(Field::Domain.name());
     let (fields, slug, mut of_fields) = read_edit_fields(api, changes);
     if is_move {

@@ -1,11 +1,15 @@
 //! `GET /rest/v3/qr-codes`: a pack of QR codes for print. An addition to Shlink's API.
 
-use app::{AppError, find_link::LinkName};
+use app::{
+    AppError,
+    find_link::LinkName,
+    qr_pack::{LINKS_MAX, Part, Selection},
+};
 use schemars::json_schema;
 use url::form_urlencoded;
 
 use super::{list, prelude::*, route::SchemaOf};
-use crate::qr_pack::{LINKS_MAX, Part, Selection, download, read_options};
+use crate::qr_pack::{download, read_options};
 
 pub(super) fn routes() -> Vec<Route> {
     let bytes: SchemaOf = |_| json_schema!({ "type": "string", "format": "binary" });
@@ -17,8 +21,8 @@ pub(super) fn routes() -> Vec<Route> {
                 "A ZIP archive with an image for each link and a table of them, `links.csv`; or A4 \
                  sheets of labels, each with a code, the short URL, and the title if it has Latin letters \
                  only. The links are those of a list, those of `shortCodes[]`, or the codes of a \
-                 reservation: up to {LINKS_MAX} on a page. Without `page` and `itemsPerPage` all of them \
-                 have to fit. Deleted links are refused."
+                 reservation. A pack has up to {LINKS_MAX}; if there are more, `page` is required. Deleted \
+                 links are refused."
             ))
             .query::<dto::LinkListQuery>()
             .query::<dto::QrCodesQuery>()
@@ -38,8 +42,8 @@ async fn pack(call: &Call, by: &Grant) -> Result<Answer, Problem> {
     let (listed, mut wrong) = call.query::<dto::LinkListQuery>();
     let is_part = listed.page.is_some() || listed.items_per_page.is_some();
     let list = list::request(api, listed, &mut wrong);
-    let (page, per_page) = (list.filter.page.max(1), list.filter.per_page.unwrap_or(LINKS_MAX));
-    let part = is_part.then_some(Part { page, per_page: per_page.min(LINKS_MAX) });
+    let (page, per_page) = (list.filter.page, list.filter.per_page.unwrap_or(LINKS_MAX));
+    let part = is_part.then_some(Part { page, per_page });
     let selection = match (query.reservation, query.short_codes) {
         (None, codes) if codes.is_empty() => Selection::Listed(Box::new(list), wrong),
         (reservation, codes) => {

@@ -1,6 +1,6 @@
-//! `/rest/v3/schedule`: edits of a link that are made at a moment. An addition to Shlink's API.
+//! `/rest/v3/schedule`: scheduled edits of a link. An addition to Shlink's API.
 //!
-//! It has no path below its link: slugs may end in `schedule`.
+//! The path is not below that of the link, because slugs may end in `schedule`.
 
 use app::{Field, scheduled_edits::SCHEDULED_FOR, values::read_time};
 use dto::Time;
@@ -29,7 +29,7 @@ pub(super) fn routes() -> Vec<Route> {
             "listScheduledEdits",
             "List the scheduled edits of a link",
         )
-        .text("In the order of their moments, with those that failed.")
+        .text("Ordered by their scheduled times. Failed edits are included.")
         .query::<dto::LinkQuery>()
         .answers::<dto::ScheduledEditList>("The scheduled edits.")
         .fails(&[Kind::NoShortUrl]),
@@ -41,13 +41,13 @@ pub(super) fn routes() -> Vec<Route> {
             "Schedule an edit of a link",
         )
         .text(format!(
-            "The fields are those of `PATCH`, without another name, and are checked now and again at the \
-             moment. Then the edit is made with this key, on every resolver within a second; one whose \
-             moment passes while no process runs is made when one starts. If the key has ended by then, \
-             does not see the link any more, or a target rule denies the long URL, the edit fails: it is \
-             listed with the reason, and is not tried again. A link has at most {SCHEDULED_PER_LINK} \
-             scheduled edits, and a key {SCHEDULED_PER_KEY}, with those that failed. They end with the \
-             deletion of the link."
+            "The fields are those of `PATCH`, except for a new name. They are checked now, and again at the \
+             scheduled time. The edit is then made with this key, and applies on every resolver within a \
+             second; if no process is running at that time, it is made when one starts. If the key has been \
+             revoked, has expired or no longer sees the link, or a target rule denies the long URL, the edit \
+             fails: it is listed with the reason, and is not retried. A link has at most \
+             {SCHEDULED_PER_LINK} scheduled edits and a key {SCHEDULED_PER_KEY}, including failed ones. \
+             Deleting the link removes them."
         ))
         .query::<dto::LinkQuery>()
         .body::<dto::NewScheduledEdit>()
@@ -60,8 +60,8 @@ pub(super) fn routes() -> Vec<Route> {
             "cancelScheduledEdit",
             "Cancel a scheduled edit",
         )
-        .text("Whichever key scheduled it. One that failed is removed from the list.")
-        .done("The edit is not made any more."),
+        .text("Any key that may edit the link can cancel it. A failed edit is removed from the list.")
+        .done("The edit was cancelled."),
     ]
 }
 
@@ -76,7 +76,7 @@ async fn schedule(call: &Call, by: &Grant) -> Result<Answer, Problem> {
     let moment = fields.shift_remove(SCHEDULED_FOR);
     let (fields, slug, mut wrong) = read_edit_fields(&call.api, fields);
     if slug.is_some() {
-        wrong.add(Field::CustomSlug.name(), "expected none: a name is not changed on schedule");
+        wrong.add(Field::CustomSlug.name(), "expected none: a change of the name cannot be scheduled");
     }
     let moment = moment.map(|moment| read_moment(moment, &call.api.time_zone)).transpose();
     let moment = wrong.note(SCHEDULED_FOR, moment).flatten();

@@ -1,11 +1,11 @@
-//! The links of a running source, page after page, as the documents that a file of them would have.
+//! The links of a running source, page by page, as the JSON documents that a file would have.
 //!
 //! 1. The list changes while it is read: a deletion moves later links to an earlier page, and Kutt
 //!    and YOURLS put new ones on the first. So the list is read again until a pass brings no link
-//!    that did not come before. Each link is passed on once.
-//! 2. A page is held in memory, and of each link that came before a number of 64 bits.
-//! 3. There is no position to continue from, because pages are not stable between two runs. A run
-//!    that was killed is started again from the first page, and passes over what is stored.
+//!    that is new. Each link is passed on once.
+//! 2. Memory holds one page, and a 64-bit hash of each link that was read.
+//! 3. There is no position to resume from, because pages are not stable between runs. After a kill,
+//!    the next run starts at the first page and skips what is stored.
 
 use std::{
     collections::HashSet,
@@ -39,7 +39,7 @@ pub(super) struct LivePages {
 }
 
 impl LivePages {
-    /// Requests the first page of a list that is read until it brings nothing new.
+    /// Requests the first page of a list that is read until a pass finds nothing new.
     pub(super) async fn open(server: SourceServer) -> Result<Self, Error> {
         Self::open_for(server, PASSES_MAX).await
     }
@@ -64,7 +64,7 @@ impl LivePages {
         })
     }
 
-    /// Returns the links of the next page that did not come before; `None` after the last pass.
+    /// Returns the new links of the next page; `None` after the last pass.
     pub(super) async fn turn(mut self) -> Result<(Self, Option<Vec<Value>>), Error> {
         apart(move || self.next_page().map(|page| (self, page))).await
     }

@@ -1,5 +1,4 @@
-//! The server of a running Shlink, Kutt or YOURLS: requests of its API, and of short links there
-//! and here.
+//! Requests to a running Shlink, Kutt or YOURLS, and for short links there and here.
 
 use std::{fmt, io, thread, time::Duration};
 
@@ -40,7 +39,7 @@ const ANSWER_BYTES: u64 = 64 * 1024 * 1024;
 /// The maximum width of a reason, in cells.
 const REASON_CELLS: usize = 300;
 
-/// The running system that is imported from in place of a file.
+/// The running system to import from instead of a file.
 #[derive(Clone, Args)]
 pub struct SourceArgs {
     /// Address of a running server of the system to import from, such as https://s.example, instead
@@ -51,8 +50,8 @@ pub struct SourceArgs {
     /// environment to hide it from other users of this machine.
     #[arg(long, env = "RESOLVER_SOURCE_KEY", hide_env_values = true, value_name = "KEY")]
     pub source_key: Option<String>,
-    /// Domains of the other system that become the default domain here. With --url, its host if
-    /// absent.
+    /// Domains of the other system that become the default domain here. Defaults to the host of
+    /// --url.
     #[arg(long, value_name = "HOST[,HOST…]", value_delimiter = ',')]
     pub default_domain: Vec<String>,
 }
@@ -74,7 +73,7 @@ impl fmt::Debug for SourceArgs {
     }
 }
 
-/// Why an answer of the source did not come.
+/// A failed request to the source.
 #[derive(Debug, thiserror::Error)]
 #[error("{asked} of {url}: {reason}")]
 pub(super) struct SourceError {
@@ -116,7 +115,7 @@ impl SourceServer {
         Ok(Some(Self { agent: agent(&url), url, source, key }))
     }
 
-    /// Requests the page that follows so many pages with so many links together.
+    /// Requests the next page, after this number of pages and of links on them.
     pub(super) fn page(&self, (pages, links): (u64, u64)) -> Result<LinkPage, SourceError> {
         let asked = format!("page {} (after {links} links)", pages + 1);
         let tries = if pages == 0 { FEW_TRIES } else { PAUSES.len() };
@@ -124,7 +123,7 @@ impl SourceServer {
         self.read(asked, &path, tries, |page| self.source.read_page(page))
     }
 
-    /// Requests what is at a path, and returns what `read` finds in the answer.
+    /// Requests a path, and returns what `read` finds in the response.
     pub(super) async fn get<T: Send + 'static>(
         &self,
         asked: String,
@@ -154,7 +153,7 @@ impl SourceServer {
         let asked = format!("the redirect rules of {code}");
         let answer = self.ask(&asked, &path, PAUSES.len())?;
         let is_added = match answer.status {
-            // The link was deleted meanwhile. It is stored without its rules, which is reported.
+            // The link was deleted meanwhile. It is stored without its rules, and reported.
             404 => true,
             200 => answer.json().is_some_and(|rules| LiveSource::add_rules(item, rules)),
             _ => false,
@@ -166,7 +165,7 @@ impl SourceServer {
         let url = format!("{}{path}", self.url.as_str().trim_end_matches('/'));
         let sent = patiently(tries, || match self.source {
             LiveSource::Yourls => {
-                // In the body, because servers write addresses into their logs.
+                // In the body, because servers log URLs.
                 let mut form = form_urlencoded::Serializer::new(String::new());
                 let form = form.append_pair("signature", &self.key).finish();
                 let request = Request::post(&url);
@@ -187,12 +186,12 @@ impl SourceServer {
         SourceError { asked, url: self.url.to_string(), reason, exit }
     }
 
-    /// Returns the error for an answer without what was asked for.
+    /// Returns the error for a response that is not the requested data.
     fn refused(&self, asked: String, answer: &Reply) -> SourceError {
         let told = answer.json().unwrap_or_default();
         let told = ["detail", "error", "message", "title"].into_iter().find_map(|name| told[name].as_str());
         let (text, exit) = match answer.status {
-            200 => ("not what --from has: check --from and --url", Exit::Config),
+            200 => ("not a response of the system in --from: check --from and --url", Exit::Config),
             300..=399 => (answer.location.as_deref().unwrap_or_default(), Exit::Config),
             429 | 500.. => (told.unwrap_or_default(), Exit::Unavailable),
             _ => (told.unwrap_or("check --url and --source-key"), Exit::Config),
@@ -202,7 +201,7 @@ impl SourceServer {
     }
 }
 
-/// Waits for a source away from the threads of the runtime.
+/// Runs a blocking request on a thread outside the runtime.
 pub(super) async fn apart<T: Send + 'static>(
     wait: impl FnOnce() -> Result<T, SourceError> + Send + 'static,
 ) -> Result<T, Error> {
@@ -216,8 +215,7 @@ pub(super) fn host(url: &Url) -> String {
     url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
 }
 
-/// Sends a request until there is an answer that a later try would not change, at most so many
-/// times more.
+/// Sends a request, and retries it this many times while a retry may help.
 pub(super) fn patiently(
     tries: usize,
     mut send: impl FnMut() -> Result<Reply, ureq::Error>,
@@ -231,7 +229,7 @@ pub(super) fn patiently(
     }
 }
 
-/// Returns whether another try may have another outcome.
+/// Returns whether a retry may have another outcome.
 fn may_change(sent: &Result<Reply, ureq::Error>) -> bool {
     match sent {
         Ok(answer) => answer.status == 429 || answer.status >= 500,

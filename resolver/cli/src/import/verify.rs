@@ -1,10 +1,10 @@
 //! `resolver import --verify`: requests each short link from the source and from here, without
 //! following redirects, and compares the classes of the statuses and the locations.
 //!
-//! The requests are HEAD requests, which are visits neither for Shlink nor here, of a bot for Kutt,
-//! and of a desktop computer, which Shlink takes unknown programs for. YOURLS counts them. Here a
-//! link with a visit limit does not show its target to such requests, so of these links only the
-//! presence is compared.
+//! The requests are HEAD requests, which neither Shlink nor this service counts as visits. Their
+//! user agent is a bot to Kutt and a desktop computer to Shlink. YOURLS counts them. This service
+//! does not show the target of a link with a visit limit to HEAD requests, so only the presence of
+//! these links is compared.
 
 use std::{ops::ControlFlow, sync::Arc};
 
@@ -31,7 +31,7 @@ use crate::{
 
 /// The maximum number of links that are requested at a time.
 const IN_FLIGHT: usize = 32;
-/// The maximum number of differences that the summary has; further ones are only counted.
+/// Maximum number of differences in the summary. Further ones are only counted.
 const LISTED_MAX: usize = 1_000;
 const USER_AGENT: &str =
     concat!("Mozilla/5.0 (X11; Linux x86_64) resolver/", env!("CARGO_PKG_VERSION"), " (bot; --verify)");
@@ -59,7 +59,7 @@ impl Seen {
 enum Relation {
     Same,
     Different,
-    /// The source redirects or shows something, and here is no such link.
+    /// The source has the link, and this service does not.
     Missing,
     /// One of the two servers did not answer, or refused to ([`Seen::is_refusal`]).
     Unanswered,
@@ -166,7 +166,7 @@ impl Servers {
     }
 }
 
-/// Requests an address on a host, if it is another than that of the address.
+/// Requests a URL, with a `Host` header if the host differs from that of the URL.
 fn look(agent: &Agent, url: &Url, host: Option<&str>) -> Option<Seen> {
     let answer = patiently(FEW_TRIES, || {
         let request = Request::head(url.as_str()).header(header::USER_AGENT, USER_AGENT);

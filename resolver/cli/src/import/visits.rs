@@ -1,8 +1,8 @@
-//! `resolver import visits`: imports single visits of links that are here already, from a server
-//! with Shlink's API or from a file ([`ingest::import`]).
+//! `resolver import visits`: imports single visits of existing links, from a server with Shlink's
+//! API or from a file ([`ingest::import`]).
 //!
-//! 1. Of a server, each link is a source: its visits are counted from the oldest on, so a later run
-//!    brings what has come since. Of files, each is a source, named by the digest of its content.
+//! 1. Each link of a server is a source. Its visits are numbered from the oldest, so a later run
+//!    imports the visits since. Each file is a source too, identified by the digest of its content.
 //! 2. Each item is stored, was taken by an earlier run, or is refused with a reason.
 
 mod file;
@@ -68,7 +68,7 @@ enum Source {
     Live(SourceServer),
 }
 
-/// An import under way, and what is known of the links here.
+/// An import in progress, with a cache of the links here.
 struct Session {
     import: VisitImport,
     links: KnownLinks,
@@ -79,7 +79,7 @@ struct Session {
 pub(super) async fn run(args: &ImportVisitsArgs) -> Result<Output, Error> {
     let server = SourceServer::new(&args.source, transfer::Source::Shlink)?;
     let default_domains = args.source.default_domains(server.as_ref());
-    // Before the database, so that a mistyped name is reported at once.
+    // Before opening the database, so that a mistyped name is reported at once.
     let path = args.file.as_deref().unwrap_or(Path::new(""));
     let source = match server {
         Some(server) => Source::Live(server),
@@ -132,12 +132,12 @@ fn failed(error: impl std::error::Error + Send + Sync + 'static) -> Error {
     Error::Failed("store of visits".to_owned(), Exit::Unavailable, error.into())
 }
 
-/// Returns the identity of a source: the first half of a digest of what names it.
+/// Returns the identity of a source: the first half of a digest of its name.
 fn source_id(names: &[&str]) -> SpoolId {
     let mut hash = Sha256::new();
     for name in names {
         hash.update(name);
-        // No name has it.
+        // Names contain no line break.
         hash.update(b"\n");
     }
     let digest = hash.finalize();

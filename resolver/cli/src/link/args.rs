@@ -30,18 +30,18 @@ pub enum LinkCommand {
     Print(Box<LinkPrintArgs>),
     /// Edit a link. Fields without a flag stay unchanged.
     Edit(Box<LinkEditArgs>),
-    /// Manage edits of a link that are made at a moment.
+    /// Manage scheduled edits of a link.
     #[command(subcommand)]
     Schedule(ScheduleCommand),
-    /// Edit many links: those that meet some criteria, or those of a list of codes.
+    /// Edit many links, selected by criteria or by a list of codes.
     ///
-    /// Without --yes it only says what it would change. The command may be repeated: links that are
-    /// as wished already are not changed.
+    /// Without --yes, only print what would be changed. The command can be repeated: links that
+    /// already have the requested values are not changed.
     #[command(after_help = EXAMPLES)]
     EditMany(Box<EditManyArgs>),
-    /// Delete many links: those that meet some criteria, or those of a list of codes.
+    /// Delete many links, selected by criteria or by a list of codes.
     ///
-    /// Without --yes it only says what it would delete.
+    /// Without --yes, only print what would be deleted.
     DeleteMany(Box<BulkArgs>),
     /// Show the changes of a link, the latest first.
     History {
@@ -119,11 +119,11 @@ pub struct LinkCreateArgs {
     /// Return an existing link for the long URL that matches the given fields, if there is one.
     #[arg(long)]
     pub find_if_exists: bool,
-    /// Your own id of the link, which may be sent again: a call with the id of an earlier one by
-    /// the same API key edits that link.
+    /// Your own ID of the link. If the same API key has created a link with this ID, edit that link
+    /// instead.
     #[arg(long, value_name = "ID", conflicts_with_all = ["find_if_exists", "password_file"])]
     pub external_id: Option<String>,
-    /// Take the title from the page that the URL leads to, soon after the link was created.
+    /// Take the title from the page at the URL, soon after the link was created.
     #[arg(long, conflicts_with = "title")]
     pub fetch_title: bool,
     /// Idempotency key of this call, 1 to 255 visible ASCII characters. A repeated call with the

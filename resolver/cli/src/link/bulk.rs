@@ -1,15 +1,14 @@
 //! `resolver link edit-many` and `delete-many`: changes many links of a running server, page by
 //! page.
 //!
-//! A page that was changed is not changed again, so the command may be repeated after it was
-//! stopped or failed. `--after` leaves out the pages that are done, which saves the time to read
-//! them.
+//! Changes are idempotent, so the command can be repeated after it was stopped or failed. `--after`
+//! skips the pages that are done, which saves the time to read them.
 
 use std::{fmt::Write as _, path::PathBuf};
 
 use clap::Args;
 use daemon::Exit;
-use links::BULK_NAMES_MAX;
+use links::{BULK_NAMES_MAX, COUNTED_MAX};
 use serde_json::{Map, Value, json};
 use ureq::http::Method;
 
@@ -30,10 +29,8 @@ use crate::{
 
 /// Links of one call.
 const PER_CALL: u64 = 5_000;
-/// Maximum number of links that were not changed which the output names.
+/// Maximum number of failed links in the output.
 const FAILED_MAX: usize = 1_000;
-/// The number of links at which a server stops counting.
-const COUNTED_MAX: u64 = 1_000_000;
 
 /// The links to change.
 #[derive(Clone, Debug, Args)]
@@ -66,23 +63,23 @@ pub struct LinkChoice {
     /// Choose all links that the API key sees.
     #[arg(long)]
     pub all: bool,
-    /// Choose the links whose codes are the lines of this file, on the domain of --domain, or whose
-    /// short URLs are; - for the standard input.
+    /// Choose the links that this file lists, one per line, by short URL or by code on --domain; -
+    /// for the standard input.
     #[arg(long, value_name = "FILE", conflicts_with_all = [
         "search", "with_tag", "without_tag", "leading_to", "since", "until", "all",
     ])]
     pub codes: Option<PathBuf>,
 }
 
-/// The links to change, and how far.
+/// The links to change, and whether to change them.
 #[derive(Clone, Debug, Args)]
 pub struct BulkArgs {
     #[command(flatten)]
     pub choice: LinkChoice,
-    /// Edit or delete the links. Without it, the command only says what it would do.
+    /// Edit or delete the links, instead of only printing what would be changed.
     #[arg(long)]
     pub yes: bool,
-    /// Go on after this page of an earlier run, which has shown it.
+    /// Continue after this page of an earlier run, which printed the cursor.
     #[arg(long, value_name = "CURSOR", conflicts_with = "codes")]
     pub after: Option<String>,
     #[command(flatten)]
@@ -165,7 +162,7 @@ async fn run(args: &BulkArgs, change: Map<String, Value>) -> Result<Output, Erro
             let call = Call::send(Method::POST, format!("{LINKS}/bulk-edit"), Value::Object(body.clone()));
             let asked = server.ask(Call { is_repeatable: true, ..call }).await;
             if let (Err(_), Some(after), None) = (&asked, &after, &args.choice.codes) {
-                warn(&format!("the pages before are done: to go on, add --after {}", printable(after)));
+                warn(&format!("the earlier pages are done: to continue, add --after {}", printable(after)));
             }
             let page = asked?;
             sum.add(&page).ok_or_else(|| server.foreign())?;
@@ -180,7 +177,7 @@ async fn run(args: &BulkArgs, change: Map<String, Value>) -> Result<Output, Erro
     let done = if change.contains_key("delete") { "deleted" } else { "changed" };
     let mut text = if args.show.json { json_text::pretty(&sum.json()) } else { sum.text(done, args.yes) };
     if !args.yes && !args.show.json {
-        // So that a flag that sets tags is not taken for one that chooses links by them.
+        // Shows a flag that sets tags where one that selects links by tag was meant.
         text.push_str(&format!("The change: {}\n", Value::Object(change)));
     }
     Ok(Output { text, exit })
@@ -280,7 +277,7 @@ impl Sum {
             let _ = writeln!(lines, "  {code}: {problem}");
         }
         if !is_done {
-            lines.push_str("Nothing was changed. To do it, add --yes.\n");
+            lines.push_str("Nothing was changed. To apply the change, add --yes.\n");
         }
         lines
     }

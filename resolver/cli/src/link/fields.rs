@@ -48,8 +48,8 @@ pub struct LinkSetters {
     /// domain.
     #[arg(long, value_name = "URL")]
     pub expired_url: Option<String>,
-    /// Title of the preview that chats and social networks show of the link. An edit replaces the
-    /// whole preview by what the three flags say.
+    /// Title of the preview that chats and social networks show for the link. An edit replaces the
+    /// whole preview with the values of the three flags.
     #[arg(long, value_name = "TEXT")]
     pub preview_title: Option<String>,
     /// Description of the preview.

@@ -28,17 +28,17 @@ pub struct LinkPrintArgs {
     /// File to write, which must not exist; - for the standard output.
     #[arg(long, value_name = "FILE")]
     pub out: PathBuf,
-    /// Form of the pack.
+    /// Format of the pack.
     #[arg(long, default_value = "pdf", value_parser = [
         PossibleValue::new("pdf").help("A4 sheets of labels: code, short URL, and a title in Latin letters"),
         PossibleValue::new("svg").help("A ZIP archive with an SVG for each link, and a table of them"),
         PossibleValue::new("png").help("The same with PNGs"),
     ])]
     pub format: String,
-    /// Labels side by side on a sheet, 1 to 6. Defaults to 3.
+    /// Columns of labels on a sheet, 1 to 6. Defaults to 3.
     #[arg(long, value_name = "COUNT")]
     pub columns: Option<u64>,
-    /// Labels one below the other on a sheet, 1 to 10. Defaults to 7.
+    /// Rows of labels on a sheet, 1 to 10. Defaults to 7.
     #[arg(long, value_name = "COUNT")]
     pub rows: Option<u64>,
     /// Option of the codes: size, margin, errorCorrection, color or bgColor; can be repeated.
@@ -59,7 +59,7 @@ pub struct LinkPrintArgs {
     /// Order of the links, as in resolver link list.
     #[arg(long, value_name = "FIELD-ASC")]
     pub order: Option<String>,
-    /// Number of the page, from 1. Needed for more links than a pack has.
+    /// Number of the page, from 1. Required for more links than fit into a pack.
     #[arg(long, value_name = "NUMBER")]
     pub page: Option<u64>,
     #[command(flatten)]

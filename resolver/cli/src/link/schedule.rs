@@ -1,4 +1,4 @@
-//! `resolver link schedule add|list|cancel`: edits of a link that are made at a moment.
+//! `resolver link schedule add|list|cancel`: scheduled edits of a link.
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};

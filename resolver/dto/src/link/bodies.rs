@@ -14,7 +14,7 @@ const NOT_IN_FILLS: [&str; 8] =
     ["tags", "password", "customSlug", "pathPrefix", "findIfExists", "fetchTitle", "externalId", "domain"];
 
 /// Describes the field `scheduledFor`.
-const MOMENT: &str = "When the edit is made: a time in the future, written like `validSince`.";
+const MOMENT: &str = "When to make the edit: a time in the future, in the format of `validSince`.";
 
 impl LinkFields {
     /// Fields that are ignored, whatever their values: Shlink's clients send fields of answers, of
@@ -116,7 +116,7 @@ body!(
             fields.retain(|name, _| name != "customSlug");
             fields.insert("scheduledFor".to_owned(), moment.to_value());
         }
-        schema.insert("description".to_owned(), json!("An edit of a link, and its moment."));
+        schema.insert("description".to_owned(), json!("An edit of a link, and when to make it."));
         schema.insert("required".to_owned(), json!(["scheduledFor"]));
         addition(schema)
     }

@@ -4,12 +4,12 @@ use links::{DESCRIPTION_BYTES, LongUrl, TITLE_BYTES};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What crawlers of chats and social networks are to be shown of a link.
+/// The preview that crawlers of chats and social networks will get.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(extend("x-addition" = true))]
 pub struct NewSocialPreview {
-    /// The title; without it, that of the link is shown.
+    /// The title. Defaults to the title of the link.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = TITLE_BYTES))]
     pub title: Option<String>,
@@ -25,7 +25,7 @@ pub struct NewSocialPreview {
     pub image: Option<String>,
 }
 
-/// What crawlers of chats and social networks are shown of a link.
+/// The preview that crawlers of chats and social networks get.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[schemars(extend("x-addition" = true))]
 pub struct SocialPreview<'a> {

@@ -17,7 +17,7 @@ use creation::{check_all, create_all};
 use rows::{COLUMNS, ROWS_MAX, Row, TextError, read};
 
 pub(super) const PATH: &str = "/manage/bulk";
-/// The address of a table to fill in, with all columns and one row.
+/// The path of a table to fill in, with all columns and an example row.
 pub(super) const TEMPLATE: &str = "/manage/bulk.csv";
 const SHOWN: usize = 10;
 const RESULT_COLUMNS: [&str; 4] = ["line", "longUrl", "shortUrl", "error"];
@@ -116,7 +116,7 @@ pub(super) fn template() -> Result<Answer, PageError> {
     Ok(table::file("links", example_table()?))
 }
 
-/// Writes a table that shows how each column is filled.
+/// Writes the table to fill in.
 fn example_table() -> Result<Vec<u8>, AppError> {
     let example = |column: Field| match column {
         Field::LongUrl => "https://example.com/page",

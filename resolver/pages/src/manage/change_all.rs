@@ -1,8 +1,9 @@
 //! One change of all links of a list, on all of its pages.
 //!
-//! 1. The form of the list is answered with a page that says what the change would do, from a dry
-//!    run. That page has the form which makes the change.
-//! 2. A form takes about [`WITHIN`]. If links are left then, its page has a form that goes on.
+//! 1. The response to the list's form is a dry run: a page that says what the change would do, with
+//!    a form that makes it.
+//! 2. A form is processed for about [`WITHIN`]. If links are left then, its page has a form that
+//!    continues.
 
 use std::time::Duration;
 
@@ -27,14 +28,14 @@ use crate::{
     messages::message,
 };
 
-/// The field of a form that is for all links of the list.
+/// The field that makes a form apply to all links of the list.
 pub(super) const EVERY: &str = "every";
-/// The fields of the form that makes the change: that it does, and where it goes on.
+/// The fields of the form that makes the change: the confirmation, and the cursor.
 const CONFIRMED: &str = "confirmed";
 const AFTER: &str = "after";
-/// How long one form may take.
+/// How long one form is processed.
 const WITHIN: Duration = Duration::from_secs(20);
-/// Maximum number of links that were not changed which a page names.
+/// Maximum number of failed links on a page.
 const FAILED_MAX: usize = 100;
 
 #[derive(Template)]
@@ -46,11 +47,11 @@ struct ChangeAllPage<'a> {
     is_deletion: bool,
     changed: u64,
     unchanged: u64,
-    /// Whether there are links that the form did not come to.
+    /// Whether there are links that the form did not reach.
     has_more: bool,
     sample: Vec<LinkName>,
     failed: Vec<(LinkName, String)>,
-    /// The address of the list, where the next form is sent to as well.
+    /// The address of the list, which is also the action of the next form.
     list: String,
     /// The fields of the next form.
     fields: Vec<(&'static str, String)>,
@@ -63,7 +64,7 @@ impl ChangeAllPage<'_> {
     }
 }
 
-/// Returns the change of all links; the name of the text that says why there is none.
+/// Returns the change of all links, or the name of the text that says why there is none.
 fn change_of(action: Action<'_>) -> Result<ChangeMany, &'static str> {
     let none = ChangeMany { all: true, limit: Some(BULK_PAGE_MAX), ..ChangeMany::default() };
     Ok(match action {
@@ -107,7 +108,7 @@ pub(super) async fn answer(context: &Context<'_>) -> Result<Answer, PageError> {
     Ok(context.page(StatusCode::OK, &page))
 }
 
-/// Changes page after page of links, and returns the cursor of the next one if it took too long.
+/// Changes the links page by page. Returns the cursor of the next page if it runs out of time.
 async fn run(
     context: &Context<'_>,
     change: &ChangeMany,

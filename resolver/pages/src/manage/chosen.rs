@@ -81,7 +81,7 @@ impl<'a> Action<'a> {
     }
 }
 
-/// Gives a tag to a link, or takes it away. A link that is as wished already is not changed.
+/// Adds a tag to a link, or removes it. A link that already has the requested tags is not changed.
 async fn set_tag(
     links: &LinkService,
     name: &LinkName,

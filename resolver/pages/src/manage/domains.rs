@@ -169,7 +169,7 @@ fn read_edit(
     Ok(edit)
 }
 
-/// Reads a file of app links. One with the stored contents stays unchanged, however it is laid out.
+/// Reads a file of app links. A file with the stored JSON is no change, whatever its white space.
 fn read_app_links(form: &Form, file: AppLinksFile) -> Checked<Option<Option<AppLinks>>> {
     let Some(text) = form.get(file.as_str()) else { return Ok(None) };
     let typed = Some(text).filter(|text| !text.trim().is_empty());

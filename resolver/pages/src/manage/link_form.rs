@@ -7,7 +7,7 @@
 //!    stored, and the form is filled anew: with the present values, except where this person has
 //!    typed another one ([`LinkForm::rebased`]).
 //!
-//! Another field takes a line of [`FIELDS`], one of [`LinkForm::changes`], and the texts
+//! A new field takes a line in [`FIELDS`], one in [`LinkForm::changes`], and the texts
 //! `field-…` and `expected-…` of its name in each language.
 
 use app::{Field, FieldErrors, LinkFields, scheduled_edits::SCHEDULED_FOR, values::read_time};

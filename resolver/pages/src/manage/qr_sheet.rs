@@ -3,8 +3,11 @@
 
 use std::borrow::Cow;
 
-use api::qr_pack::{self, LINKS_MAX, Part, Selection, read_options};
-use app::FieldErrors;
+use api::qr_pack::{self, read_options};
+use app::{
+    FieldErrors,
+    qr_pack::{LINKS_MAX, Part, Selection},
+};
 use askama::Template;
 use hyper::StatusCode;
 use links::Record;

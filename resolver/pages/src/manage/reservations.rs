@@ -4,8 +4,7 @@
 //! The codes are a text in the page, and a table (CSV, RFC 4180) at an address of its own. Programs
 //! store the links under them, with the API.
 
-use api::qr_pack::LINKS_MAX;
-use app::{FieldErrors, Reserved};
+use app::{FieldErrors, Reserved, qr_pack::LINKS_MAX};
 use askama::Template;
 use hyper::StatusCode;
 use links::reservation::{COUNT_MAX, Reservation};

@@ -48,7 +48,7 @@ impl ShownEdit {
     }
 }
 
-/// Reads the moment of an edit. With another name of the link there is none: that changes at once.
+/// Reads the time of an edit. A change of the name cannot be scheduled.
 pub(super) fn read_moment(
     moment: &str,
     slug: Option<&String>,
@@ -56,7 +56,7 @@ pub(super) fn read_moment(
     wrong: &mut FieldErrors,
 ) -> Option<Timestamp> {
     let moment = match slug {
-        Some(_) => Err("expected no time: the name of a link is not changed on schedule".to_owned()),
+        Some(_) => Err("expected no time: a change of the name cannot be scheduled".to_owned()),
         None => read_time(moment, zone),
     };
     wrong.note(SCHEDULED_FOR, moment)

@@ -1,14 +1,14 @@
 //! The first steps of a key that may create links, above its list: make a link, share it, see its
 //! visits.
 //!
-//! They are ticked off by what exists, so that nothing has to be remembered of a reader, and they
-//! are gone with the second link.
+//! Existing links and visits tick them off, so no progress is stored. They disappear with the
+//! second link.
 
 use super::shown::ShownLink;
 use crate::addresses::{link_page, link_statistics};
 
 pub(super) struct Step {
-    /// The name of its text.
+    /// The name of the step's text.
     pub(super) text: &'static str,
     /// The page that the step is done on; `None` for one that is done on the list, or not yet.
     pub(super) to: Option<String>,

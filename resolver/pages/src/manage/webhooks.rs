@@ -1,5 +1,5 @@
-//! The webhooks: who is told of events, whether that works, and a form that adds another one. For
-//! operators, because a webhook sees the links of all keys.
+//! The webhooks: the receivers of events, the state of their deliveries, and a form that adds one.
+//! For operators, because a webhook sees the links of all keys.
 //!
 //! A secret is shown once, in the answer to the form that made it.
 
@@ -37,7 +37,7 @@ struct WebhooksPage<'a> {
     secret: Option<String>,
     kinds: Vec<(&'static str, String)>,
     domains: Vec<String>,
-    /// What was typed, of a form that was refused.
+    /// The values of a form that was refused.
     typed: Form,
 }
 

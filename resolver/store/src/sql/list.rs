@@ -7,7 +7,8 @@ use std::{
 
 use codes::LinkId;
 use links::{
-    DomainId, Filter, Link, OrderField, Outline, Outlined, PER_PAGE_MAX, Record, Slug, Tag, TagsMode,
+    COUNTED_MAX, DomainId, Filter, Link, OrderField, Outline, Outlined, PER_PAGE_MAX, Record, Slug, Tag,
+    TagsMode,
 };
 
 use super::{
@@ -20,9 +21,6 @@ use super::{
 };
 use crate::Result;
 
-/// Maximum number of links counted for a list's total. A longer list reports this number, because
-/// an exact total would read all links for each page.
-const COUNTED_MAX: u64 = 1_000_000;
 /// The number of links from which on a list by visits is read in the order of an index. Fewer are
 /// sorted sooner than they are found among all visited links.
 const MANY: u64 = 2_000;

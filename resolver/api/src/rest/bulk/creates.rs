@@ -1,7 +1,7 @@
 //! Checks and creates the items of a bulk call, and makes their results.
 //!
 //! Plain links of a batch are one insert, and those with names, tags or domains one transaction.
-//! Other links, and those that the transaction left, are created one by one, of one batch at a
+//! Other links, and those that the transaction skipped, are created one by one, of one batch at a
 //! time, so that a call has at most [`AT_ONCE`] of them under way. Each begins only while its key
 //! is valid, the client is there and the server is not stopping, and runs to its end: otherwise
 //! calls that their clients leave at once would pile up creates.
@@ -162,8 +162,7 @@ impl Creates {
         created.into_iter().map(|created| result_of_plain(&self.api, created)).collect()
     }
 
-    /// Creates links in one transaction, and then those one by one that it left and that could not
-    /// be in it.
+    /// Creates links in one transaction, and then one by one those that it skipped or cannot carry.
     async fn create_others(self: &Arc<Self>, together: Vec<Single>, mut singles: Vec<Single>) -> Vec<Placed> {
         let (mut results, left) = self.create_together(together).await;
         singles.extend(left);
@@ -171,7 +170,7 @@ impl Creates {
         results
     }
 
-    /// Creates links in one transaction. Returns the results, and the links that are left.
+    /// Creates links in one transaction. Returns the results, and the links that it skipped.
     async fn create_together(self: &Arc<Self>, links: Vec<Single>) -> (Vec<Placed>, Vec<Single>) {
         let (mut results, mut left) = (Vec::with_capacity(links.len()), Vec::new());
         if links.is_empty() {

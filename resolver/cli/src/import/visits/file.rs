@@ -1,8 +1,8 @@
 //! Single visits of a file.
 //!
-//! What is refused counts as taken, since the position of a file is the number of its items. So a
-//! file whose first visits are mostly of links that are not here, and none of one that is, is not
-//! begun: its links are to be imported first, or their domain has another name here.
+//! Refused items count as taken, since the position in a file is the number of its items. So a file
+//! is not begun if most of its first visits are of missing links and none is of an existing one:
+//! its links have to be imported first, or their domain has another name here.
 
 use std::{io, ops::ControlFlow, path::Path};
 

@@ -6,7 +6,7 @@ use codes::{LinkId, Mint};
 use links::{Authority, DomainId, Link, Slug};
 use store::{SharedSettings, Store, StoreError};
 
-/// Names that are remembered; the table is emptied when it is full.
+/// Maximum number of cached links. The cache is emptied when it is full.
 const REMEMBERED: usize = 100_000;
 
 /// A link and its domain.

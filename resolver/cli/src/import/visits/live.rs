@@ -1,7 +1,7 @@
 //! Single visits of a running server with Shlink's API.
 //!
-//! The server lists visits from the latest on, so the page on which one is changes as visits come.
-//! What does not change is how many are older: by that number visits are counted here.
+//! The server lists the latest visits first, so a visit moves to other pages as new ones arrive.
+//! The number of older visits does not change, so it identifies a visit here.
 
 use std::{ops::RangeInclusive, time::Duration};
 
@@ -16,9 +16,10 @@ use visit_store::{Producer, SpoolId};
 use super::{FoundLink, Session, SourceServer, failed, imported, source_id};
 use crate::{Error, import::live::LivePages, link::path_of, output::progress_bar};
 
-/// Visits of a page, which are stored in one transaction.
+/// The number of visits on a page, which are stored in one transaction.
 const PAGE: u64 = 1_000;
-/// How often a page is asked for that has fewer visits than its server says: one may be on its way.
+/// Maximum number of requests for a page with fewer visits than the server reports. The missing
+/// ones may be about to be stored.
 const TRIES: u32 = 5;
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
@@ -26,7 +27,7 @@ const RETRY_AFTER: Duration = Duration::from_secs(1);
 struct SourceLink {
     code: String,
     domain: Option<String>,
-    /// Its visits, if the server tells.
+    /// The number of its visits, if the server reports it.
     visits: Option<u64>,
 }
 
@@ -44,7 +45,7 @@ impl SourceLink {
 /// A page of visits, the latest first.
 struct Page {
     number: u64,
-    /// The visits on all pages.
+    /// The number of visits on all pages.
     total: u64,
     visits: Vec<Value>,
 }
@@ -83,7 +84,7 @@ impl SourceServer {
         source_id(&["visits of a link", url, domain.unwrap_or_default(), &link.code])
     }
 
-    /// Returns how many visits all links have, if the server tells.
+    /// Returns the number of visits of all links, if the server reports it.
     async fn total(&self) -> Result<Option<u64>, Error> {
         let (asked, path) = ("the number of visits".to_owned(), "/rest/v3/visits".to_owned());
         let read = |answer: Value| answer.pointer("/visits/nonOrphanVisits/total").and_then(Value::as_u64);
@@ -115,7 +116,7 @@ impl Session {
     /// Imports the visits of all links of a server.
     pub(super) async fn import_all(&mut self, source: &SourceServer) -> Result<(), Error> {
         let mut pages = LivePages::open_once(source.clone()).await?;
-        // Visits are shown in place of links.
+        // The bar shows visits instead of links.
         pages.bar = ProgressBar::hidden();
         self.bar = progress_bar(source.total().await?, "{pos}/{len} visits");
         loop {
@@ -135,7 +136,7 @@ impl Session {
     async fn import_link(&mut self, source: &SourceServer, link: &SourceLink) -> Result<(), Error> {
         let found = match path_of(&link.code) {
             Ok(_) => self.links.find(link.domain.as_deref(), &link.code).await?,
-            // Its visits could not be asked for.
+            // Its visits could not be requested.
             Err(_) => None,
         };
         let Some(place) = found else {
@@ -151,8 +152,8 @@ impl Session {
         closed.map_err(failed)
     }
 
-    /// Takes the visits of a link that were there at the beginning, from the oldest one on that no
-    /// earlier run has taken.
+    /// Takes the visits that a link had at the beginning and that no earlier run has taken, the
+    /// oldest first.
     async fn take_link(
         &mut self,
         source: &SourceServer,

@@ -10,14 +10,14 @@ use crate::{
 
 /// The maximum number of reasons that are printed; further ones are only counted.
 const REASONS_MAX: usize = 20;
-/// The maximum width of a reason, in cells. It quotes what another server has sent.
+/// The maximum width of a reason, in cells. It may quote another server.
 const REASON_CELLS: usize = 300;
 
 #[derive(Default)]
 pub(super) struct Report {
     /// Visits that this run has stored.
     pub(super) stored: u64,
-    /// Those of them that count and are not listed: single visits of their days are not kept.
+    /// Stored visits that are counted but not listed: single visits of their days are not kept.
     pub(super) unlisted: u64,
     /// Visits that earlier runs have stored or refused.
     pub(super) before: u64,

@@ -22,8 +22,8 @@ use crate::{context::Context, link_input::read_create, messages::message};
 /// knows of it, and holds no connection of the database meanwhile.
 const AT_ONCE: usize = 64;
 
-/// Checks rows, and returns in their order why a row would not become a link. The creation alone
-/// finds out whether the key may add a domain, and its slugs may be taken meanwhile.
+/// Checks rows, and returns the results in their order. Whether the key may add a domain is only
+/// checked by the create, and slugs may be taken in the meantime.
 pub(super) async fn check_all(
     context: &Context<'_>,
     rows: &[Row],

@@ -36,7 +36,7 @@ struct WebhookPage<'a> {
     conditions: Vec<String>,
     state: WebhookState,
     created: String,
-    /// Until when the secret before the last replacement signs too.
+    /// The time until which the former secret signs as well.
     former_until: Option<String>,
     notices: Notices,
     is_sent: bool,
@@ -45,7 +45,7 @@ struct WebhookPage<'a> {
     /// What the form holds: the values, or what was typed and refused.
     typed: Form,
     deliveries: Vec<ShownDelivery>,
-    /// The id of the delivery that the next page begins behind.
+    /// The cursor of the next page: the id of the last delivery on this one.
     older: Option<i64>,
 }
 
@@ -156,7 +156,7 @@ mod tests {
         assert_eq!(edit.url.as_deref(), Some("https://hooks.example/"));
         assert_eq!(edit.kinds.unwrap(), ["link.created"]);
         assert_eq!((edit.description, edit.enabled), (Some(None), None));
-        // A form without events removes none in silence: the use case refuses it.
+        // The use case refuses a form without events. It must not read as one without changes.
         assert_eq!(read("do=edit&url=x").kinds, Some(Vec::new()));
     }
 }
