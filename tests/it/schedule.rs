@@ -204,6 +204,20 @@ async fn what_another_release_has_left_holds_up_no_other_edit() {
     assert_eq!(client.execute(of_earlier_release, &[]).await.unwrap(), 1);
     done(api, Method::POST, "short-urls/left/restore", None).await;
     assert_eq!(scheduled(api, "left").await, Vec::<Value>::new(), "it was scheduled for the deleted link");
+
+    // An earlier release moves a link, and leaves the edits of keys that do not see it there.
+    make(api, "not-seen").await;
+    let database = cluster.postgres.url();
+    let key = ["api-key", "create", "--name", "limited", "--own-links-only", "--database", &database];
+    cluster.run_resolver(&key, SOON).await.unwrap().success().unwrap();
+    let of_limited_key = "INSERT INTO scheduled_change (link_id, due_at, fields, created_by)
+         SELECT link.id, now() - interval '1 day', '{\"title\":\"T\"}', api_key.id
+         FROM link, api_key WHERE details ->> 'slug' = 'not-seen' AND api_key.name = 'limited'";
+    assert_eq!(client.execute(of_limited_key, &[]).await.unwrap(), 1);
+    let has_ended =
+        async || scheduled(api, "not-seen").await.first().is_none_or(|edit| !edit["failure"].is_null());
+    wait::until(SOON, "the edit of a key that does not see the link ends", has_ended).await.unwrap();
+    assert_eq!(get(api, "short-urls/not-seen").await["title"], "One");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -29,6 +29,9 @@ use crate::{
 
 /// Links of one call.
 const PER_CALL: u64 = 5_000;
+/// The number of names in a call: with names of the longest kind, twice as many would not fit into
+/// the body.
+const NAMES_PER_CALL: usize = BULK_NAMES_MAX / 2;
 /// Maximum number of failed links in the output.
 const FAILED_MAX: usize = 1_000;
 
@@ -142,7 +145,7 @@ async fn run(args: &BulkArgs, change: Map<String, Value>) -> Result<Output, Erro
     let (selections, total) = match &args.choice.codes {
         Some(file) => {
             let names = names_in(&read_file("--codes", file)?, args.choice.domain.as_deref());
-            let parts = names.chunks(BULK_NAMES_MAX).map(|names| json!({ "shortUrls": names }));
+            let parts = names.chunks(NAMES_PER_CALL).map(|names| json!({ "shortUrls": names }));
             (parts.collect(), Some(names.len() as u64))
         }
         None => {
