@@ -162,13 +162,14 @@ pub struct Config {
     pub code_key_file: Option<PathBuf>,
     /// Keyspaces, the sets of codes: each has a name, a length and the class of the first
     /// character. Codes of one whose class ends in :crockford are digits and small letters without
-    /// i, l, o and u; they are found in any case, and with o for 0, and i or l for 1. Codes of one
-    /// that ends in :hand-picked are never minted.
+    /// i, l, o and u; they are found in any case, and with o for 0, and i or l for 1. With :check
+    /// behind it, their last character is a check character, so that a typing error leads to no
+    /// other link. Codes of one that ends in :hand-picked are never minted.
     #[arg(
         long,
         env = "RESOLVER_KEYSPACES",
         default_value = "default=6:0-9A-Za-z",
-        value_name = "NAME=LENGTH:CLASS[:crockford][:hand-picked][,…]",
+        value_name = "NAME=LENGTH:CLASS[:crockford[:check]][:hand-picked][,…]",
         help_heading = NUMBERS
     )]
     pub keyspaces: String,

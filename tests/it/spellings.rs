@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::rest_calls::{Alone, SOON, call, done, expect_problem, get, leads_to, listed, visit};
 
-const KEYSPACES: &str = "default=6:0-9A-Za-z,spoken=7:0-9a-z:crockford";
+const KEYSPACES: &str = "default=6:0-9A-Za-z,spoken=7:0-9a-z:crockford,printed=8:0-9a-z:crockford:check";
 /// One client asks for many names that are not there.
 const ARGS: [&str; 4] = ["--keyspaces", KEYSPACES, "--limit", "unknown-codes-per-minute=0"];
 const ALPHABET: &str = "0123456789abcdefghjkmnpqrstvwxyz";
@@ -16,6 +16,7 @@ const TWO: &str = "two.test";
 async fn codes_are_found_in_every_spelling_on_sqlite() {
     let alone = Alone::start(&ARGS).await;
     codes_are_found_in_every_spelling(alone.api()).await;
+    a_printed_code_that_is_typed_wrong_leads_nowhere(alone.api()).await;
     slugs_that_are_codes_are_kept_as_they_are_minted(alone.api()).await;
 }
 
@@ -24,6 +25,7 @@ async fn codes_are_found_in_every_spelling_on_postgres() {
     let cluster = Cluster::builder().resolver_args(ARGS).start().await.unwrap();
     let api = &cluster.resolvers[0].api;
     codes_are_found_in_every_spelling(api).await;
+    a_printed_code_that_is_typed_wrong_leads_nowhere(api).await;
     slugs_that_are_codes_are_kept_as_they_are_minted(api).await;
 }
 
@@ -102,6 +104,23 @@ async fn codes_are_found_in_every_spelling(api: &Api) {
         for path in [format!("{}u", &code[..6]), format!("{code}0"), code[..6].to_owned()] {
             assert_eq!(follow(api, domain, &path).await, (404, None), "{path}");
         }
+    }
+}
+
+/// Every link of the keyspace could be the one that a typing error hits.
+async fn a_printed_code_that_is_typed_wrong_leads_nowhere(api: &Api) {
+    let url = next_long_url();
+    let wish = json!({ "longUrl": url, "keyspace": "printed" });
+    let code = api.create_with(&wish).await.unwrap().code;
+    assert_eq!(code.len(), 8, "{code}");
+    for typed in [code.clone(), code.to_uppercase()] {
+        assert_eq!(follow(api, None, &typed).await, leads_to(&url), "{typed}");
+    }
+    for place in 0..code.len() {
+        let mut typed: Vec<char> = code.chars().collect();
+        typed[place] = if typed[place] == '7' { '8' } else { '7' };
+        let typed: String = typed.into_iter().collect();
+        assert_eq!(follow(api, None, &typed).await, (404, None), "{typed} for {code}");
     }
 }
 

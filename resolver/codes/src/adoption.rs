@@ -83,7 +83,7 @@ mod tests {
         let overlapping = ["b=4:a-m", "c=4:m-z"].map(keyspace);
         assert!(plan_adoption(&adopted, &overlapping).is_err(), "nor overlap another new one");
         let adopted = [at(1, "a=3:0-9a-z:crockford")];
-        for other in ["a=3:0-9a-z", "b=3:I", "b=3:Z", "a=3:0-9:crockford"] {
+        for other in ["a=3:0-9a-z", "b=3:I", "b=3:Z", "a=3:0-9:crockford", "a=3:0-9a-z:crockford:check"] {
             assert!(plan_adoption(&adopted, &[keyspace(other)]).is_err(), "{other}");
         }
         assert!(plan_adoption(&adopted, &[keyspace("b=3:U"), keyspace("c=4:A-Z")]).is_ok());

@@ -79,6 +79,13 @@ impl Code {
         bytes[0] = characters[usize::from(first)];
         Self { len: u8::try_from(len).expect("a code has at most eight characters"), bytes }
     }
+
+    /// Returns the code with one more character. It must have had fewer than eight.
+    pub(super) fn followed_by(mut self, character: u8) -> Self {
+        self.bytes[self.len()] = character;
+        self.len += 1;
+        self
+    }
 }
 
 impl fmt::Display for Code {

@@ -1,5 +1,5 @@
-//! Keyspaces: sets of codes, each defined by a length, the class of the first character, and the
-//! alphabet.
+//! Keyspaces: sets of codes, each defined by a length, the class of the first character, the
+//! alphabet, and whether the last character is a check character.
 //!
 //! Length and first character alone say which keyspace has a code, also where its alphabet is read
 //! in several spellings: keyspaces of one length have no first character in common, in any of the
@@ -11,14 +11,16 @@ use numbers::{Invalid, Namespace};
 
 use super::{
     alphabet::Alphabet,
+    check::check,
     code::{ALPHABET, Code},
 };
 
-/// The class of a keyspace: the set of first characters of its codes, and the alphabet of all of
-/// them.
+/// The class of a keyspace: the set of first characters of its codes, the alphabet of all of them,
+/// and whether the last is a check character.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Class {
     alphabet: Alphabet,
+    is_checked: bool,
     /// Positions of the alphabet in ascending order, without duplicates.
     members: Vec<u8>,
 }
@@ -28,7 +30,7 @@ pub struct Class {
 pub struct Keyspace {
     /// The keyspace's name, which is also the name of its namespace at the issuer.
     pub name: Namespace,
-    /// The length of its codes in characters, 1 to 8.
+    /// The length of its codes in characters, 1 to 8, a check character included.
     pub len: usize,
     /// The set of first characters of its codes.
     pub class: Class,
@@ -41,7 +43,11 @@ const HAND_PICKED: &str = ":hand-picked";
 /// The suffix of a class whose alphabet is Crockford's base 32. Releases without it refuse the
 /// keyspace, and so know that they do not know all of them.
 const CROCKFORD: &str = ":crockford";
-const FORM: &str = "NAME=LENGTH:CLASS, or with :crockford, :hand-picked or both behind it";
+/// The suffix of a class of Crockford's alphabet whose codes end in a check character. Releases
+/// without it refuse the keyspace too.
+const CHECKED: &str = ":check";
+const FORM: &str =
+    "NAME=LENGTH:CLASS, with :crockford or :crockford:check, and :hand-picked, behind it as wanted";
 
 /// The maximum number of keyspaces in one deployment. Each has two blocks in hand, and `head` in
 /// the ledger lists them all.
@@ -69,11 +75,13 @@ impl Keyspace {
         let (name, rest) = text.trim().split_once('=').ok_or_else(form)?;
         let (len, class) = rest.split_once(':').ok_or_else(form)?;
         let name = Namespace::new(name)?;
-        let parsed = len.parse().ok().filter(|len| (1..=Code::MAX_LEN).contains(len));
-        let len = parsed.ok_or_else(|| format!("length of {name}: expected 1 to 8, got {len:?}"))?;
         let (class, hand_picked) =
             class.strip_suffix(HAND_PICKED).map_or((class, false), |class| (class, true));
-        Ok(Self { name, len, class: Class::parse(class)?, hand_picked })
+        let class = Class::parse(class)?;
+        let least = 1 + usize::from(class.is_checked);
+        let parsed = len.parse().ok().filter(|len| (least..=Code::MAX_LEN).contains(len));
+        let len = parsed.ok_or_else(|| format!("length of {name}: expected {least} to 8, got {len:?}"))?;
+        Ok(Self { name, len, class, hand_picked })
     }
 
     /// Returns the number of codes in the keyspace, which is the capacity of its namespace.
@@ -95,8 +103,14 @@ impl Keyspace {
     /// Returns the code at a position, counted from 0 in alphabet order.
     pub fn code_at(&self, position: u64) -> Code {
         debug_assert!(position < self.capacity());
+        let Class { alphabet, is_checked, ref members } = self.class;
         let class = usize::try_from(position / self.tails()).expect("a class has at most 62 members");
-        Code::compose(self.class.alphabet, self.len, self.class.members[class], position % self.tails())
+        let code = Code::compose(alphabet, self.counting_len(), members[class], position % self.tails());
+        if !is_checked {
+            return code;
+        }
+        let read = |character: &u8| alphabet.read(*character).expect("it was composed of the alphabet");
+        code.followed_by(alphabet.characters()[usize::from(check(code.characters().iter().map(read)))])
     }
 
     /// Returns the position of a code, in whatever spelling; `None` if it does not belong to this
@@ -105,19 +119,28 @@ impl Keyspace {
         if code.len() != self.len {
             return None;
         }
-        let Class { alphabet, .. } = self.class;
-        let (first, rest) = code.characters().split_first()?;
-        let class = self.class.index(alphabet.read(*first)?)?;
-        let tail = rest.iter().try_fold(0, |tail, character| {
-            Some(tail * alphabet.base() + u64::from(alphabet.read(*character)?))
-        })?;
-        Some(class * self.tails() + tail)
+        let alphabet = self.class.alphabet;
+        let mut read = [0; Code::MAX_LEN];
+        for (position, character) in read.iter_mut().zip(code.characters()) {
+            *position = alphabet.read(*character)?;
+        }
+        if self.class.is_checked && check(read[..self.len].iter().copied()) != 0 {
+            return None;
+        }
+        let (first, rest) = read[..self.counting_len()].split_first()?;
+        let tail = rest.iter().fold(0, |tail, position| tail * alphabet.base() + u64::from(*position));
+        Some(self.class.index(*first)? * self.tails() + tail)
+    }
+
+    /// Returns the number of characters that count: all but a check character.
+    fn counting_len(&self) -> usize {
+        self.len - usize::from(self.class.is_checked)
     }
 
     /// Returns the number of codes for each first character.
     fn tails(&self) -> u64 {
         // At most 62^7, which is less than 2^42.
-        (1..self.len).fold(1, |product, _| product * self.class.alphabet.base())
+        (1..self.counting_len()).fold(1, |product, _| product * self.class.alphabet.base())
     }
 }
 
@@ -129,8 +152,11 @@ impl fmt::Display for Keyspace {
 }
 
 impl Class {
-    /// Parses ranges and single characters: `A-Z`, `0-9a-f`, `xyz`, `0-9a-z:crockford`.
+    /// Parses ranges and single characters: `A-Z`, `0-9a-f`, `xyz`, `0-9a-z:crockford`,
+    /// `0-9a-z:crockford:check`.
     pub fn parse(text: &str) -> Result<Self, Invalid> {
+        let unchecked = text.strip_suffix(CHECKED).filter(|class| class.ends_with(CROCKFORD));
+        let (text, is_checked) = (unchecked.unwrap_or(text), unchecked.is_some());
         let (alphabet, expected) = match text.ends_with(CROCKFORD) {
             false => (Alphabet::Base62, "0-9, A-Z and a-z, for example A-Z or 0-9a-f"),
             true => (Alphabet::Crockford, "0-9 and a-z without i, l, o and u, for example 0-9a-z"),
@@ -153,7 +179,7 @@ impl Class {
         }
         members.sort_unstable();
         members.dedup();
-        if members.is_empty() { Err(wrong()) } else { Ok(Self { alphabet, members }) }
+        if members.is_empty() { Err(wrong()) } else { Ok(Self { alphabet, is_checked, members }) }
     }
 
     /// Returns whether a character is read as one of the class.
@@ -176,10 +202,10 @@ impl fmt::Display for Class {
                 few => few.iter().try_for_each(|position| write!(f, "{}", letter(*position)))?,
             }
         }
-        match self.alphabet {
-            Alphabet::Base62 => Ok(()),
-            Alphabet::Crockford => f.write_str(CROCKFORD),
+        if self.alphabet == Alphabet::Crockford {
+            f.write_str(CROCKFORD)?;
         }
+        if self.is_checked { f.write_str(CHECKED) } else { Ok(()) }
     }
 }
 
@@ -196,6 +222,8 @@ mod tests {
             "manual=6:0-9:hand-picked",
             "spoken=7:0-9a-z:crockford",
             "spoken=7:2-9km:crockford:hand-picked",
+            "printed=8:0-9a-z:crockford:check",
+            "printed=2:k:crockford:check:hand-picked",
         ] {
             let keyspace = Keyspace::parse(text).unwrap();
             assert_eq!(Keyspace::parse(&keyspace.to_string()).unwrap(), keyspace);
@@ -205,6 +233,8 @@ mod tests {
         assert_eq!(Keyspace::parse("x=1:7").unwrap().capacity(), 1);
         let spoken = Keyspace::parse("spoken=7:a-z:crockford").unwrap();
         assert_eq!((spoken.to_string(), spoken.capacity()), ("spoken=7:a-z:crockford".to_owned(), 22 << 30));
+        let printed = Keyspace::parse("printed=8:a-z:crockford:check").unwrap();
+        assert_eq!(printed.capacity(), spoken.capacity(), "a check character tells nothing new");
     }
 
     #[test]
@@ -214,9 +244,14 @@ mod tests {
         {
             assert!(parse_keyspaces(text).is_err(), "{text:?}");
         }
-        for class in ["", "A-Z", "a-i", "u", "l", "a:hand-picked"] {
+        for class in ["", "A-Z", "a-i", "u", "l", "a:hand-picked", "a:check"] {
             assert!(Keyspace::parse(&format!("x=7:{class}:crockford")).is_err(), "{class}");
         }
+        for text in ["x=7:0-9:check", "x=7:a:crockford:check:check", "x=7:a:crockford:hand-picked:check"] {
+            assert!(Keyspace::parse(text).is_err(), "{text}");
+        }
+        let refused = Keyspace::parse("x=1:a:crockford:check").unwrap_err().to_string();
+        assert_eq!(refused, "length of x: expected 2 to 8, got \"1\"");
         for text in ["a=6:A-Z,a=5:A-Z", "a=6:A-M,b=6:M-Z", "a=6:0-9A-Za-z,b=6:x"] {
             let refused = parse_keyspaces(text).unwrap_err().to_string();
             assert!(refused.contains("share a name or codes"), "{text:?}: {refused}");
@@ -255,6 +290,8 @@ mod tests {
             "1:crockford",
             "2-9:crockford",
             "k:crockford",
+            "0-9:crockford:check",
+            "km:crockford:check",
         ];
         let at = |(name, class): (usize, &str)| Keyspace::parse(&format!("k{name}=2:{class}")).unwrap();
         let keyspaces: Vec<Keyspace> = classes.into_iter().enumerate().map(at).collect();
@@ -266,6 +303,36 @@ mod tests {
                 let is_shared = codes.iter().any(|code| one.contains(code) && other.contains(code));
                 assert_eq!(one.overlaps(other), is_shared, "{one} {other}");
                 assert_eq!(other.overlaps(one), is_shared, "{one} {other}");
+            }
+        }
+    }
+
+    /// Of each code of a keyspace, every text in which one character is another, or two have
+    /// changed places.
+    #[test]
+    fn a_code_with_a_check_character_is_not_mistaken_for_another() {
+        let keyspace = Keyspace::parse("x=3:0-9a-z:crockford:check").unwrap();
+        let letters = Alphabet::Crockford.characters();
+        let is_code = |text: &[u8]| {
+            let code = Code::parse(std::str::from_utf8(text).unwrap()).unwrap();
+            keyspace.contains(&code)
+        };
+        for position in 0..keyspace.capacity() {
+            let code = keyspace.code_at(position);
+            assert_eq!(keyspace.position_of(&code), Some(position), "{code}");
+            assert!(is_code(code.as_str().to_ascii_uppercase().as_bytes()), "{code}");
+            for (place, right) in code.characters().iter().enumerate() {
+                let mut typed = code.characters().to_vec();
+                for wrong in letters.iter().filter(|letter| *letter != right) {
+                    typed[place] = *wrong;
+                    assert!(!is_code(&typed), "{wrong} at {place} of {code}");
+                }
+                for other in 0..place {
+                    let mut typed = code.characters().to_vec();
+                    typed.swap(place, other);
+                    let is_same = typed[place] == typed[other];
+                    assert_eq!(is_code(&typed), is_same, "{place} and {other} of {code}");
+                }
             }
         }
     }

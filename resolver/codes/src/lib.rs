@@ -6,6 +6,7 @@
 
 mod adoption;
 mod alphabet;
+mod check;
 mod code;
 mod code_key;
 mod digest;

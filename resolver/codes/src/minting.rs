@@ -246,8 +246,9 @@ mod tests {
 
     use super::*;
 
-    const CLASSES: [&str; 7] = ["0-9", "A-Z", "a-z", "0-9A-Za-z", "7", CROCKFORD[0], CROCKFORD[1]];
-    const CROCKFORD: [&str; 2] = ["0-9a-z:crockford", "2-9:crockford"];
+    const CLASSES: [&str; 8] =
+        ["0-9", "A-Z", "a-z", "0-9A-Za-z", "7", CROCKFORD[0], CROCKFORD[1], CROCKFORD[2]];
+    const CROCKFORD: [&str; 3] = ["0-9a-z:crockford", "2-9:crockford", "0-9a-z:crockford:check"];
 
     #[test]
     fn cursors_stand_for_ids_and_do_not_tell_their_distance() {
@@ -275,8 +276,8 @@ mod tests {
 
     #[test]
     fn every_number_of_the_short_keyspaces_has_a_code_of_its_own() {
-        for len in 1..=3 {
-            for class in CLASSES {
+        for class in CLASSES {
+            for len in 1 + usize::from(class.ends_with(":check"))..=3 {
                 let (mint, index, keyspace) = mint(len, class);
                 let mut seen = std::collections::HashSet::new();
                 for number in 0..keyspace.capacity() {
@@ -308,7 +309,7 @@ mod tests {
     proptest! {
         #[test]
         fn a_code_of_crockfords_alphabet_is_read_in_all_its_spellings(
-            len in 1_usize..=8, class in 0..CROCKFORD.len(), number in any::<u64>(),
+            len in 2_usize..=8, class in 0..CROCKFORD.len(), number in any::<u64>(),
             choices in any::<[u8; 8]>(),
         ) {
             let (mint, index, keyspace) = mint(len, CROCKFORD[class]);
