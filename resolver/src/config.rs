@@ -359,6 +359,8 @@ pub struct Config {
     /// - logo: An SVG, PNG, WebP or JPEG file of at most 8 KiB.
     /// - colour: Colour of buttons and links, such as #0a7f5a. White text on it has to be readable.
     /// - footer: Text at the end of each page.
+    /// - icons: With on, the list of links shows the icons of the hosts that they lead to. This
+    ///   server then requests them there. Off by default.
     #[arg(long, env = "RESOLVER_THEME", value_name = "KEY=VALUE[,…]", verbatim_doc_comment, help_heading = PAGES)]
     pub theme: Vec<String>,
     /// Tell browsers to use HTTPS only with the host of a page, for two years.

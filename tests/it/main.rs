@@ -50,6 +50,7 @@ mod harness_smoke;
 mod herd;
 mod holder_id;
 mod hosted_imports;
+mod icons;
 mod imports;
 mod issue_rate;
 mod issuer_status;

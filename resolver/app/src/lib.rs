@@ -40,6 +40,7 @@ use cluster::SpoolGauge;
 use creator::Creator;
 use explain_link::Explainer;
 use fetch_titles::TitleQueue;
+use icons::Icons;
 use key_names::KeyNames;
 use key_permits::DatabasePermits;
 
@@ -49,7 +50,7 @@ pub use self::{
     links::{
         change_many, create_link, create_many,
         domains::NamedDomain,
-        edit_link, explain_link, fetch_titles, find_link, import_links, link_fields,
+        edit_link, explain_link, fetch_titles, find_link, icons, import_links, link_fields,
         link_fields::{Change, Field, LinkFields},
         link_indexer, list_links,
         preview_fields::PreviewFields,
@@ -87,6 +88,8 @@ pub struct LinkService {
     pub passwords: Arc<PasswordGuard>,
     /// New links whose titles are to be fetched.
     pub titles: TitleQueue,
+    /// Icons of hosts that links lead to; `None` unless the operator wants them.
+    pub icons: Option<Icons>,
     /// The addresses that webhooks may reach.
     pub webhook_policy: Policy,
     /// Permits that limit the concurrent database calls of each API key.

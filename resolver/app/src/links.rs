@@ -12,6 +12,7 @@ pub mod explain_link;
 pub mod fetch_titles;
 mod find_existing;
 pub mod find_link;
+pub mod icons;
 pub mod import_links;
 pub mod link_fields;
 pub mod link_indexer;

@@ -47,6 +47,11 @@ impl Assets {
         format!("{PATH}{digest}/{name}")
     }
 
+    /// Returns the media type and the content of a file that is part of the program.
+    pub(crate) fn file(&self, name: &str) -> (&'static str, Bytes) {
+        (content_type(name), self.0.get(name).map_or_else(Bytes::new, |(_, bytes)| bytes.clone()))
+    }
+
     /// Answers with the file at this path below [`PATH`]. An older digest gets the present file: a
     /// page of the release before may ask another process during an update.
     pub(crate) fn serve(&self, path: &str) -> Answer {

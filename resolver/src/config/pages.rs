@@ -20,6 +20,8 @@ pub(crate) struct PageSettings {
     pub(crate) theme: Theme,
     /// The theme's logo, for QR codes.
     pub(crate) qr_logo: Option<Arc<Logo>>,
+    /// Whether lists show the icons of hosts that links lead to.
+    pub(crate) icons: bool,
 }
 
 impl Config {
@@ -30,19 +32,20 @@ impl Config {
             && self.listen.ip().is_loopback()
             && self.public_url.is_none()
             && self.trusted_proxies.is_empty();
-        let (theme, qr_logo) = self.check_theme()?;
+        let given = Entries::of("--theme", &["name", "logo", "colour", "footer", "icons"], &self.theme)?;
+        let (theme, qr_logo) = check_theme(&given)?;
         let public_create = self.public_create.unwrap_or(is_private);
-        Ok(PageSettings { public_create, theme, qr_logo })
+        let icons = given.switch("icons")?.unwrap_or(false);
+        Ok(PageSettings { public_create, theme, qr_logo, icons })
     }
+}
 
-    fn check_theme(&self) -> Result<(Theme, Option<Arc<Logo>>), Error> {
-        let given = Entries::of("--theme", &["name", "logo", "colour", "footer"], &self.theme)?;
-        let (logo, qr_logo) = given.parse("logo", logo)?.unzip();
-        let accent = given.parse("colour", Theme::read_accent)?;
-        let name = given.parse("name", Theme::check_name)?.unwrap_or(Theme::default().name);
-        let theme = Theme { name, logo, accent, footer: given.parse("footer", Theme::check_footer)? };
-        Ok((theme, qr_logo.map(Arc::new)))
-    }
+fn check_theme(given: &Entries<'_>) -> Result<(Theme, Option<Arc<Logo>>), Error> {
+    let (logo, qr_logo) = given.parse("logo", logo)?.unzip();
+    let accent = given.parse("colour", Theme::read_accent)?;
+    let name = given.parse("name", Theme::check_name)?.unwrap_or(Theme::default().name);
+    let theme = Theme { name, logo, accent, footer: given.parse("footer", Theme::check_footer)? };
+    Ok((theme, qr_logo.map(Arc::new)))
 }
 
 /// Reads a logo, and returns it as a `data:` URL and for QR codes.

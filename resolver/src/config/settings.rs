@@ -470,6 +470,7 @@ pub(super) mod tests {
             (&["--theme", "colour=#7fffd4"], ["--theme", "colour=#7fffd4", "4.5 to 1"]),
             (&["--theme", "logo=/nowhere.png"], ["--theme", "logo=/nowhere.png", "No such file"]),
             (&["--theme", "name="], ["--theme name=", "1 to 60", "control characters"]),
+            (&["--theme", "icons=maybe"], ["--theme", "icons=maybe", "on or off"]),
         ]);
     }
 }

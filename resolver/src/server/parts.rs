@@ -10,6 +10,7 @@ use app::{
     delete_visits::DeletionPace,
     explain_link::Explainer,
     fetch_titles::{TitleQueue, fetch_titles},
+    icons::Icons,
     key_names::KeyNames,
     key_permits::DatabasePermits,
     key_ring::{KeyRing, note_used},
@@ -297,7 +298,7 @@ impl Assembly<'_> {
         explainer: Explainer,
         titles: TitleQueue,
     ) -> LinkService {
-        let databases = &self.parts.databases;
+        let (settings, databases) = (self.settings, &self.parts.databases);
         LinkService {
             lookup: Arc::clone(&self.lookup),
             creator,
@@ -308,11 +309,12 @@ impl Assembly<'_> {
             key_names: KeyNames::default(),
             passwords: Arc::clone(&self.passwords),
             titles,
-            webhook_policy: self.settings.webhooks.policy.clone(),
+            icons: settings.pages.icons.then(|| Icons::new(&settings.webhooks.page_reader())),
+            webhook_policy: settings.webhooks.policy.clone(),
             turns,
             deletions: DeletionPace::default(),
             explainer,
-            policy: self.settings.link_policy.clone(),
+            policy: settings.link_policy.clone(),
         }
     }
 

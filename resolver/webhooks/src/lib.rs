@@ -1,5 +1,5 @@
-//! Webhooks: signatures, the addresses that they may reach, and their delivery. Titles of pages are
-//! read over the same connections.
+//! Webhooks: signatures, the addresses that they may reach, and their delivery. Titles of pages and
+//! icons of hosts are read over the same connections.
 //!
 //! 1. A request reaches only addresses that were checked in the same attempt: public ones, or those
 //!    of a network that the operator allows ([`Policy`]). The name is resolved once, and the
@@ -13,6 +13,7 @@
 
 mod address;
 mod connect;
+mod icon;
 mod outcome;
 mod policy;
 mod sender;
@@ -23,6 +24,7 @@ mod webhook_url;
 pub use hyper::StatusCode;
 
 pub use self::{
+    icon::Icon,
     outcome::{Attempt, Failure, Outcome},
     policy::Policy,
     sender::{PageReader, Roots, Sender},

@@ -13,7 +13,7 @@ use web::Answer;
 
 use super::{
     choice::{self, Done, written},
-    list_table,
+    icon, list_table,
     new_link::{self, NewLink},
     notices::Refusal,
     paged::{KNOWN, Paged, address},
@@ -66,6 +66,7 @@ struct ListPage<'a> {
     may_count: bool,
     may_edit: bool,
     may_delete: bool,
+    has_icons: bool,
     done: Done,
     deleted: Option<LinkName>,
     new_link: NewLink,
@@ -122,6 +123,11 @@ impl ListPage<'_> {
     fn steps(&self) -> Vec<Step> {
         let is_whole = self.new_link.may_create && !self.is_trash && !self.is_filtered();
         if is_whole { tour::steps(&self.links, self.paged.total, self.may_count) } else { Vec::new() }
+    }
+
+    /// Returns the address of the icon of a link; `None` if it is shown without one.
+    fn icon(&self, link: &ShownLink) -> Option<String> {
+        if self.has_icons { icon::address(&link.long_url) } else { None }
     }
 
     /// Returns the query of the links that have a tag too, from the first page on.
@@ -220,6 +226,7 @@ pub(super) async fn answer(
         may_count: context.allows(Scope::Visits),
         may_edit: context.allows(Scope::Edit),
         may_delete: context.allows(Scope::Delete),
+        has_icons: service.icons.is_some(),
         done,
         deleted: query.get("gone").and_then(choice::read),
         new_link: NewLink::of(context, refusal).await,

@@ -8,6 +8,7 @@ mod chosen;
 mod domains;
 mod explanation;
 mod history;
+mod icon;
 mod keys;
 mod link;
 mod link_form;
@@ -83,6 +84,7 @@ pub(crate) async fn answer(context: &Context<'_>) -> Result<Answer, PageError> {
         (LINKS, true) if context.form.is_on(change_all::EVERY) => Box::pin(change_all::answer(context)),
         (LINKS, true) => Box::pin(chosen::change(context)),
         (list_table::PATH, false) => Box::pin(list_table::download(context)),
+        (icon::PATH, false) => Box::pin(icon::show(context)),
         (STATISTICS, false) => Box::pin(statistics::show(context)),
         (statistics::TABLE, false) => Box::pin(statistics::download(context)),
         (statistics::COUNT, false) => Box::pin(statistics::count(context)),

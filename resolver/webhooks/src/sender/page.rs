@@ -1,8 +1,8 @@
-//! The title of a page that a long URL leads to.
+//! The title of a page that a long URL leads to, and the icon of its host.
 //!
 //! 1. A page is read over the connections of deliveries: each address is checked before it is
-//!    connected to, and so is that of each redirect. Webhooks are for operators, and titles for
-//!    every key that creates links, so there is a reader of public pages only
+//!    connected to, and so is that of each redirect. Webhooks are for operators, and titles and
+//!    icons for every key, so there is a reader of public pages only
 //!    ([`PageReader::public_only`]).
 //! 2. A page is bounded in time and bytes. What has not come by then is not waited for.
 //! 3. Lookups of hosts have slots of their own, so that long URLs with slow names keep no webhook
@@ -10,7 +10,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use http_body_util::{BodyExt as _, Full};
+use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::{
     HeaderMap, Request, Response, StatusCode, Uri,
     body::{Bytes, Incoming},
@@ -24,6 +24,7 @@ use url::Url;
 
 use super::{Connection, Sender};
 use crate::{
+    icon::Icon,
     policy::Policy,
     title::{END, find, title_of},
     webhook_url::WebhookUrl,
@@ -35,13 +36,15 @@ const WITHIN: Duration = Duration::from_secs(3);
 const REDIRECTS_MAX: usize = 3;
 /// The number of bytes of a page that are read.
 const PAGE_BYTES: usize = 512 * 1024;
+/// The largest icon in bytes.
+const ICON_BYTES: usize = 16 * 1024;
 /// The ports of public pages. On a public address of this machine, a firewall may hide all others.
 const WEB_PORTS: [u16; 2] = [80, 443];
 /// The number of lookups that may be under way at once. A slow one outlives its page.
 const LOOKUPS_MAX: usize = 32;
-const USER_AGENT: &str = concat!("ShortmintBot/", env!("CARGO_PKG_VERSION"), " (titles of links)");
+const USER_AGENT: &str = concat!("ShortmintBot/", env!("CARGO_PKG_VERSION"), " (titles and icons of links)");
 
-/// Reads the titles of pages.
+/// Reads the titles of pages, and icons.
 #[derive(Debug)]
 pub struct PageReader {
     sender: Sender,
@@ -83,15 +86,36 @@ impl PageReader {
     /// be read. `allows` judges the URL and those of redirects.
     pub async fn title(&self, url: &str, allows: impl Fn(&str) -> bool) -> Option<String> {
         let deadline = Instant::now() + self.sender.total;
+        let html = "text/html,application/xhtml+xml";
+        let (response, _connection) = self.follow(url, html, allows, deadline).await?;
+        read_title(response, deadline).await
+    }
+
+    /// Returns the icon at a URL, within 3 s; `None` if there is none, it is larger than 16 KiB, or
+    /// it cannot be read. `allows` judges the URL and those of redirects.
+    pub async fn icon(&self, url: &str, allows: impl Fn(&str) -> bool) -> Option<Icon> {
+        let deadline = Instant::now() + self.sender.total;
+        let (response, _connection) = self.follow(url, "image/*", allows, deadline).await?;
+        read_icon(response, deadline).await
+    }
+
+    /// Requests a URL, follows redirects, and returns the first other answer with its connection.
+    async fn follow(
+        &self,
+        url: &str,
+        accept: &str,
+        allows: impl Fn(&str) -> bool,
+        deadline: Instant,
+    ) -> Option<(Response<Incoming>, Connection)> {
         let mut url = Url::parse(url).ok()?;
         for _ in 0..=REDIRECTS_MAX {
             url.set_fragment(None);
             if !allows(url.as_str()) {
                 return None;
             }
-            let (response, _connection) = self.get(&url, deadline).await?;
+            let (response, connection) = self.get(&url, accept, deadline).await?;
             if !response.status().is_redirection() {
-                return read_title(response, deadline).await;
+                return Some((response, connection));
             }
             let to = response.headers().get(header::LOCATION)?.to_str().ok()?;
             url = url.join(to).ok()?;
@@ -99,7 +123,12 @@ impl PageReader {
         None
     }
 
-    async fn get(&self, url: &Url, deadline: Instant) -> Option<(Response<Incoming>, Connection)> {
+    async fn get(
+        &self,
+        url: &Url,
+        accept: &str,
+        deadline: Instant,
+    ) -> Option<(Response<Incoming>, Connection)> {
         let url = WebhookUrl::parse(url.as_str(), &self.sender.policy).ok()?;
         if self.web_ports_only && !WEB_PORTS.contains(&url.port) {
             return None;
@@ -107,7 +136,7 @@ impl PageReader {
         let uri = Uri::try_from(url.as_str()).ok()?;
         let request = Request::get(uri.path_and_query().map_or("/", |target| target.as_str()))
             .header(header::HOST, uri.authority()?.as_str())
-            .header(header::ACCEPT, "text/html,application/xhtml+xml")
+            .header(header::ACCEPT, accept)
             .header(header::USER_AGENT, USER_AGENT)
             .header(header::CONNECTION, "close");
         let request = request.body(Full::<Bytes>::default()).ok()?;
@@ -140,6 +169,16 @@ async fn read_title(response: Response<Incoming>, deadline: Instant) -> Option<S
     title_of(&page, content_type(&head.headers))
 }
 
+async fn read_icon(response: Response<Incoming>, deadline: Instant) -> Option<Icon> {
+    if response.status() != StatusCode::OK {
+        return None;
+    }
+    // A picture that is cut would not be shown either.
+    let file = Limited::new(response.into_body(), ICON_BYTES).collect();
+    let file = timeout_at(deadline, file).await.ok()?.ok()?;
+    Icon::read(&file.to_bytes())
+}
+
 /// Returns whether an answer is HTML that is not compressed, as no request asks for.
 fn is_plain_html(headers: &HeaderMap) -> bool {
     let kind = content_type(headers).split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
@@ -170,13 +209,31 @@ mod tests {
         reader(&["127.0.0.1/32"])
     }
 
+    fn block_on<T>(future: impl Future<Output = T>) -> T {
+        tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
+    }
+
     fn title_with(reader: &PageReader, url: &str, allows: impl Fn(&str) -> bool) -> Option<String> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(reader.title(url, allows))
+        block_on(reader.title(url, allows))
     }
 
     fn title(reader: &PageReader, url: &str) -> Option<String> {
         title_with(reader, url, |_| true)
+    }
+
+    fn icon(reader: &PageReader, receiver: &Receiver) -> Option<Icon> {
+        block_on(reader.icon(&format!("http://{}/favicon.ico", receiver.address), |_| true))
+    }
+
+    /// Starts a receiver that answers with a PNG of this length, whatever it calls it.
+    fn sends_png(status: &'static str, len: usize) -> Receiver {
+        Receiver::new(move |stream| {
+            write!(stream, "HTTP/1.1 {status}\r\ncontent-type: text/html\r\n").ok();
+            write!(stream, "content-length: {len}\r\n\r\n").ok();
+            let mut file = PNG.to_vec();
+            file.resize(len, 0);
+            stream.write_all(&file).ok();
+        })
     }
 
     fn page(answer: &'static str) -> Option<String> {
@@ -191,6 +248,8 @@ mod tests {
         })
     }
 
+    /// The first bytes of a PNG.
+    const PNG: &[u8] = b"\x89PNG\r\n\x1a\n";
     const TITLED: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\n\r\n<title>A &amp; B</title>";
 
     #[test]
@@ -250,9 +309,12 @@ mod tests {
         // A page that may be reached leads to one that may not.
         let only = reader(&["127.0.0.1/32"]);
         let elsewhere = TcpListener::bind("127.0.0.2:0").unwrap();
-        let leads = redirecting(format!("http://{}/", elsewhere.local_addr().unwrap()));
-        assert_eq!(title(&only, &format!("http://{}/", leads.address)), None);
-        leads.request();
+        let leads = || redirecting(format!("http://{}/", elsewhere.local_addr().unwrap()));
+        let (page, picture) = (leads(), leads());
+        assert_eq!(title(&only, &format!("http://{}/", page.address)), None);
+        assert_eq!(icon(&only, &picture), None);
+        page.request();
+        picture.request();
         for listener in [listener, elsewhere] {
             listener.set_nonblocking(true).unwrap();
             assert!(listener.accept().is_err(), "it was connected to");
@@ -299,6 +361,26 @@ mod tests {
         }
         for url in ["mailto:a@e.test", "https://user:secret@e.test/", "no URL"] {
             assert_eq!(title(&local(), url), None, "{url}");
+        }
+    }
+
+    #[test]
+    fn an_icon_is_read_also_behind_redirects_and_up_to_a_length() {
+        let target = sends_png("200 OK", ICON_BYTES);
+        let first = redirecting(format!("http://{}/icon", target.address));
+        let read = icon(&local(), &first).unwrap();
+        assert_eq!((read.media_type, read.bytes.len()), ("image/png", ICON_BYTES));
+        let request = first.request();
+        assert!(request.head.starts_with("GET /favicon.ico HTTP/1.1\r\n"), "{}", request.head);
+        assert_eq!(request.header("accept"), Some("image/*"));
+        for other in [
+            sends_png("200 OK", ICON_BYTES + 1),
+            sends_png("404 Not Found", 100),
+            Receiver::new(sends("HTTP/1.1 200 OK\r\ncontent-type: image/svg+xml\r\n\r\n<svg/>")),
+            Receiver::new(floods("HTTP/1.1 200 OK\r\n\r\nGIF89a")),
+            Receiver::new(drips("HTTP/1.1 200 OK\r\n\r\nGIF89a")),
+        ] {
+            assert_eq!(icon(&local(), &other), None);
         }
     }
 
