@@ -201,12 +201,8 @@ async fn a_block_takes_no_slug_that_a_keyspace_has_now() {
     let common = common().await;
     let store = &common.database.sqlite;
     let draft = |slug: &Slug| Draft {
-        long_url: LongUrl::from_stored("https://example.org/".to_owned()),
-        title: None,
-        crawlable: false,
-        forward_query: true,
-        created_by: BY,
         details: Some(Box::new(links::Details { slug: Some(slug.clone()), ..Default::default() })),
+        ..draft_of("https://example.org/")
     };
     let mut ids = Vec::new();
     for name in ["abc", "ABC"] {
@@ -320,14 +316,7 @@ async fn asked_in_an_outage(is_deleted: bool) -> Result<Option<String>, LookupEr
     let common = Common { replica_lag: HOUR, ..common_with(rates).await };
     let (node, store) = (start(&common, &["a=3:0-9"]).await, &common.database.sqlite);
     let id = LinkId::new(KeyspaceIndex::new(1).unwrap(), 7);
-    let draft = Draft {
-        long_url: LongUrl::from_stored(OLD),
-        title: None,
-        crawlable: false,
-        forward_query: true,
-        created_by: BY,
-        details: None,
-    };
+    let draft = draft_of(OLD);
     let history = store.epoch().await.unwrap();
     store.insert(&history, &[NewLink { id, draft }]).await.unwrap();
     sleep(SHOWN).await;

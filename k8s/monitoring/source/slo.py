@@ -106,7 +106,7 @@ def durations(series, route, status, le=""):
 
 
 # Answers 429 are slow on purpose, so latencies are those of successful answers. Redirects count 200, which
-# limited links answer to previews. Custom slugs are acknowledged 275 ms after their COMMIT.
+# limited links answer to previews.
 SLOS = [
     Slo(
         "redirect-availability",

@@ -10,6 +10,7 @@
 //! 5. The mutation check runs both with one guard off at a time, and fails if neither detects its
 //!    absence.
 
+mod messages;
 pub mod model;
 pub mod mutant;
 pub mod simulation;

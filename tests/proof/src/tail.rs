@@ -4,19 +4,18 @@
 //! holders hear it. Holders differ in how much they create. Inserts fail, creates are under way for
 //! a while, and holders crash with numbers in hand.
 
-use std::collections::{BTreeMap, HashSet};
-
 use codes::KeyspaceIndex;
-use issuer::{
-    core::{Answer, Core, Effect, Event, Limits, Refusal, Request, Returned},
-    ledger::{HeadRead, Key, Record, Snapshot, Txn, TxnOutcome, Write},
-};
-use numbers::{Epoch, HolderId, Instance, Mark, Millis, Namespace, Revision, Span, StoreEpoch, Ticket};
-use proptest::prelude::*;
-
 use holder::{
     Call, Claim, ClaimError, Effect as HolderEffect, Event as HolderEvent, Fate, KeyspaceNumbers, Refused,
-    Registered, SafetyRules, Spec, StoreAnswer, StoreCall, SupplyCore as Holder,
+    SafetyRules, Spec, StoreAnswer, StoreCall, SupplyCore as Holder,
+};
+use issuer::core::{Answer, Core, Effect, Event, Limits, Refusal, Request};
+use numbers::{HolderId, Instance, Millis, Namespace, StoreEpoch, Ticket};
+use proptest::prelude::*;
+
+use crate::{
+    messages,
+    stores::{FakeDatabase, FakeEtcd},
 };
 
 /// The parameters of a run.
@@ -30,32 +29,6 @@ struct Plan {
     /// One in `fails` creates fails, and one in `crashes` rounds has a crash; 0 for none.
     fails: u64,
     crashes: u64,
-}
-
-/// A ledger that applies one transaction at a time, immediately.
-#[derive(Default)]
-struct Ledger {
-    head: Revision,
-    records: BTreeMap<Key, Record>,
-}
-
-impl Ledger {
-    fn apply(&mut self, txn: &Txn) -> TxnOutcome {
-        if txn.head != self.head {
-            let Some(Record::Head(head)) = self.records.get(&Key::Head) else {
-                return TxnOutcome::Refused(None);
-            };
-            return TxnOutcome::Refused(Some(HeadRead { head: head.clone(), revision: self.head }));
-        }
-        self.head = self.head.next();
-        for write in txn.writes.iter() {
-            match write {
-                Write::Put(record) => self.records.insert(record.key(), record.clone()),
-                Write::Delete(key) => self.records.remove(key),
-            };
-        }
-        TxnOutcome::Applied(self.head)
-    }
 }
 
 /// A holder's process.
@@ -85,9 +58,10 @@ impl Process {
 struct World {
     plan: Plan,
     core: Core,
-    ledger: Ledger,
+    etcd: FakeEtcd,
+    /// The links. Every register entry is accepted.
+    database: FakeDatabase,
     now: Millis,
-    minted: HashSet<u64>,
     processes: Vec<Process>,
     random: u64,
 }
@@ -105,15 +79,16 @@ impl World {
         let limits = Limits { block_min: plan.block_min, reclaim_after_ms: 60_000, ..Limits::default() };
         let mut world = Self {
             core: Core::new(limits),
-            ledger: Ledger::default(),
+            etcd: FakeEtcd::default(),
+            database: FakeDatabase::default(),
             now: Millis(0),
-            minted: HashSet::new(),
             processes: Vec::new(),
             random: plan.seed | 1,
             plan,
         };
-        let snapshot = Snapshot { head: world.ledger.head, records: Vec::new() };
-        let effects = world.core.step(world.now, Event::Elected { epoch: Epoch(1), snapshot });
+        let epoch = world.etcd.campaign().expect("there is one issuer");
+        let snapshot = world.etcd.snapshot();
+        let effects = world.core.step(world.now, Event::Elected { epoch, snapshot });
         world.settle(effects);
         for index in 0..world.plan.loads.len() {
             world.processes.push(Process::new(index, 0, world.plan.capacity));
@@ -137,7 +112,7 @@ impl World {
                 match effect {
                     Effect::Answer(_, answer) => answered = Some(answer),
                     Effect::Commit { txn, .. } => {
-                        let outcome = self.ledger.apply(&txn);
+                        let outcome = self.etcd.commit(&txn, None);
                         waiting.extend(self.core.step(self.now, Event::Committed(outcome)));
                     }
                     Effect::Abdicate => panic!("there is one issuer"),
@@ -160,7 +135,7 @@ impl World {
     }
 
     fn is_used_up(&self) -> bool {
-        self.minted.len() as u64 == self.plan.capacity
+        self.database.links() as u64 == self.plan.capacity
     }
 
     /// Starts a create: claims a number, whose insert is under way from then on.
@@ -183,7 +158,7 @@ impl World {
             let number = claim.number;
             let fate = if self.one_in(self.plan.fails) { Fate::Unused } else { Fate::Used };
             if fate == Fate::Used {
-                assert!(self.minted.insert(number), "{number} is minted twice: {:?}", self.plan);
+                assert!(self.database.insert(number, 0), "{number} is minted twice: {:?}", self.plan);
             }
             self.processes[index].keyspaces[0].buffer.settle(claim, fate);
         }
@@ -208,33 +183,11 @@ impl World {
     /// Carries a holder's call to the issuer.
     fn call(&mut self, index: usize, call: Call) -> Result<holder::Answer, Refused> {
         let Process { name, starts, .. } = &self.processes[index];
-        let holder = name.clone();
-        let request = match call {
-            Call::Register(namespaces) => {
-                let instance = Instance::new(format!("start-{starts}")).unwrap();
-                Request::Register { holder, instance, namespaces, reserved: false }
-            }
-            Call::Allocate { incarnation, seq, store, .. } => {
-                let wanted_len = self.plan.loads[index].max(1) * 300;
-                Request::Allocate { holder, incarnation, seq, namespace: namespace(), wanted_len, store }
-            }
-            Call::Return { incarnation, closed, registered_end } => {
-                let holder::Closed { block, used, burned, unused, .. } = closed;
-                let returned = Returned { block, used, burned, unused, registered_end };
-                assert_eq!(returned.check(), Ok(()));
-                Request::Return { holder, incarnation, blocks: vec![returned] }
-            }
-        };
+        let start = (name.clone(), Instance::new(format!("start-{starts}")).unwrap());
+        let wanted_len = self.plan.loads[index].max(1) * 300;
+        let request = messages::request(start, call, |_| (namespace(), wanted_len));
         match self.ask(request) {
-            Ok(Answer::Registered { incarnation, last_seq, .. }) => {
-                let (ledger, mark, holder_ttl_ms) = (None, Mark(0), 30_000);
-                let registered = Registered { incarnation, last_seq, holder_ttl_ms, ledger, mark };
-                Ok(holder::Answer::Registered(registered))
-            }
-            Ok(Answer::Allocated { block, leaked, store, .. }) => {
-                Ok(holder::Answer::Allocated { block, leaked, store: Some(store) })
-            }
-            Ok(_) => Ok(holder::Answer::Returned),
+            Ok(answer) => Ok(messages::answer(answer, Limits::default().holder_ttl_ms)),
             Err(Refusal::InOtherHands { .. }) => Err(Refused::InOtherHands),
             Err(Refusal::Exhausted { .. }) => {
                 assert!(self.is_used_up(), "a holder is told of the end too early: {:?}", self.plan);
@@ -251,24 +204,17 @@ impl World {
             StoreCall::RaiseMark(_) => StoreAnswer::Raised(true),
             StoreCall::Epoch => StoreAnswer::Epoch(history()),
             StoreCall::Register(_) | StoreCall::TakeOver(..) => StoreAnswer::Entered,
-            StoreCall::Unused(_, span) => StoreAnswer::Unused(self.unused(span)),
+            StoreCall::Unused(_, span) => StoreAnswer::Unused(self.database.unused(span)),
             StoreCall::RegisteredEnd(_) => StoreAnswer::End(0),
             StoreCall::Release(..) => StoreAnswer::Released,
         }
     }
 
-    /// Returns the unused numbers of a block that is taken over, one range each.
-    fn unused(&self, span: Span) -> Vec<Span> {
-        let unused = (span.start()..span.end()).filter(|number| !self.minted.contains(number));
-        unused.map(|number| Span::new(number, 1).unwrap()).collect()
-    }
-
     fn beat(&mut self, index: usize) {
         let Process { core, keyspaces, name, .. } = &mut self.processes[index];
         let beat = core.beat(core.session.expect("a process registers at its start"), keyspaces);
-        let (holder, incarnation) = (name.clone(), beat.incarnation);
-        let (last_seq, progress) = (beat.last_seq, beat.progress);
-        match self.ask(Request::KeepAlive { holder, incarnation, last_seq, progress, mark: Mark(0) }) {
+        let request = messages::keep_alive(name.clone(), beat);
+        match self.ask(request) {
             Ok(Answer::Alive { starving, .. }) => {
                 let now = self.now;
                 let Process { core, keyspaces, .. } = &mut self.processes[index];
@@ -316,7 +262,8 @@ fn use_up(plan: Plan) {
             return;
         }
     }
-    panic!("{} of {} codes after {rounds} rounds: {:?}", world.minted.len(), world.plan.capacity, world.plan);
+    let (minted, plan) = (world.database.links(), &world.plan);
+    panic!("{minted} of {} codes after {rounds} rounds: {plan:?}", plan.capacity);
 }
 
 #[test]

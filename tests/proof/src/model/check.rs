@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use stateright::{Checker, HasDiscoveries, Model};
 
-use super::{Action, Bounds, Law, System, Witness};
+use super::{Action, Bounds, Law, System, witness::Seen};
 use crate::Mutant;
 
 /// The result of exploring a world.
@@ -21,7 +21,7 @@ pub struct Outcome {
     /// The duration of the exploration.
     pub took: Duration,
     /// The witnesses that were seen.
-    pub seen: Vec<Witness>,
+    pub seen: Arc<Seen>,
     /// The broken laws, each with a schedule that breaks it.
     pub broken: Vec<Broken>,
 }
@@ -62,7 +62,7 @@ pub fn check(bounds: Bounds, mutant: Option<Mutant>, aim: Option<Law>) -> Outcom
         unique: checker.unique_state_count(),
         depth: checker.max_depth(),
         took: started.elapsed(),
-        seen: seen.list(),
+        seen,
         broken: broken.collect(),
     }
 }

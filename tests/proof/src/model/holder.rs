@@ -7,11 +7,11 @@
 use std::sync::Arc;
 
 use holder::{
-    Answer, Call, Effect, EntryId, Event, KeyspaceNumbers, Refused, Registered, Spec, StoreAnswer, StoreCall,
-    SupplyCore, calls::RegisterEntry,
+    Call, Effect, EntryId, Event, KeyspaceNumbers, Refused, Spec, StoreAnswer, StoreCall, SupplyCore,
+    calls::RegisterEntry,
 };
-use issuer::core::{self, Refusal, Request, Returned};
-use numbers::{Generation, Mark, Millis, Namespace, Span, StoreEpoch};
+use issuer::core::{self, Refusal};
+use numbers::{Generation, Millis, Namespace, Span, StoreEpoch};
 
 use super::{
     Step, System,
@@ -20,7 +20,7 @@ use super::{
     witness::Witness,
     world::{Holder, Minter, Part, last_token, namespace, token},
 };
-use crate::{Mutant, stores::Entry};
+use crate::{Mutant, messages, stores::Entry};
 
 /// The reading of the core's clock for steps that follow at once.
 const AT_ONCE: Millis = Millis(0);
@@ -100,39 +100,19 @@ impl Step<'_> {
 
     fn send(&mut self, holder: usize, call: Call) {
         self.judge_superseded(holder);
-        let name = self.name(holder);
-        let request = match call {
-            Call::Register(namespaces) => {
-                let instance = self.instance(holder);
-                Request::Register { holder: name, instance, namespaces, reserved: false }
-            }
-            Call::Allocate { incarnation, seq, store, .. } => {
-                self.allocations += 1;
-                let (wanted_len, namespace) = (self.system.bounds.block, namespace());
-                Request::Allocate { holder: name, incarnation, seq, namespace, wanted_len, store }
-            }
-            Call::Return { incarnation, closed, registered_end } => {
-                let holder::Closed { block, used, burned, unused, .. } = closed;
-                let returned = Returned { block, used, burned, unused, registered_end };
-                debug_assert_eq!(returned.check(), Ok(()), "the holder's account");
-                Request::Return { holder: name, incarnation, blocks: vec![returned] }
-            }
-        };
+        self.allocations += u8::from(matches!(call, Call::Allocate { .. }));
+        let (start, wanted_len) = ((self.name(holder), self.instance(holder)), self.system.bounds.block);
+        let request = messages::request(start, call, |_| (namespace(), wanted_len));
         self.world.holders[holder].call = Some(self.call(holder, request));
     }
 
     /// Delivers the issuer's answer to the core.
     pub(super) fn answered(&mut self, holder: usize, answer: Result<core::Answer, Refusal>) {
+        if let Ok(core::Answer::Allocated { block, .. }) = &answer {
+            self.judge_hands(holder, block);
+        }
         let answer = match answer {
-            Ok(core::Answer::Registered { incarnation, last_seq, .. }) => {
-                let (holder_ttl_ms, ledger, mark) = (self.system.bounds.holder_ttl_ms, None, Mark(0));
-                Ok(Answer::Registered(Registered { incarnation, last_seq, holder_ttl_ms, ledger, mark }))
-            }
-            Ok(core::Answer::Allocated { block, leaked, store, .. }) => {
-                self.judge_hands(holder, &block);
-                Ok(Answer::Allocated { block, leaked, store: Some(store) })
-            }
-            Ok(_) => Ok(Answer::Returned),
+            Ok(answer) => Ok(messages::answer(answer, self.system.bounds.holder_ttl_ms)),
             Err(refusal) => Err(self.refused(holder, &refusal)),
         };
         self.step(holder, AT_ONCE, Event::Answered(answer));
@@ -294,13 +274,7 @@ impl Step<'_> {
         let Minter { core, keyspaces, .. } = self.minter(holder);
         let Some(session) = core.session else { return };
         let beat = core.beat(session, keyspaces);
-        let request = Request::KeepAlive {
-            holder: self.name(holder),
-            incarnation: beat.incarnation,
-            last_seq: beat.last_seq,
-            progress: beat.progress,
-            mark: Mark(0),
-        };
+        let request = messages::keep_alive(self.name(holder), beat);
         self.world.holders[holder].beat = Some(self.call(holder, request));
     }
 

@@ -4,7 +4,7 @@
 //! A witness belongs to a step and not to a state. In the state it would double the number of
 //! states, so witnesses are recorded outside the model.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// An event that some schedule must cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,51 +64,25 @@ pub enum Witness {
     Superseded,
 }
 
-impl Witness {
-    /// All witnesses, in the order of their declaration.
-    pub const ALL: [Self; 25] = [
-        Self::DoubtOutlivedItsLeader,
-        Self::LostReplySettled,
-        Self::DeposedRefused,
-        Self::LateCopyRefused,
-        Self::EarlyReadRefused,
-        Self::SeqRepeated,
-        Self::ReclaimedUnused,
-        Self::ReclaimedPartly,
-        Self::TakeOverRefused,
-        Self::RegisterRefused,
-        Self::WatermarkRepaired,
-        Self::TailAllocatedAgain,
-        Self::NumberTaken,
-        Self::DoubtResolved,
-        Self::BeatAnsweredByDeposed,
-        Self::ExhaustedHeard,
-        Self::RaisedUsed,
-        Self::LoweringRefused,
-        Self::ReservationFilled,
-        Self::ReservationSilent,
-        Self::ReservationReclaimed,
-        Self::ExhaustedBesideReservation,
-        Self::BurnedThenStored,
-        Self::LateReturn,
-        Self::Superseded,
-    ];
-}
-
-/// The set of witnesses seen so far.
+/// The set of witnesses seen so far, with a bit for each.
 #[derive(Debug, Default)]
-pub struct Seen([AtomicBool; Witness::ALL.len()]);
+pub struct Seen(AtomicU32);
 
 impl Seen {
     /// Records a witness.
     pub fn note(&self, witness: Witness) {
-        self.0[witness as usize].store(true, Ordering::Relaxed);
+        if !self.has(witness) {
+            self.0.fetch_or(bit(witness), Ordering::Relaxed);
+        }
     }
 
-    /// Returns the recorded witnesses.
+    /// Returns whether a witness was recorded.
     #[must_use]
-    pub fn list(&self) -> Vec<Witness> {
-        let seen = |witness: &Witness| self.0[*witness as usize].load(Ordering::Relaxed);
-        Witness::ALL.into_iter().filter(seen).collect()
+    pub fn has(&self, witness: Witness) -> bool {
+        self.0.load(Ordering::Relaxed) & bit(witness) != 0
     }
+}
+
+fn bit(witness: Witness) -> u32 {
+    1 << witness as u32
 }

@@ -52,7 +52,6 @@ pub(super) enum Note {
     Refused {
         take_over: bool,
     },
-    Returns(bool),
     ForeignBlock,
     Exhausted {
         namespace: Namespace,
@@ -173,8 +172,6 @@ impl Checks {
             }
             Note::Refused { take_over: true } => summary.add(Happening::TakeOverRefused, 1),
             Note::Refused { take_over: false } => summary.add(Happening::RegisterRefused, 1),
-            Note::Returns(true) => {}
-            Note::Returns(false) => self.fail("a holder returns a block with a wrong account".to_owned()),
             Note::Superseded => summary.add(Happening::Superseded, 1),
             Note::ForeignBlock => {
                 self.fail("I5: a seq was answered with a block of another namespace".to_owned());

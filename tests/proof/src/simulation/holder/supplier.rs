@@ -5,15 +5,14 @@
 use std::rc::Rc;
 
 use holder::{
-    Answer, Call, Effect, Event, Note as CoreNote, Refused, Registered, StoreAnswer, StoreCall,
-    calls::RegisterEntry,
+    Answer, Call, Effect, Event, Note as CoreNote, Refused, StoreAnswer, StoreCall, calls::RegisterEntry,
 };
-use issuer::core::{self, Request, Returned};
-use numbers::{Mark, Millis};
+use issuer::core::{self, Request};
+use numbers::Millis;
 
 use super::{Holder, client, client::Next, last_token};
 use crate::{
-    Mutant,
+    Mutant, messages,
     simulation::{
         checks::Note,
         database::{StoreOp, StoreReply},
@@ -143,32 +142,17 @@ impl Holder {
     }
 
     async fn send(&self, call: Call) -> Result<Answer, Refused> {
-        let holder = self.setup.id.clone();
         let returns = matches!(call, Call::Return { .. });
-        let request = match call {
-            Call::Register(namespaces) => Request::Register {
-                holder,
-                instance: self.setup.instance.clone(),
-                namespaces,
-                reserved: false,
-            },
-            Call::Allocate { keyspace, incarnation, seq, store } => {
-                let namespace = self.setup.namespaces[keyspace].0.clone();
-                let wanted_len = self.desk.draw(|rng| rng.between(1, 2 * self.setup.block_max));
-                Request::Allocate { holder, incarnation, seq, namespace, wanted_len, store }
-            }
-            Call::Return { incarnation, closed, registered_end } => {
-                let holder::Closed { block, used, burned, unused, .. } = closed;
-                let returned = Returned { block, used, burned, unused, registered_end };
-                self.desk.note(Note::Returns(returned.check().is_ok()));
-                Request::Return { holder, incarnation, blocks: vec![returned] }
-            }
-        };
-        let answer = answer(self.call(request).await?, self.setup.holder_ttl_ms);
+        let start = (self.setup.id.clone(), self.setup.instance.clone());
+        let request = messages::request(start, call, |keyspace| {
+            let wanted_len = self.desk.draw(|rng| rng.between(1, 2 * self.setup.block_max));
+            (self.setup.namespaces[keyspace].0.clone(), wanted_len)
+        });
+        let answer = self.call(request).await?;
         if returns {
             self.desk.note(Note::Happened(Happening::Returned, 1));
         }
-        answer
+        Ok(messages::answer(answer, self.setup.holder_ttl_ms))
     }
 
     async fn ask(&self, call: StoreCall) -> Option<StoreAnswer> {
@@ -223,13 +207,7 @@ impl Holder {
         let state = &mut *state;
         let session = state.core.session?;
         let beat = state.core.beat(session, &mut state.keyspaces);
-        Some(Request::KeepAlive {
-            holder: self.setup.id.clone(),
-            incarnation: beat.incarnation,
-            last_seq: beat.last_seq,
-            progress: beat.progress,
-            mark: Mark(0),
-        })
+        Some(messages::keep_alive(self.setup.id.clone(), beat))
     }
 
     async fn one_beat(&self, request: &Rc<Request>) {
@@ -265,20 +243,6 @@ impl Holder {
             }
         }
     }
-}
-
-/// Converts the issuer's answer for the core.
-fn answer(answer: core::Answer, holder_ttl_ms: u64) -> Result<Answer, Refused> {
-    Ok(match answer {
-        core::Answer::Registered { incarnation, last_seq, .. } => {
-            let (ledger, mark) = (None, Mark(0));
-            Answer::Registered(Registered { incarnation, last_seq, holder_ttl_ms, ledger, mark })
-        }
-        core::Answer::Allocated { block, leaked, store, .. } => {
-            Answer::Allocated { block, leaked, store: Some(store) }
-        }
-        _ => Answer::Returned,
-    })
 }
 
 impl From<client::Refused> for Refused {
