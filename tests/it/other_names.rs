@@ -103,7 +103,39 @@ async fn other_names_are_found(api: &Api) {
         404,
         "minted codes differ in their letters' case"
     );
+    codes_that_are_known_lead_to_no_slug_in_small_letters(api).await;
     links_that_do_not_redirect_are_passed_over_unless_taken_down(api).await;
+}
+
+/// Whoever sees a code could take its visitors with a slug, once its link is gone or before it is
+/// there.
+async fn codes_that_are_known_lead_to_no_slug_in_small_letters(api: &Api) {
+    let has_capitals = |code: &String| code.contains(char::is_uppercase);
+    let mint = async || loop {
+        let code = api.create_with(&json!({ "longUrl": "https://example.org/gone" })).await.unwrap().code;
+        if has_capitals(&code) {
+            return code;
+        }
+    };
+    let (deleted, renamed) = (mint().await, mint().await);
+    done(api, Method::DELETE, &format!("short-urls/{deleted}"), None).await;
+    let renaming = json!({ "customSlug": "renamed/now" });
+    done(api, Method::PATCH, &format!("short-urls/{renamed}"), Some(renaming)).await;
+    let reservation = done(api, Method::POST, "reservations", Some(json!({ "count": 20 }))).await;
+    let codes = reservation["shortCodes"].as_array().unwrap().iter();
+    let reserved = codes.map(|code| code.as_str().unwrap().to_owned()).find(has_capitals).unwrap();
+    for code in [deleted, renamed, reserved] {
+        let slug = code.to_lowercase();
+        pick(api, &slug, json!({})).await;
+        for path in [code.clone(), format!("{code}."), format!("{code}/x")] {
+            assert_eq!(api.follow(&path).await.unwrap(), (404, None), "{path} is not {slug}");
+        }
+    }
+    // It could be a code too, of a link that there is not yet.
+    pick(api, "autumn", json!({})).await;
+    for path in ["AUTUMN", "Autumn."] {
+        assert_eq!(api.follow(path).await.unwrap(), leads_to("https://example.org/autumn"), "{path}");
+    }
 }
 
 async fn links_that_do_not_redirect_are_passed_over_unless_taken_down(api: &Api) {

@@ -47,8 +47,8 @@ pub struct OtherName<'a> {
     pub path: String,
     /// What makes it another one.
     pub way: OtherWay,
-    /// Whether its letters are not those of the request.
-    pub is_lowered: bool,
+    /// The name with the letters of the request, escaped, if they are others.
+    pub lowered_from: Option<String>,
     /// The path behind it as it was sent, with the slash; empty if there is none.
     pub behind: &'a str,
 }
@@ -58,7 +58,9 @@ impl OtherName<'_> {
     /// letters alone.
     pub fn means(&self, link: &Link, of_domain: Option<ExtraPath>) -> bool {
         let is_there = !link.is_deleted() || link.is_blocked();
-        is_there && (!self.is_lowered || link.slug().is_some()) && link.takes(self.behind, of_domain)
+        is_there
+            && (self.lowered_from.is_none() || link.slug().is_some())
+            && link.takes(self.behind, of_domain)
     }
 }
 
@@ -108,13 +110,14 @@ pub fn other_names<'a>(path: &'a str, settings: &DomainSettings) -> Vec<OtherNam
     let mut names = Vec::new();
     let mut add = |path: &str, way, behind| {
         if way != OtherWay::Case {
-            names.push(OtherName { path: path.to_owned(), way, is_lowered: false, behind });
+            names.push(OtherName { path: path.to_owned(), way, lowered_from: None, behind });
         }
         if settings.ignore_case {
             let decoded = percent_decode_str(path).decode_utf8_lossy();
             let lowered = decoded.to_lowercase();
             if lowered != decoded {
-                names.push(OtherName { path: escaped(&lowered), way, is_lowered: true, behind });
+                let lowered_from = Some(path.to_owned());
+                names.push(OtherName { path: escaped(&lowered), way, lowered_from, behind });
             }
         }
     };

@@ -92,6 +92,9 @@ impl Lookup {
 
     /// Returns the first of other names of a path that `means` a link on a domain, and that link.
     /// All slugs among them are read at once, perhaps with those of other callers.
+    ///
+    /// A code of a link that was deleted or renamed, or of a reservation, is not taken for a slug in
+    /// other letters: whoever picked that slug would get the visitors of a code that they saw.
     pub async fn find_other<'a, 'b>(
         &self,
         domain: DomainId,
@@ -127,7 +130,14 @@ impl Lookup {
                     found
                 }
             };
-            if let Some(link) = found.filter(|link| means(name, link)) {
+            let Some(link) = found.filter(|link| means(name, link)) else { continue };
+            let code = name.lowered_from.as_ref().and_then(|from| Code::parse(from.strip_prefix('/')?).ok());
+            let number = code.filter(|_| domain.is_default()).and_then(|code| self.mint.read(&code));
+            let is_of_another = match number {
+                Some(number) => self.slugs.is_in_use(number).await?,
+                None => false,
+            };
+            if !is_of_another {
                 return Ok(Some((name, link)));
             }
         }

@@ -159,16 +159,30 @@ impl Slugs {
         }
     }
 
+    /// Returns whether a number has a link, in whatever state, or belongs to a block.
+    pub(super) async fn is_in_use(&self, number: LinkId) -> Result<bool, LookupError> {
+        let links = Arc::clone(&self.links);
+        self.query(async move { links.is_in_use(number).await }).await.map_err(|error| failed(&error))
+    }
+
     async fn ask(&self, (domain, slug): &SlugOnDomain) -> Result<LinkId, Missing> {
-        let (links, questions) = (Arc::clone(&self.links), Arc::clone(&self.questions));
-        let (domain, slug) = (*domain, slug.clone());
+        let (links, domain, slug) = (Arc::clone(&self.links), *domain, slug.clone());
+        let asked = self.query(async move { links.find_slug(domain, &slug).await }).await;
+        asked.map_err(Missing::NoStore)?.ok_or(Missing::Absent)
+    }
+
+    /// Sends a query when it is its turn.
+    async fn query<T: Send + 'static>(
+        &self,
+        query: impl Future<Output = Result<T, StoreError>> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let questions = Arc::clone(&self.questions);
         let ask = self.runtime.spawn(async move {
             let late = |_| StoreError::TimedOut;
             let _question = timeout(DEADLINE, questions.acquire()).await.map_err(late)?;
-            timeout(DEADLINE, links.find_slug(domain, &slug)).await.map_err(late)?
+            timeout(DEADLINE, query).await.map_err(late)?
         });
-        let asked = ask.await.unwrap_or(Err(StoreError::Stopped));
-        asked.map_err(Missing::NoStore)?.ok_or(Missing::Absent)
+        ask.await.unwrap_or(Err(StoreError::Stopped))
     }
 }
 

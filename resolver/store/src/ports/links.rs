@@ -19,7 +19,7 @@ use crate::{
     NamedIds, Reading, Result, Source, StoreError, Under,
     buckets::by_bucket,
     operation::{insert, run},
-    sql::{bulk, create, edits, list, restore, slugs, together, uses},
+    sql::{blocks, bulk, create, edits, list, restore, slugs, together, uses},
 };
 
 /// Creates, reads and changes links.
@@ -156,6 +156,12 @@ pub trait Links: Database {
     /// [`find_slug`](Links::find_slug) does, with one read.
     async fn find_slugs(&self, places: &[(DomainId, Slug)]) -> Result<NamedIds> {
         run(self, Read, places.to_vec(), |sql, places| Box::pin(slugs::find_slugs(sql, places))).await
+    }
+
+    /// Returns whether a number has a link, in whatever state and under whatever name, or belongs to
+    /// a block, such as that of a reservation.
+    async fn is_in_use(&self, number: LinkId) -> Result<bool> {
+        run(self, Read, number, |sql, number| Box::pin(blocks::is_in_use(sql, *number))).await
     }
 
     /// Returns the most recently deleted link with this name: a slug, or a minted code whose id is
