@@ -130,7 +130,7 @@ const LAYERS: &[Layer] = &[
     },
     Layer { name: "api", folder: "resolver/api", on: &["app", "dto", "qr", "web"], never: &["etcd-client"] },
     Layer { name: "compat", folder: "resolver/compat", on: &["api"], never: &["etcd-client"] },
-    Layer { name: "pages", folder: "resolver/pages", on: &["api"], never: &["etcd-client"] },
+    Layer { name: "pages", folder: "resolver/pages", on: &["api", "geoip"], never: &["etcd-client"] },
     Layer { name: "cli", folder: "resolver/cli", on: &["app", "dto", "ingest"], never: &["etcd-client"] },
     Layer {
         name: "listener",
