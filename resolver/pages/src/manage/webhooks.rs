@@ -19,7 +19,7 @@ use super::{
     paged::Paged,
 };
 use crate::{context::Context, error::PageError, form::Form, frame::Frame};
-use shown::{ShownDelivery, WebhookState, conditions, event_text, kinds};
+use shown::{WebhookState, answer_text, conditions, delivery_class, delivery_text, event_text, kinds};
 
 pub(super) use one::{change, show};
 
@@ -31,6 +31,7 @@ pub(super) const ONE: &str = "/manage/webhooks/";
 #[template(path = "manage/webhooks.html")]
 struct WebhooksPage<'a> {
     frame: Frame<'a>,
+    context: Context<'a>,
     webhooks: Vec<Row>,
     paged: Paged,
     notices: Notices,
@@ -46,18 +47,18 @@ struct Row {
     events: String,
     conditions: Vec<String>,
     state: WebhookState,
-    last: Option<ShownDelivery>,
+    last: Option<Delivery>,
 }
 
 impl Row {
-    fn new(context: &Context<'_>, shown: ShownWebhook, last: Option<&Delivery>) -> Self {
+    fn new(context: &Context<'_>, shown: ShownWebhook, last: Option<Delivery>) -> Self {
         let kinds = shown.webhook.subscription.kinds.iter();
         let events: Vec<String> = kinds.map(|kind| event_text(kind, context.t)).collect();
         Self {
             events: events.join(", "),
             conditions: conditions(&shown, context.t),
             state: WebhookState::of(context, &shown.webhook),
-            last: last.map(|delivery| ShownDelivery::new(context, delivery)),
+            last,
             webhook: shown.webhook,
         }
     }
@@ -92,13 +93,14 @@ pub(super) async fn answer(
     let mut webhooks = links.webhooks(by).await?;
     webhooks.reverse();
     let (paged, webhooks) = Paged::cut(webhooks, PATH, context.query);
-    let last = links.last_deliveries(&webhooks, by).await?;
+    let mut last = links.last_deliveries(&webhooks, by).await?;
     let row = |shown: ShownWebhook| {
-        let last = last.get(&shown.webhook.id);
+        let last = last.remove(&shown.webhook.id);
         Row::new(context, shown, last)
     };
     let page = WebhooksPage {
         frame: context.frame(PATH),
+        context: *context,
         webhooks: webhooks.into_iter().map(row).collect(),
         paged,
         secret,
