@@ -29,7 +29,7 @@ impl WebhookState {
 /// Returns the class of a webhook's state, and the name of its text.
 fn state_of(webhook: &Webhook) -> (&'static str, &'static str) {
     match (&webhook.disabled, webhook.failing_since) {
-        (Some(_), _) => ("disabled", "webhooks-disabled"),
+        (Some(_), _) => ("disabled", "state-disabled"),
         (None, Some(_)) => ("expired", "webhooks-failing"),
         (None, None) => ("live", "webhooks-enabled"),
     }
@@ -168,7 +168,7 @@ mod tests {
                 let text = delivery_text(&Delivery { state, ..delivery(None, None) }, locale);
                 assert!(!text.starts_with("webhooks-"), "{} {state:?}", locale.tag);
             }
-            for text in ["webhooks-enabled", "webhooks-failing", "webhooks-disabled"] {
+            for text in ["webhooks-enabled", "webhooks-failing", "state-disabled"] {
                 assert!(locale.try_text(text).is_some(), "{} {text}", locale.tag);
             }
         }
