@@ -11,7 +11,7 @@ use app::{
     webhooks::{ShownWebhook, WebhookFields},
 };
 use askama::Template;
-use links::webhook::{Delivery, Webhook};
+use links::webhook::Delivery;
 use web::Answer;
 
 use super::{
@@ -32,7 +32,8 @@ pub(super) const ONE: &str = "/manage/webhooks/";
 struct WebhooksPage<'a> {
     frame: Frame<'a>,
     context: Context<'a>,
-    webhooks: Vec<Row>,
+    /// The webhooks, each with its last delivery.
+    webhooks: Vec<(ShownWebhook, Option<Delivery>)>,
     paged: Paged,
     notices: Notices,
     secret: Option<String>,
@@ -40,28 +41,6 @@ struct WebhooksPage<'a> {
     domains: Vec<String>,
     /// The values of a form that was refused.
     typed: Form,
-}
-
-struct Row {
-    webhook: Webhook,
-    events: String,
-    conditions: Vec<String>,
-    state: WebhookState,
-    last: Option<Delivery>,
-}
-
-impl Row {
-    fn new(context: &Context<'_>, shown: ShownWebhook, last: Option<Delivery>) -> Self {
-        let kinds = shown.webhook.subscription.kinds.iter();
-        let events: Vec<String> = kinds.map(|kind| event_text(kind, context.t)).collect();
-        Self {
-            events: events.join(", "),
-            conditions: conditions(&shown, context.t),
-            state: WebhookState::of(context, &shown.webhook),
-            last,
-            webhook: shown.webhook,
-        }
-    }
 }
 
 pub(super) async fn create(context: &Context<'_>) -> Result<Answer, PageError> {
@@ -94,14 +73,14 @@ pub(super) async fn answer(
     webhooks.reverse();
     let (paged, webhooks) = Paged::cut(webhooks, PATH, context.query);
     let mut last = links.last_deliveries(&webhooks, by).await?;
-    let row = |shown: ShownWebhook| {
+    let with_last = |shown: ShownWebhook| {
         let last = last.remove(&shown.webhook.id);
-        Row::new(context, shown, last)
+        (shown, last)
     };
     let page = WebhooksPage {
         frame: context.frame(PATH),
         context: *context,
-        webhooks: webhooks.into_iter().map(row).collect(),
+        webhooks: webhooks.into_iter().map(with_last).collect(),
         paged,
         secret,
         kinds: kinds(context.t),
