@@ -83,6 +83,11 @@ const signIn = async (page) => {
   await press(page, "main button");
   assert.equal(new URL(page.url()).pathname, "/manage");
 };
+const openSignedIn = async (browser, options) => {
+  const page = await open(browser, options);
+  await signIn(page);
+  return page;
+};
 const rest = async (method, to, body) => {
   const headers = { "X-Api-Key": apiKey, "Content-Type": "application/json" };
   const answer = await fetch(`${base}/rest/v3${to}`, { method, headers, body: body && JSON.stringify(body) });
@@ -114,8 +119,7 @@ const check = async (page, name) => {
 const tests = {
   // The first test, because it needs a server without links.
   async "the first steps are ticked off by what exists"(browser, other) {
-    const page = await open(browser);
-    await signIn(page);
+    const page = await openSignedIn(browser);
     const done = () => page.$$eval(".tour li", (steps) => steps.map((step) => step.className));
     assert.deepEqual(await done(), ["", "", ""]);
     await check(page, "the first steps");
@@ -211,8 +215,7 @@ const tests = {
   },
 
   async "a link is searched, and two who edit it see what differs"(browser, other) {
-    const page = await open(browser);
-    await signIn(page);
+    const page = await openSignedIn(browser);
     const { shortCode } = await rest("POST", "/short-urls", { longUrl: `${other.url}/edited`, title: "Needle" });
     await go(page, "/manage");
     await page.type("#search", "needle");
@@ -230,8 +233,7 @@ const tests = {
   },
 
   async "a link is copied in the list, its QR code opens, and heads of columns order the list"(browser, other) {
-    const page = await open(browser);
-    await signIn(page);
+    const page = await openSignedIn(browser);
     const made = [];
     for (const slug of ["listed-a", "listed-b"]) {
       made.push(await rest("POST", "/short-urls", { longUrl: `${other.url}/${slug}`, customSlug: slug, tags: ["listed"] }));
@@ -254,8 +256,7 @@ const tests = {
   },
 
   async "a link is made above the list, and what is wrong is said there"(browser, other) {
-    const page = await open(browser);
-    await signIn(page);
+    const page = await openSignedIn(browser);
     await rest("POST", "/short-urls", { longUrl: `${other.url}/new`, domain: "new.example", tags: ["new-tag"] });
     await go(page, "/manage?tag=new-tag&domain=new.example");
     await page.click(".new-link summary");
@@ -281,8 +282,7 @@ const tests = {
   },
 
   async "on a phone filters are folded away and links are cards"(browser, other) {
-    const page = await open(browser);
-    await signIn(page);
+    const page = await openSignedIn(browser);
     await rest("POST", "/short-urls", { longUrl: `${other.url}/card`, title: "A card", tags: ["card"] });
     await page.setViewport({ width: 320, height: 640 });
     await go(page, "/manage?tag=card");
@@ -298,8 +298,7 @@ const tests = {
   },
 
   async "an edit is undone beside the notice of it, and from the history"(browser, other) {
-    const page = await open(browser);
-    await signIn(page);
+    const page = await openSignedIn(browser);
     const { shortCode } = await rest("POST", "/short-urls", { longUrl: `${other.url}/undone`, title: "One" });
     const title = async () => (await rest("GET", `/short-urls/${shortCode}`)).title;
     await go(page, `/manage/link/${shortCode}`);
@@ -318,8 +317,7 @@ const tests = {
   },
 
   async "a change is scheduled with the form, listed and cancelled"(browser, other) {
-    const page = await open(browser);
-    await signIn(page);
+    const page = await openSignedIn(browser);
     const { shortCode } = await rest("POST", "/short-urls", { longUrl: `${other.url}/later`, title: "One" });
     await go(page, `/manage/link/${shortCode}`);
     await fill(page, "#title", "Two");
@@ -332,8 +330,7 @@ const tests = {
   },
 
   async "a deleted link is restored from the trash"(browser, other) {
-    const page = await open(browser);
-    await signIn(page);
+    const page = await openSignedIn(browser);
     const { shortCode, shortUrl } = await rest("POST", "/short-urls", { longUrl: `${other.url}/deleted` });
     await go(page, `/manage/link/${shortCode}`);
     await press(page, "form.danger button");
@@ -345,8 +342,7 @@ const tests = {
   },
 
   async "chosen links are changed at once, and those that cannot be stay chosen"(browser, other) {
-    const page = await open(browser);
-    await signIn(page);
+    const page = await openSignedIn(browser);
     const links = [];
     for (const slug of ["chosen/1", "chosen/2"]) {
       links.push(await rest("POST", "/short-urls", { longUrl: `${other.url}/${slug}`, customSlug: slug, tags: ["chosen"] }));
@@ -372,8 +368,7 @@ const tests = {
   },
 
   async "a thousand pasted links are looked through, made and downloaded"(browser, other) {
-    const page = await open(browser);
-    await signIn(page);
+    const page = await openSignedIn(browser);
     await go(page, "/manage/bulk");
     const rows = Array.from({ length: 1_000 }, (_, row) => `${other.url}/bulk/${row},"bulk,=${row}"`);
     const paste = async (lines) => page.$eval("#rows", (field, text) => (field.value = text), lines.join("\n"));
@@ -403,8 +398,7 @@ const tests = {
   },
 
   async "visits are counted while the page is open, and downloaded"(browser, other) {
-    const page = await open(browser);
-    await signIn(page);
+    const page = await openSignedIn(browser);
     const { shortCode, shortUrl } = await rest("POST", "/short-urls", { longUrl: `${other.url}/counted`, tags: ["counted"] });
     const visit = () => fetch(shortUrl, { redirect: "manual", headers: { "User-Agent": "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0", Referer: `https://${encodeURIComponent("<b>")}.example/` } });
     for (let count = 0; count < 3; count += 1) await visit();
@@ -427,8 +421,7 @@ const tests = {
   },
 
   async "on a phone figures come first, a young link has a short chart, and an empty map says why"(browser, other) {
-    const page = await open(browser);
-    await signIn(page);
+    const page = await openSignedIn(browser);
     const { shortCode, shortUrl } = await rest("POST", "/short-urls", { longUrl: `${other.url}/young` });
     await fetch(shortUrl, { redirect: "manual" });
     await until(async () => (await rest("GET", `/short-urls/${shortCode}`)).visitsSummary.total === 1, "the visit is counted");
@@ -446,8 +439,7 @@ const tests = {
   },
 
   async "a tag is renamed, and the account of numbers balances"(browser, other) {
-    const page = await open(browser);
-    await signIn(page);
+    const page = await openSignedIn(browser);
     await rest("POST", "/short-urls", { longUrl: `${other.url}/tagged`, tags: ["before-it"] });
     await go(page, "/manage/tags?search=before-it");
     await fill(page, "tbody input[name=newName]", "after-it");
@@ -459,8 +451,7 @@ const tests = {
   },
 
   async "rules are added, moved and tried, and lead as the page said"(browser, other) {
-    const page = await open(browser);
-    await signIn(page);
+    const page = await openSignedIn(browser);
     const { shortCode, shortUrl } = await rest("POST", "/short-urls", { longUrl: `${other.url}/default` });
     await go(page, `/manage/rules/${shortCode}`);
     const add = async (to, value) => {
@@ -503,8 +494,7 @@ const tests = {
   },
 
   async "a session ends when its browser signs out, for a copy of its cookie too"(browser) {
-    const page = await open(browser);
-    await signIn(page);
+    const page = await openSignedIn(browser);
     const cookies = await page.cookies();
     const session = cookies.find(({ name }) => name === "shortmint_session");
     assert.ok(session.httpOnly && session.sameSite === "Lax");
@@ -515,8 +505,7 @@ const tests = {
   },
 
   async "a key is made with one's own key only, shown once, and revoked"(browser) {
-    const page = await open(browser);
-    await signIn(page);
+    const page = await openSignedIn(browser);
     await go(page, "/manage/keys");
     const make = async (own) => {
       await fill(page, "#name", "made-here");
@@ -544,8 +533,7 @@ const tests = {
   },
 
   async "a webhook is added and disabled without scripts, and its secret is shown once"(browser) {
-    const page = await open(browser, { scripts: false });
-    await signIn(page);
+    const page = await openSignedIn(browser, { scripts: false });
     await go(page, "/manage/webhooks");
     assert.ok((await text(page, ".empty")).includes("no webhooks yet"));
     await page.type("#url", "https://hooks.example/in");
@@ -577,8 +565,7 @@ const tests = {
   },
 
   async "a form of another site changes nothing"(browser, other) {
-    const page = await open(browser);
-    await signIn(page);
+    const page = await openSignedIn(browser);
     const { shortCode } = await rest("POST", "/short-urls", { longUrl: `${other.url}/mine` });
     const attacked = `${base}/manage/link/${shortCode}`;
     await Promise.all([
@@ -589,8 +576,7 @@ const tests = {
   },
 
   async "scripts in titles, tags, visits, addresses and the theme are shown as text"(browser, other) {
-    const page = await open(browser);
-    await signIn(page);
+    const page = await openSignedIn(browser);
     const body = { longUrl: `${other.url}/?x=${encodeURIComponent(SCRIPT)}`, title: SCRIPT, tags: [SCRIPT], description: SCRIPT };
     const { shortCode, shortUrl } = await rest("POST", "/short-urls", body);
     await fetch(shortUrl, { redirect: "manual", headers: { "User-Agent": SCRIPT, Referer: `https://x.example/${SCRIPT}` } });
@@ -656,8 +642,7 @@ const tests = {
   },
 
   async "pages are small"(browser) {
-    const page = await open(browser);
-    await signIn(page);
+    const page = await openSignedIn(browser);
     for (const [to, most] of Object.entries(BYTES_OF)) {
       const session = await page.createCDPSession();
       let bytes = 0;

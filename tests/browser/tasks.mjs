@@ -439,38 +439,26 @@ const tasks = {
   },
 };
 
-/** What a task needs before it begins, beside the links of the campaign. */
+/** What tasks need before they begin. Others get a new link if they take the code of one. */
 const before = {
-  "Download the QR code of a link as SVG, 600 pixels wide": () => make(),
   "Find the link whose long URL contains a word, and see its visits over time": () => make({ longUrl: "https://example.com/a-needle-in-hay" }),
-  "Change where a link leads": () => make(),
-  "Add a rule to a link: visitors with Android go to another URL": () => make(),
-  "Delete a link, and bring it back": () => make(),
   async "Make the second of two rules of a link the first"() {
     const link = await make();
     const rule = (to, language) => ({ longUrl: `https://example.com/${to}`, conditions: [{ type: "language", matchKey: null, matchValue: language }] });
     await rest("POST", `/short-urls/${link.shortCode}/redirect-rules`, { redirectRules: [rule("a", "de"), rule("b", "fr")] });
     return link;
   },
-  "Set where a link leads once it has expired": () => make(),
-  "Lead half of the visitors of a link to another URL": () => make(),
-  "Give a link another name": () => make(),
-  "Undo an edit": () => make(),
   async "See who changed the title of a link, and what it was before"() {
     const link = await make({ title: "Before" });
     await rest("PATCH", `/short-urls/${link.shortCode}`, { title: "After" });
     return link;
   },
-  "See why a visitor from Austria gets what they get": () => make(),
-  "Change a link at a later time, and cancel that": () => make(),
-  "Set what chats show of a link": () => make(),
   "See before many links are made that one of their names is taken": () => make({ customSlug: "taken-already" }),
   async "Restore a link that was deleted some time ago"() {
     const link = await make();
     await rest("DELETE", `/short-urls/${link.shortCode}`);
     return link;
   },
-  "Move a link to another domain": () => make(),
   "Copy a short link in the list, and open its QR code": () => make(),
   "Rename a tag": () => make({ tags: ["old-name"] }),
   async "See from which country most visitors of a link came in the last 30 days"() {
@@ -494,7 +482,7 @@ const counts = [];
 for (const [index, [name, task]] of Object.entries(tasks).entries()) {
   if (which === "sample" && index % 4 !== 1) continue;
   try {
-    const link = await before[name]?.();
+    const link = await (before[name] ?? (task.length > 0 ? make : undefined))?.();
     await page.goto(`${base}/manage`);
     clicks = 0;
     await task({ code: link?.shortCode });

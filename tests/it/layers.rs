@@ -48,9 +48,9 @@ const LAYERS: &[Layer] = &[
     Layer { name: "dto", folder: "resolver/dto", on: &["links"], never: OUTSIDE },
     Layer { name: "holder", folder: "resolver/holder", on: &["codes"], never: OUTSIDE },
     Layer { name: "qr", folder: "resolver/qr", on: &[], never: OUTSIDE },
-    Layer { name: "transfer", folder: "resolver/transfer", on: &["links"], never: OUTSIDE },
     Layer { name: "agents", folder: "resolver/agents", on: &[], never: OUTSIDE },
     Layer { name: "visits", folder: "resolver/visits", on: &["links"], never: OUTSIDE },
+    Layer { name: "transfer", folder: "resolver/transfer", on: &["visits"], never: OUTSIDE },
     Layer {
         name: "spool",
         folder: "resolver/spool",
@@ -130,7 +130,7 @@ const LAYERS: &[Layer] = &[
     },
     Layer { name: "api", folder: "resolver/api", on: &["app", "dto", "qr", "web"], never: &["etcd-client"] },
     Layer { name: "compat", folder: "resolver/compat", on: &["api"], never: &["etcd-client"] },
-    Layer { name: "pages", folder: "resolver/pages", on: &["api"], never: &["etcd-client"] },
+    Layer { name: "pages", folder: "resolver/pages", on: &["api", "geoip"], never: &["etcd-client"] },
     Layer { name: "cli", folder: "resolver/cli", on: &["app", "dto", "ingest"], never: &["etcd-client"] },
     Layer {
         name: "listener",

@@ -80,17 +80,15 @@ pub(crate) async fn answer(call: &Call) -> Result<Answer, Failure> {
         }
         (method, path) => {
             let link = path.strip_prefix("bitlinks/").ok_or_else(|| call.no_route())?;
-            match (method, metric_of(link)) {
-                ("GET", Some((link, facet, metric))) => {
-                    let name = name_of(call, &decoded(link))?;
-                    clicks(call, &name, facet, metric).await?
-                }
+            let metric = metric_of(link);
+            let name = name_of(call, &decoded(metric.map_or(link, |(link, ..)| link)));
+            match (method, metric) {
+                ("GET", Some((_, facet, metric))) => clicks(call, &name?, facet, metric).await?,
                 ("GET", None) => {
-                    let name = name_of(call, &decoded(link))?;
-                    let record = call.api().links.get_link(&name, call.by()?).await?;
+                    let record = call.api().links.get_link(&name?, call.by()?).await?;
                     bitlink(&call.shown(&record, None)?, true)
                 }
-                ("PATCH", None) => edit(call, name_of(call, &decoded(link))?).await?,
+                ("PATCH", None) => edit(call, name?).await?,
                 _ => return Err(call.no_route()),
             }
         }

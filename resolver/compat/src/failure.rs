@@ -10,10 +10,8 @@ use web::Answer;
 pub(crate) enum Failure {
     /// The REST API would refuse the call too.
     Api(Problem),
-    /// The key is in the address, and may do more than belongs there.
-    KeyInAddress,
-    /// The signature is one that expires.
-    TimedSignature,
+    /// A key that the REST API accepts is refused, with this text.
+    Key(&'static str),
 }
 
 impl From<Problem> for Failure {
@@ -32,8 +30,7 @@ impl Failure {
     pub(crate) fn status(&self) -> StatusCode {
         match self {
             Self::Api(problem) => problem.status(),
-            Self::KeyInAddress => StatusCode::FORBIDDEN,
-            Self::TimedSignature => StatusCode::UNAUTHORIZED,
+            Self::Key(_) => StatusCode::FORBIDDEN,
         }
     }
 
@@ -62,16 +59,7 @@ impl Failure {
                 fields.iter().map(of).collect::<Vec<_>>().join("; ")
             }
             Self::Api(problem) => problem.detail(),
-            Self::KeyInAddress => {
-                "This API key may do too much to be part of an address. Send it in the body of a POST, or \
-                 use one with the scope create only, or one for its own links with create, read and visits."
-                    .to_owned()
-            }
-            Self::TimedSignature => {
-                "Signatures with a timestamp are not supported. Send the API key as signature, and no \
-                 timestamp."
-                    .to_owned()
-            }
+            Self::Key(text) => (*text).to_owned(),
         }
     }
 
@@ -79,7 +67,7 @@ impl Failure {
     pub(crate) fn finish(&self, answer: Answer) -> Answer {
         match self {
             Self::Api(problem) => problem.finish(answer),
-            Self::KeyInAddress | Self::TimedSignature => answer,
+            Self::Key(_) => answer,
         }
     }
 }

@@ -56,17 +56,6 @@ impl Call {
         Some(LinkName { code: decoded(path.strip_prefix('/').unwrap_or(path)), domain: Some(domain) })
     }
 
-    /// Finds a link for a long URL that a create with it would be answered with.
-    pub(crate) async fn find_existing(
-        &self,
-        long_url: Option<String>,
-        domain: Option<String>,
-    ) -> Result<Option<Record>, Failure> {
-        let fields = LinkFields { long_url: long_url.map(Some), ..LinkFields::default() };
-        let request = CreateLink { fields, domain, find_if_exists: true, ..CreateLink::default() };
-        Ok(self.api().links.find_for_create(request, self.by()?).await?)
-    }
-
     /// Creates a link. With `find_if_exists`, one that is found for the long URL is returned
     /// instead.
     pub(crate) async fn create(
@@ -74,9 +63,13 @@ impl Call {
         request: CreateLink,
         wrong: FieldErrors,
     ) -> Result<(StatusCode, Record), Failure> {
+        let (service, by) = (&self.api().links, self.by()?);
         if request.find_if_exists {
-            let long_url = request.fields.long_url.clone().flatten();
-            if let Some(found) = self.find_existing(long_url, request.domain.clone()).await? {
+            let long_url = request.fields.long_url.clone().flatten().map(Some);
+            let fields = LinkFields { long_url, ..LinkFields::default() };
+            let domain = request.domain.clone();
+            let wanted = CreateLink { fields, domain, find_if_exists: true, ..CreateLink::default() };
+            if let Some(found) = service.find_for_create(wanted, by).await? {
                 return Ok((StatusCode::OK, found));
             }
         }
@@ -84,7 +77,7 @@ impl Call {
         // password is never found.
         let is_plain = request.custom_slug.is_none() && request.fields.password.is_none();
         let request = CreateLink { find_if_exists: request.find_if_exists && is_plain, ..request };
-        let record = self.api().links.create_link(request, None, wrong, self.by()?).await?;
+        let record = service.create_link(request, None, wrong, by).await?;
         Ok((StatusCode::CREATED, record))
     }
 

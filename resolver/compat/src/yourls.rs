@@ -30,6 +30,10 @@ const VERSION: &str = "1.10.4";
 /// Maximum number of links in the answer to `stats`.
 const LIST_MAX: u64 = 100;
 const NO_TEXT: &str = "Need either XML or JSON format for stats";
+const KEY_IN_ADDRESS: &str = "This API key may do too much to be part of an address. Send it in the body \
+    of a POST, or use one with the scope create only, or one for its own links with create, read and visits.";
+const TIMED_SIGNATURE: &str =
+    "Signatures with a timestamp are not supported. Send the API key as signature, and no timestamp.";
 const FIELDS: [(&str, &str); 2] = [("longUrl", "url"), ("customSlug", "keyword")];
 
 /// What an action returns: members for JSON and XML, and the text of the format `simple`.
@@ -45,13 +49,13 @@ fn text<'a>(call: &'a Call, name: &str) -> Option<&'a str> {
 
 pub(crate) async fn authenticate(call: &Call) -> Result<(), Failure> {
     if text(call, "timestamp").is_some() {
-        return Err(Failure::TimedSignature);
+        return Err(Failure::Key(TIMED_SIGNATURE));
     }
     let header = Some(call.header("x-api-key")).filter(|key| !key.is_empty());
     let sent = call.body.text("signature").or_else(|| call.body.text("password")).or(header);
     let in_address = || call.query.text("signature").or_else(|| call.query.text("password"));
     call.authenticate(sent.or_else(in_address).unwrap_or_default()).await?;
-    if sent.is_none() && !may_be_in_address(call.by()?) { Err(Failure::KeyInAddress) } else { Ok(()) }
+    if sent.is_none() && !may_be_in_address(call.by()?) { Err(Failure::Key(KEY_IN_ADDRESS)) } else { Ok(()) }
 }
 
 /// Returns whether a key may be part of an address: what its finder could do is create links, and
@@ -104,37 +108,30 @@ async fn shorten(call: &Call) -> Result<Output, Failure> {
     let long_url = text(call, "url").map(with_scheme);
     let (keyword, title) = (text(call, "keyword"), text(call, "title"));
     let sent = long_url.as_deref().unwrap_or_default();
-    match call.find_existing(long_url.clone(), None).await {
-        Ok(Some(found)) => {
-            let shown = call.shown(&found, Some(sent))?;
-            let visits = call.visits_of(&found).await?;
-            let short_url = shown.short_url.split_once("://").map_or("", |(_, rest)| rest);
-            let message = format!("{sent} already exists in database (short URL: {short_url})");
-            let mut url = members_of(call, &shown, None);
-            url["clicks"] = json!(visits.total.to_string());
-            return Ok(created("error:url", &message, Some((&shown, url))));
-        }
-        Ok(None) => {}
-        Err(failure) => return not_created(keyword, failure),
-    }
     let fields = LinkFields {
         long_url: Some(long_url.clone()),
         title: title.map(|title| Some(title.to_owned())),
         ..LinkFields::default()
     };
-    // The same call may have been sent at the same time, or again.
-    let (custom_slug, find_if_exists) = (keyword.map(str::to_owned), keyword.is_none());
-    let request = CreateLink { fields, custom_slug, find_if_exists, ..CreateLink::default() };
-    match call.api().links.create_link(request, None, FieldErrors::default(), call.by()?).await {
-        Ok(record) => {
-            let mut shown = call.shown(&record, Some(sent))?;
-            shown.title = shown.title.or(title);
-            let message = format!("{sent} added to database");
-            let url = members_of(call, &shown, Some(call.http.client.to_string()));
-            Ok(created("", &message, Some((&shown, url))))
-        }
-        Err(error) => not_created(keyword, error.into()),
+    let custom_slug = keyword.map(str::to_owned);
+    let request = CreateLink { fields, custom_slug, find_if_exists: true, ..CreateLink::default() };
+    let (status, record) = match call.create(request, FieldErrors::default()).await {
+        Ok(made) => made,
+        Err(failure) => return not_created(keyword, failure),
+    };
+    let mut shown = call.shown(&record, Some(sent))?;
+    if status == StatusCode::OK {
+        let visits = call.visits_of(&record).await?;
+        let short_url = shown.short_url.split_once("://").map_or("", |(_, rest)| rest);
+        let message = format!("{sent} already exists in database (short URL: {short_url})");
+        let mut url = members_of(call, &shown, None);
+        url["clicks"] = json!(visits.total.to_string());
+        return Ok(created("error:url", &message, Some((&shown, url))));
     }
+    shown.title = shown.title.or(title);
+    let message = format!("{sent} added to database");
+    let url = members_of(call, &shown, Some(call.http.client.to_string()));
+    Ok(created("", &message, Some((&shown, url))))
 }
 
 /// Returns the output of a create that YOURLS has a code for, or the failure itself.

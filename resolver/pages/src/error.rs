@@ -74,12 +74,12 @@ fn words(error: &PageError, t: &Locale) -> (StatusCode, String, String) {
             (api::rest::status_of(error), t.text("error-title"), message(error, t))
         }
         PageError::SignIn(AuthError::NoKey | AuthError::WrongKey) => {
-            (StatusCode::FORBIDDEN, t.text("sign-in-title"), t.text("sign-in-wrong"))
+            (StatusCode::FORBIDDEN, t.text("sign-in"), t.text("sign-in-wrong"))
         }
         PageError::SignIn(AuthError::TooManyCalls(_)) => {
             (StatusCode::TOO_MANY_REQUESTS, t.text("too-much-title"), t.text("too-much-text"))
         }
-        PageError::NoSession => (StatusCode::UNAUTHORIZED, t.text("sign-in-title"), t.text("sign-in-text")),
+        PageError::NoSession => (StatusCode::UNAUTHORIZED, t.text("sign-in"), t.text("sign-in-text")),
         PageError::OtherOrigin => {
             (StatusCode::FORBIDDEN, t.text("error-title"), t.text("error-other-origin"))
         }

@@ -35,4 +35,4 @@ pub use live::{LinkPage, LiveSource};
 pub use records::{Record, RecordError, Records, is_same_name};
 pub use row::{LeftOut, Row, RowError, Secret};
 pub use source::{Source, each_row};
-pub use visit::{SingleVisit, VisitPlace, each_visit, read_visit};
+pub use visit::{SingleVisit, each_visit, read_visit};

@@ -5,6 +5,7 @@ use std::{io::Read, ops::ControlFlow};
 
 use jiff::{Timestamp, tz::TimeZone};
 use serde_json::Value;
+use visits::PlaceText;
 
 use super::{
     csv::revealed,
@@ -76,29 +77,10 @@ pub struct SingleVisit {
     pub referrer: String,
     /// The user agent; empty if absent.
     pub user_agent: String,
-    /// The place.
-    pub location: VisitPlace,
+    /// The place. Empty texts are unknown.
+    pub location: PlaceText,
     /// Whether a bot made it; `None` if the item does not say.
     pub is_bot: Option<bool>,
-}
-
-/// The place of a visitor. Empty texts are unknown.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct VisitPlace {
-    /// The country, as two letters.
-    pub country: String,
-    /// The name of the country.
-    pub country_name: String,
-    /// The name of the region.
-    pub region: String,
-    /// The name of the city.
-    pub city: String,
-    /// The latitude in degrees.
-    pub latitude: f64,
-    /// The longitude in degrees.
-    pub longitude: f64,
-    /// The name of the time zone.
-    pub time_zone: String,
 }
 
 impl SingleVisit {
@@ -193,7 +175,7 @@ fn read(item: &Item, place: &[&'static str; 7]) -> Result<SingleVisit, RowError>
         at,
         referrer: item.text("referer")?.unwrap_or_default(),
         user_agent: item.text("userAgent")?.unwrap_or_default(),
-        location: VisitPlace {
+        location: PlaceText {
             country: if is_country { country } else { String::new() },
             country_name: name(country_name)?,
             region: name(region)?,
@@ -234,12 +216,12 @@ mod tests {
             at: "2026-11-25T10:00:00Z".parse().unwrap(),
             referrer: "https://e.test/".to_owned(),
             user_agent: "=curl/8".to_owned(),
-            location: VisitPlace {
+            location: PlaceText {
                 country: "DE".to_owned(),
                 city: "Berlin".to_owned(),
                 latitude: 52.5,
                 longitude: -0.25,
-                ..VisitPlace::default()
+                ..PlaceText::default()
             },
             is_bot: Some(true),
         }
@@ -270,8 +252,8 @@ mod tests {
         let at = "2026-11-25T10:00:00Z".parse().unwrap();
         let none = SingleVisit { code: None, domain: None, at, ..expected(1) };
         let none = SingleVisit { referrer: String::new(), user_agent: String::new(), is_bot: None, ..none };
-        let empty = SingleVisit { location: VisitPlace::default(), ..none.clone() };
-        let location = VisitPlace { city: "Berlin".to_owned(), ..VisitPlace::default() };
+        let empty = SingleVisit { location: PlaceText::default(), ..none.clone() };
+        let location = PlaceText { city: "Berlin".to_owned(), ..PlaceText::default() };
         assert_eq!(visits, [empty, SingleVisit { place: 2, location, ..none }]);
         assert_eq!(errors.len(), 4, "{errors:?}");
         let parts = ["item 3: date", "item 4: date", "item 5: type", "item 6: referer"];

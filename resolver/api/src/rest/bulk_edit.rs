@@ -38,10 +38,6 @@ pub(super) fn routes() -> Vec<Route> {
     ]
 }
 
-/// The fields of a filter.
-const CRITERIA: &str = "searchTerm, longUrl, domain, tags, tagsMode, excludeTags, excludeTagsMode, \
-                        startDate, endDate, excludePastValidUntil, excludeMaxVisitsReached, apiKeyName";
-
 impl Fields for dto::LinkFilter {
     fn expected(field: &str) -> String {
         match field {
@@ -55,14 +51,17 @@ impl Fields for dto::LinkFilter {
     }
 
     fn refused(_field: &str) -> String {
-        format!("{UNKNOWN}: there are {CRITERIA}")
+        format!("{UNKNOWN}: there are {}", Self::names().join(", "))
     }
 }
 
 impl Fields for dto::BulkEdit {
     fn expected(field: &str) -> String {
         match field {
-            "filter" => return format!("expected an object with some of {CRITERIA}"),
+            "filter" => {
+                let criteria = dto::LinkFilter::names().join(", ");
+                return format!("expected an object with some of {criteria}");
+            }
             "shortUrls" => "expected an array of objects with shortCode and domain",
             "changes" => "expected an object with the fields of an edit",
             "addTags" | "removeTags" => "expected an array of strings",

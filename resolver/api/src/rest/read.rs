@@ -30,9 +30,15 @@ pub(super) trait Fields: DeserializeOwned + Default + JsonSchema {
         described(&schema["properties"][field]).to_owned()
     }
 
+    /// Returns the names of all fields, in their order.
+    fn names() -> Vec<String> {
+        let schema = Self::json_schema(&mut SchemaGenerator::default()).to_value();
+        let fields = schema["properties"].as_object();
+        fields.map(|fields| fields.keys().cloned().collect()).unwrap_or_default()
+    }
+
     fn has(name: &str) -> bool {
-        let schema = Self::json_schema(&mut SchemaGenerator::default());
-        schema.get("properties").is_some_and(|fields| fields.get(name).is_some())
+        Self::names().iter().any(|one| one == name)
     }
 
     /// Describes why a field of this name is refused.

@@ -19,9 +19,8 @@ use ingest::import::{ImportedVisit, VisitImport};
 use sha2::{Digest as _, Sha256};
 use store::postgres::ConnectOptions;
 use tokio::time::Instant;
-use transfer::{SingleVisit, VisitPlace};
+use transfer::SingleVisit;
 use visit_store::{Producer, SpoolId};
-use visits::PlaceText;
 
 use self::{
     known_links::{FoundLink, KnownLinks},
@@ -147,17 +146,7 @@ fn source_id(names: &[&str]) -> SpoolId {
 
 fn imported(visit: SingleVisit, (link, domain): FoundLink) -> ImportedVisit {
     let SingleVisit { place, at, referrer, user_agent, location, is_bot, .. } = visit;
-    let VisitPlace { country, country_name, region, city, latitude, longitude, time_zone } = location;
-    ImportedVisit {
-        place,
-        link,
-        domain,
-        at,
-        user_agent,
-        referrer,
-        location: PlaceText { country, country_name, region, city, latitude, longitude, time_zone },
-        is_bot,
-    }
+    ImportedVisit { place, link, domain, at, user_agent, referrer, location, is_bot }
 }
 
 #[cfg(test)]

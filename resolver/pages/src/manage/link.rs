@@ -3,18 +3,19 @@
 use app::{AppError, Field, FieldErrors, edit_link::Target, find_link::LinkName};
 use askama::Template;
 use hyper::StatusCode;
-use links::{ExtraPath, Record, scope::Scope};
+use links::{ExtraPath, Record, ScheduledEdit, scope::Scope};
 use web::Answer;
 
 use super::{
+    audit::{Change, action_text},
     choice::written,
     explanation::{ShownExplanation, explain, is_asked},
-    history::{History, UNDO},
+    history::{History, UNDO, is_edit},
     link_form::{Conflict, Input, LinkForm},
     notices::{Notices, Refusal},
     paged::STORED,
     preview_form::{self, PREVIEW, PreviewForm},
-    schedule::{Schedule, cancel, read_moment},
+    schedule::{cancel, read_moment, schedule_of},
     shown::ShownLink,
 };
 use crate::{
@@ -31,6 +32,7 @@ use crate::{
 #[template(path = "manage/link.html")]
 pub(super) struct LinkPage<'a> {
     frame: Frame<'a>,
+    context: Context<'a>,
     link: ShownLink,
     form: LinkForm,
     version: u64,
@@ -45,7 +47,7 @@ pub(super) struct LinkPage<'a> {
     pub(super) notices: Notices,
     pub(super) preview: PreviewForm,
     conflicts: Vec<Conflict>,
-    schedule: Schedule,
+    schedule: Vec<(ScheduledEdit, Vec<Change>)>,
     history: History,
     explanation: ShownExplanation,
 }
@@ -153,9 +155,10 @@ pub(super) async fn page_of<'a>(
     let visits = context.links.visit_totals_of(record).await;
     let link = ShownLink::new(context, record, visits.total);
     let history = History::of(context, &link.name).await;
-    let schedule = Schedule::of(context, &link.name).await;
+    let schedule = schedule_of(context, &link.name).await;
     LinkPage {
         frame: context.frame(LINKS),
+        context: *context,
         form: LinkForm::of(record, &context.pages.api.time_zone),
         version: record.link.version(),
         has_password: record.link.password().is_some(),

@@ -45,8 +45,8 @@ const ORDERS: [(&str, &str); 8] = [
     ("visits-DESC", "order-visits"),
     ("visits-ASC", "order-fewest-visits"),
     ("lastVisit-DESC", "order-last-visit"),
-    ("title-ASC", "order-title"),
-    ("longUrl-ASC", "order-long-url"),
+    ("title-ASC", "field-title"),
+    ("longUrl-ASC", "field-longUrl"),
     ("longUrl-DESC", "order-long-url-back"),
 ];
 

@@ -8,44 +8,19 @@ use serde_json::Value;
 use super::audit::{Change, text};
 use crate::{context::Context, messages::logged_field};
 
-pub(super) struct Schedule {
-    pub(super) edits: Vec<ShownEdit>,
-}
-
-pub(super) struct ShownEdit {
-    pub(super) id: i64,
-    pub(super) at: String,
-    pub(super) time: String,
-    pub(super) by: Option<String>,
-    pub(super) changes: Vec<Change>,
-    pub(super) failure: Option<String>,
-}
-
-impl Schedule {
-    /// Reads the schedule of a link that the key sees. If that fails, the page is shown without it:
-    /// the reason is in the server's log.
-    pub(super) async fn of(context: &Context<'_>, name: &LinkName) -> Self {
-        let edits = context.links.scheduled_edits(name, context.by).await.unwrap_or_default();
-        Self { edits: edits.into_iter().map(|edit| ShownEdit::new(context, edit)).collect() }
-    }
-}
-
-impl ShownEdit {
-    fn new(context: &Context<'_>, edit: ScheduledEdit) -> Self {
-        let t = context.t;
-        let change = |(name, value): (String, Value)| {
-            let (field, after) = (logged_field(&name, t), text(&value, t));
-            Change { field, before: None, after }
-        };
-        Self {
-            id: edit.id.get(),
-            at: edit.due_at.to_string(),
-            time: context.pages.shown_time(&edit.due_at),
-            changes: edit.fields.shown().into_iter().map(change).collect(),
-            by: edit.by_name,
-            failure: edit.failure,
-        }
-    }
+/// Reads the schedule of a link that the key sees, each edit with what it changes. If that fails,
+/// the page is shown without it: the reason is in the server's log.
+pub(super) async fn schedule_of(context: &Context<'_>, name: &LinkName) -> Vec<(ScheduledEdit, Vec<Change>)> {
+    let (edits, t) = (context.links.scheduled_edits(name, context.by).await.unwrap_or_default(), context.t);
+    let change = |(name, value): (String, Value)| {
+        let (field, after) = (logged_field(&name, t), text(&value, t));
+        Change { field, before: None, after }
+    };
+    let with_changes = |edit: ScheduledEdit| {
+        let changes: Vec<Change> = edit.fields.shown().into_iter().map(change).collect();
+        (edit, changes)
+    };
+    edits.into_iter().map(with_changes).collect()
 }
 
 /// Reads the time of an edit. A change of the name cannot be scheduled.

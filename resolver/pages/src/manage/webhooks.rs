@@ -11,7 +11,7 @@ use app::{
     webhooks::{ShownWebhook, WebhookFields},
 };
 use askama::Template;
-use links::webhook::{Delivery, Webhook};
+use links::webhook::Delivery;
 use web::Answer;
 
 use super::{
@@ -19,7 +19,7 @@ use super::{
     paged::Paged,
 };
 use crate::{context::Context, error::PageError, form::Form, frame::Frame};
-use shown::{ShownDelivery, WebhookState, conditions, event_text, kinds};
+use shown::{WebhookState, answer_text, conditions, delivery_class, delivery_text, event_text, kinds};
 
 pub(super) use one::{change, show};
 
@@ -31,7 +31,9 @@ pub(super) const ONE: &str = "/manage/webhooks/";
 #[template(path = "manage/webhooks.html")]
 struct WebhooksPage<'a> {
     frame: Frame<'a>,
-    webhooks: Vec<Row>,
+    context: Context<'a>,
+    /// The webhooks, each with its last delivery.
+    webhooks: Vec<(ShownWebhook, Option<Delivery>)>,
     paged: Paged,
     notices: Notices,
     secret: Option<String>,
@@ -39,28 +41,6 @@ struct WebhooksPage<'a> {
     domains: Vec<String>,
     /// The values of a form that was refused.
     typed: Form,
-}
-
-struct Row {
-    webhook: Webhook,
-    events: String,
-    conditions: Vec<String>,
-    state: WebhookState,
-    last: Option<ShownDelivery>,
-}
-
-impl Row {
-    fn new(context: &Context<'_>, shown: ShownWebhook, last: Option<&Delivery>) -> Self {
-        let kinds = shown.webhook.subscription.kinds.iter();
-        let events: Vec<String> = kinds.map(|kind| event_text(kind, context.t)).collect();
-        Self {
-            events: events.join(", "),
-            conditions: conditions(&shown, context.t),
-            state: WebhookState::of(context, &shown.webhook),
-            last: last.map(|delivery| ShownDelivery::new(context, delivery)),
-            webhook: shown.webhook,
-        }
-    }
 }
 
 pub(super) async fn create(context: &Context<'_>) -> Result<Answer, PageError> {
@@ -92,14 +72,15 @@ pub(super) async fn answer(
     let mut webhooks = links.webhooks(by).await?;
     webhooks.reverse();
     let (paged, webhooks) = Paged::cut(webhooks, PATH, context.query);
-    let last = links.last_deliveries(&webhooks, by).await?;
-    let row = |shown: ShownWebhook| {
-        let last = last.get(&shown.webhook.id);
-        Row::new(context, shown, last)
+    let mut last = links.last_deliveries(&webhooks, by).await?;
+    let with_last = |shown: ShownWebhook| {
+        let last = last.remove(&shown.webhook.id);
+        (shown, last)
     };
     let page = WebhooksPage {
         frame: context.frame(PATH),
-        webhooks: webhooks.into_iter().map(row).collect(),
+        context: *context,
+        webhooks: webhooks.into_iter().map(with_last).collect(),
         paged,
         secret,
         kinds: kinds(context.t),

@@ -3,6 +3,7 @@
 //! Values are texts of visitors: hosts of referrers, names of browsers. Templates escape them.
 
 use app::visit_stats::{RankedValues, VisitCount, VisitStats, keep_first};
+use geoip::CountryCode;
 use visits::{
     tally::{Dimension, OTHER},
     tenths_of_percent,
@@ -97,11 +98,17 @@ fn name(dimension: Dimension, value: &str, t: &Locale) -> String {
         (Dimension::Rule, _) => t.with("rules-rule", value),
         (_, "" | "unknown") => t.text("stats-unknown"),
         (Dimension::City, _) => place(value),
-        (Dimension::Country, _) => named(format!("country-{value}")),
+        (Dimension::Country, _) => country(value, t),
         (Dimension::Device, _) => named(format!("stats-device-{value}")),
         (Dimension::Outcome, _) => named(format!("stats-outcome-{value}")),
         _ => value.to_owned(),
     }
+}
+
+/// Returns the name of a country. Only names that differ from the English ones are in `locales/`.
+fn country(code: &str, t: &Locale) -> String {
+    let english = || CountryCode::parse(code)?.name().map(str::to_owned);
+    t.try_text(&format!("country-{code}")).or_else(english).unwrap_or_else(|| code.to_owned())
 }
 
 /// Writes `DE/Bayern/München` as `München, Bayern, DE`. Parts that are unknown are left out.

@@ -6,12 +6,12 @@ use app::{
 };
 use askama::Template;
 use hyper::StatusCode;
-use links::webhook::{Webhook, WebhookEdit};
+use links::webhook::{Delivery, DeliveryState, Webhook, WebhookEdit};
 use web::Answer;
 
 use super::{
     ONE, PATH,
-    shown::{ShownDelivery, WebhookState, conditions, kinds},
+    shown::{WebhookState, answer_text, conditions, delivery_class, delivery_text, event_text, kinds},
 };
 use crate::{
     answer::redirect,
@@ -32,6 +32,7 @@ const SENT: &str = "sent";
 #[template(path = "manage/webhook.html")]
 struct WebhookPage<'a> {
     frame: Frame<'a>,
+    context: Context<'a>,
     webhook: Webhook,
     conditions: Vec<String>,
     state: WebhookState,
@@ -44,7 +45,7 @@ struct WebhookPage<'a> {
     kinds: Vec<(&'static str, String)>,
     /// What the form holds: the values, or what was typed and refused.
     typed: Form,
-    deliveries: Vec<ShownDelivery>,
+    deliveries: Vec<Delivery>,
     /// The cursor of the next page: the id of the last delivery on this one.
     older: Option<i64>,
 }
@@ -127,6 +128,7 @@ async fn answer(
     let is_refused_edit = refusal.is_some() && context.form.get("do") == Some("edit");
     let page = WebhookPage {
         frame: context.frame(PATH),
+        context: *context,
         conditions: conditions(&shown, t),
         state: WebhookState::of(context, &shown.webhook),
         created: pages.shown_time(&shown.webhook.created_at),
@@ -137,7 +139,7 @@ async fn answer(
         kinds: kinds(t),
         typed: if is_refused_edit { context.form.clone() } else { values(&shown.webhook) },
         older: found.last().filter(|_| found.len() == PER_PAGE).map(|last| last.id.get()),
-        deliveries: found.iter().map(|delivery| ShownDelivery::new(context, delivery)).collect(),
+        deliveries: found,
         webhook: shown.webhook,
     };
     Ok(context.page(page.notices.status(), &page))

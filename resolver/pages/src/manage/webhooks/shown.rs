@@ -29,56 +29,27 @@ impl WebhookState {
 /// Returns the class of a webhook's state, and the name of its text.
 fn state_of(webhook: &Webhook) -> (&'static str, &'static str) {
     match (&webhook.disabled, webhook.failing_since) {
-        (Some(_), _) => ("disabled", "webhooks-disabled"),
+        (Some(_), _) => ("disabled", "state-disabled"),
         (None, Some(_)) => ("expired", "webhooks-failing"),
         (None, None) => ("live", "webhooks-enabled"),
     }
 }
 
-/// A delivery with its last attempt.
-pub(super) struct ShownDelivery {
-    pub(super) id: i64,
-    pub(super) at: String,
-    pub(super) time: String,
-    pub(super) event: String,
-    pub(super) class: &'static str,
-    pub(super) state: String,
-    /// When the next attempt is due.
-    pub(super) due: Option<String>,
-    pub(super) attempts: u32,
-    /// Status and error of the last attempt.
-    pub(super) answer: String,
-    pub(super) excerpt: Option<String>,
-}
-
-impl ShownDelivery {
-    pub(super) fn new(context: &Context<'_>, delivery: &Delivery) -> Self {
-        let (t, pages) = (context.t, context.pages);
-        let is_open = delivery.state == DeliveryState::Open;
-        Self {
-            id: delivery.id.get(),
-            at: delivery.created_at.to_string(),
-            time: pages.shown_time(&delivery.created_at),
-            event: event_text(&delivery.kind, t),
-            class: match delivery.state {
-                DeliveryState::Open => "not-yet",
-                DeliveryState::Delivered => "live",
-                DeliveryState::Dead => "expired",
-            },
-            state: delivery_text(delivery.state, t),
-            due: is_open.then(|| pages.shown_time(&delivery.due_at)),
-            attempts: delivery.attempts,
-            answer: answer_text(delivery),
-            excerpt: delivery.excerpt.clone().filter(|excerpt| !excerpt.is_empty()),
-        }
+/// Returns the class of a delivery's state in the style sheet.
+pub(super) fn delivery_class(delivery: &Delivery) -> &'static str {
+    match delivery.state {
+        DeliveryState::Open => "not-yet",
+        DeliveryState::Delivered => "live",
+        DeliveryState::Dead => "expired",
     }
 }
 
-fn delivery_text(state: DeliveryState, t: &Locale) -> String {
-    t.text(&format!("webhooks-delivery-{}", state.as_str()))
+pub(super) fn delivery_text(delivery: &Delivery, t: &Locale) -> String {
+    t.text(&format!("webhooks-delivery-{}", delivery.state.as_str()))
 }
 
-fn answer_text(delivery: &Delivery) -> String {
+/// Returns the status and the error of a delivery's last attempt.
+pub(super) fn answer_text(delivery: &Delivery) -> String {
     let status = delivery.last_status.map(|status| status.to_string());
     let parts: Vec<String> = status.into_iter().chain(delivery.last_error.clone()).collect();
     parts.join(": ")
@@ -163,9 +134,8 @@ mod tests {
         assert_eq!(conditions(&shown, english()), expected);
     }
 
-    #[test]
-    fn an_answer_has_its_status_and_the_error() {
-        let delivery = |last_status, error: Option<&str>| Delivery {
+    fn delivery(last_status: Option<u16>, error: Option<&str>) -> Delivery {
+        Delivery {
             id: DeliveryId::from_stored(1),
             webhook: WebhookId::from_stored(1),
             message_id: "msg".to_owned(),
@@ -178,7 +148,11 @@ mod tests {
             last_error: error.map(str::to_owned),
             excerpt: None,
             ended_at: None,
-        };
+        }
+    }
+
+    #[test]
+    fn an_answer_has_its_status_and_the_error() {
         assert_eq!(answer_text(&delivery(Some(500), None)), "500");
         assert_eq!(answer_text(&delivery(Some(302), Some("a redirect"))), "302: a redirect");
         assert_eq!(answer_text(&delivery(None, None)), "");
@@ -191,9 +165,10 @@ mod tests {
                 assert_ne!(event_text(kind, locale), kind, "{}", locale.tag);
             }
             for state in DeliveryState::ALL {
-                assert!(!delivery_text(state, locale).starts_with("webhooks-"), "{} {state:?}", locale.tag);
+                let text = delivery_text(&Delivery { state, ..delivery(None, None) }, locale);
+                assert!(!text.starts_with("webhooks-"), "{} {state:?}", locale.tag);
             }
-            for text in ["webhooks-enabled", "webhooks-failing", "webhooks-disabled"] {
+            for text in ["webhooks-enabled", "webhooks-failing", "state-disabled"] {
                 assert!(locale.try_text(text).is_some(), "{} {text}", locale.tag);
             }
         }
