@@ -2,7 +2,7 @@
 //! that creates and edits share.
 //!
 //! The names are those of Shlink's REST API where it has the field. Every match on [`Field`] is
-//! exhaustive: the compiler lists the places that a new field needs, except [`Field::NAMES`].
+//! exhaustive: the compiler lists the places that a new field needs.
 
 use jiff::Timestamp;
 use links::{
@@ -12,96 +12,64 @@ use links::{
 
 use crate::{FieldErrors, LinkService, PreviewFields, values::Checked};
 
-/// A field of a link that a create or an edit may set.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Field {
-    /// The long URL, absolute.
-    LongUrl,
-    /// A title for people.
-    Title,
-    /// A description for people.
-    Description,
-    /// Tags, at most a hundred.
-    Tags,
-    /// The time before which the link does not redirect.
-    ValidSince,
-    /// The time from which the link no longer redirects.
-    ValidUntil,
-    /// The number of visits after which the link no longer redirects.
-    MaxVisits,
-    /// Whether robots may follow the link.
-    Crawlable,
-    /// Whether a redirect passes on the visitor's query.
-    ForwardQuery,
-    /// Whether the link redirects.
-    Enabled,
-    /// The status of redirects: 301, 302, 307 or 308.
-    RedirectStatus,
-    /// What a path behind the link's name does.
-    ExtraPath,
-    /// The URL for visitors once the link has expired or its visits are used up.
-    ExpiredUrl,
-    /// The social preview.
-    Preview,
-    /// The password that visitors have to enter.
-    Password,
-    /// A slug of the caller's choice.
-    CustomSlug,
-    /// A prefix of the generated code.
-    PathPrefix,
-    /// The length of the generated code, in characters.
-    ShortCodeLength,
-    /// The name of the keyspace that the code is minted from.
-    Keyspace,
-    /// How the code is generated: `sequence` or `hash`.
-    Strategy,
-    /// The link's domain.
-    Domain,
-    /// Whether an existing link for the URL may be returned.
-    FindIfExists,
-    /// Whether the title is taken from the page that the long URL leads to.
-    FetchTitle,
-    /// The caller's own id of the link.
-    ExternalId,
+codes::named_values! {
+    /// A field of a link that a create or an edit may set, with its name in requests.
+    pub enum Field {
+        /// The long URL, absolute.
+        LongUrl => "longUrl",
+        /// A title for people.
+        Title => "title",
+        /// A description for people.
+        Description => "description",
+        /// Tags, at most a hundred.
+        Tags => "tags",
+        /// The time before which the link does not redirect.
+        ValidSince => "validSince",
+        /// The time from which the link no longer redirects.
+        ValidUntil => "validUntil",
+        /// The number of visits after which the link no longer redirects.
+        MaxVisits => "maxVisits",
+        /// Whether robots may follow the link.
+        Crawlable => "crawlable",
+        /// Whether a redirect passes on the visitor's query.
+        ForwardQuery => "forwardQuery",
+        /// Whether the link redirects.
+        Enabled => "enabled",
+        /// The status of redirects: 301, 302, 307 or 308.
+        RedirectStatus => "redirectStatus",
+        /// What a path behind the link's name does.
+        ExtraPath => "extraPath",
+        /// The URL for visitors once the link has expired or its visits are used up.
+        ExpiredUrl => "expiredUrl",
+        /// The social preview.
+        Preview => "preview",
+        /// The password that visitors have to enter.
+        Password => "password",
+        /// A slug of the caller's choice.
+        CustomSlug => "customSlug",
+        /// A prefix of the generated code.
+        PathPrefix => "pathPrefix",
+        /// The length of the generated code, in characters.
+        ShortCodeLength => "shortCodeLength",
+        /// The name of the keyspace that the code is minted from.
+        Keyspace => "keyspace",
+        /// How the code is generated: `sequence` or `hash`.
+        Strategy => "strategy",
+        /// The link's domain.
+        Domain => "domain",
+        /// Whether an existing link for the URL may be returned.
+        FindIfExists => "findIfExists",
+        /// Whether the title is taken from the page that the long URL leads to.
+        FetchTitle => "fetchTitle",
+        /// The caller's own id of the link.
+        ExternalId => "externalId",
+    }
 }
 
 impl Field {
-    /// Every field in the order of the declaration, with its name in requests.
-    const NAMES: [(Self, &str); 24] = [
-        (Self::LongUrl, "longUrl"),
-        (Self::Title, "title"),
-        (Self::Description, "description"),
-        (Self::Tags, "tags"),
-        (Self::ValidSince, "validSince"),
-        (Self::ValidUntil, "validUntil"),
-        (Self::MaxVisits, "maxVisits"),
-        (Self::Crawlable, "crawlable"),
-        (Self::ForwardQuery, "forwardQuery"),
-        (Self::Enabled, "enabled"),
-        (Self::RedirectStatus, "redirectStatus"),
-        (Self::ExtraPath, "extraPath"),
-        (Self::ExpiredUrl, "expiredUrl"),
-        (Self::Preview, "preview"),
-        (Self::Password, "password"),
-        (Self::CustomSlug, "customSlug"),
-        (Self::PathPrefix, "pathPrefix"),
-        (Self::ShortCodeLength, "shortCodeLength"),
-        (Self::Keyspace, "keyspace"),
-        (Self::Strategy, "strategy"),
-        (Self::Domain, "domain"),
-        (Self::FindIfExists, "findIfExists"),
-        (Self::FetchTitle, "fetchTitle"),
-        (Self::ExternalId, "externalId"),
-    ];
-
     /// Returns the field's name in requests.
     pub const fn name(self) -> &'static str {
-        Self::NAMES[self as usize].1
-    }
-
-    /// Finds a field by its name in requests; names are case-sensitive.
-    pub fn parse(name: &str) -> Option<Self> {
-        Self::NAMES.into_iter().find(|(_, known)| *known == name).map(|(field, _)| field)
+        self.as_str()
     }
 
     /// Describes the values that the field takes.
@@ -314,19 +282,5 @@ pub(crate) fn check_window(since: Option<Timestamp>, until: Option<Timestamp>, w
         && until <= since
     {
         wrong.add(Field::ValidUntil.name(), "expected a time after validSince");
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_field_is_found_by_its_name() {
-        for (position, (field, name)) in Field::NAMES.into_iter().enumerate() {
-            assert_eq!((field as usize, field.name()), (position, name), "in the order of the declaration");
-            assert_eq!(Field::parse(name), Some(field));
-        }
-        assert_eq!(Field::parse("longurl"), None);
     }
 }
