@@ -4,7 +4,7 @@ use codes::LinkId;
 use jiff::Timestamp;
 use serde::Deserialize;
 
-use super::{DomainId, LongUrl, Record, Slug, Tag};
+use super::{DomainId, LongUrl, Slug, Tag};
 use crate::api_key::ApiKeyId;
 
 const PIECE_LINKS: usize = 256;
@@ -162,15 +162,6 @@ pub fn grown_pieces(mut entries: &[Outlined], growth: u64) -> impl Iterator<Item
         entries = rest;
         (!piece.is_empty()).then_some(piece)
     })
-}
-
-/// A page of a list.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Page {
-    /// Links of the page, in order.
-    pub records: Vec<Record>,
-    /// Links on all pages. The store stops counting at its own limit.
-    pub total: u64,
 }
 
 #[cfg(test)]

@@ -66,7 +66,7 @@ pub use extra_path::{ExtraPath, check_templates};
 pub use fallback_target::{
     check_fallback_target, check_process_target, fill_placeholders, has_safe_placeholders,
 };
-pub use filter::{Filter, OrderBy, OrderField, Outline, Outlined, Page, TagsMode, grown_pieces, pieces};
+pub use filter::{Filter, OrderBy, OrderField, Outline, Outlined, TagsMode, grown_pieces, pieces};
 pub use forward::{add_query, forward_query};
 pub use idempotency::{EarlierRequest, Idempotency, quoted};
 pub use import::{IMPORTED_VISITS_MAX, ImportCode, ImportItem, PickedCode};
