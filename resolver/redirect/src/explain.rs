@@ -24,8 +24,6 @@ use crate::{
     asked::{Asked, Noted, StepLog},
     fallback_page::{Unmatched, ask_password, catches_root, fallback_redirect},
     follow::{Decision, check_visits_left, decide, redirect, status_of, target},
-    qr_code::QrCodeLimits,
-    robots::Robots,
     social_preview::social_preview,
     steps::domain_step,
     visit::Refusal,
@@ -38,25 +36,8 @@ impl Redirector {
     pub fn for_examples(&self) -> Self {
         let metrics = Metrics::new(&Recorder::new());
         let limits = ClientLimits { unknown_codes: 0, ..self.clients.limits.clone() };
-        Self {
-            lookup: Arc::clone(&self.lookup),
-            domain_cache: Arc::clone(&self.domain_cache),
-            passwords: Arc::clone(&self.passwords),
-            visit_limiter: Arc::clone(&self.visit_limiter),
-            visits: Arc::clone(&self.visits),
-            catalog: Arc::clone(&self.catalog),
-            clients: Arc::new(Clients::new(limits, metrics.clients_unread.clone())),
-            budgets: Arc::clone(&self.budgets),
-            metrics,
-            geoip: self.geoip.clone(),
-            fallbacks: self.fallbacks.clone(),
-            tells_gone: self.tells_gone,
-            status: self.status,
-            qr_codes: QrCodeLimits::default(),
-            logo: self.logo.clone(),
-            robots: Robots::default(),
-            runtime: self.runtime.clone(),
-        }
+        let clients = Arc::new(Clients::new(limits, metrics.clients_unread.clone()));
+        Self { clients, metrics, ..self.clone() }
     }
 
     /// Explains the answer to an example of a GET request. Its path is not one that the service

@@ -60,6 +60,7 @@ pub use other_methods::forward;
 pub use request::{host, path_before};
 
 /// The state that redirects on all threads share.
+#[derive(Clone)]
 pub struct Redirector {
     /// The lookup of links by code or slug, with its cache.
     pub lookup: Arc<Lookup>,
@@ -88,11 +89,11 @@ pub struct Redirector {
     /// The status of redirects whose link has none of its own.
     pub status: StatusCode,
     /// The limits of QR codes, with those under way.
-    pub qr_codes: QrCodeLimits,
+    pub qr_codes: Arc<QrCodeLimits>,
     /// The logo that QR codes may have in their middle.
     pub logo: Option<Arc<Logo>>,
     /// The cached rules for crawlers.
-    pub robots: Robots,
+    pub robots: Arc<Robots>,
     /// The daemon's runtime, for work that takes longer than a redirect.
     pub runtime: runtime::Handle,
 }

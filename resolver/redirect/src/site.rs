@@ -26,9 +26,7 @@ use tempfile::TempDir;
 use tokio::{runtime, time::Instant};
 use web::client_limits::{ClientLimits, Clients};
 
-use crate::{
-    Redirector, ThreadContext, Visitor, fallback_page::FallbackTargets, qr_code::QrCodeLimits, robots::Robots,
-};
+use crate::{Redirector, ThreadContext, Visitor, fallback_page::FallbackTargets};
 
 /// The host of the second domain.
 pub(crate) const OTHER_HOST: &str = "other.example";
@@ -166,9 +164,9 @@ async fn redirector(
         fallbacks: FallbackTargets { redirects, ..FallbackTargets::default() },
         tells_gone: true,
         status: StatusCode::FOUND,
-        qr_codes: QrCodeLimits::default(),
+        qr_codes: Arc::default(),
         logo: None,
-        robots: Robots::default(),
+        robots: Arc::default(),
         runtime: runtime::Handle::current(),
     }
 }

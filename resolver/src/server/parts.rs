@@ -34,7 +34,7 @@ use lookup::{
 };
 use pages::{Pages, Renderer};
 use recorder::{BlockSink, Recorder, RecorderConfig};
-use redirect::{Redirector, qr_code::QrCodeLimits, robots::Robots};
+use redirect::Redirector;
 use spool::Sidecars;
 use store::{LinkIndex, SettingsPoll};
 use supply::{Clock, Closing, Supplier, SupplierConfig, SupplyMetrics, safety_rule::SafetyRules};
@@ -234,9 +234,9 @@ impl Assembly<'_> {
             fallbacks: settings.fallbacks.clone(),
             tells_gone: settings.flags.tell_gone,
             status: settings.redirect_status,
-            qr_codes: QrCodeLimits::default(),
+            qr_codes: Arc::default(),
             logo: settings.pages.qr_logo.clone(),
-            robots: Robots::default(),
+            robots: Arc::default(),
             runtime: runtime::Handle::current(),
         }
     }
