@@ -298,30 +298,21 @@ mod tests {
         let first = api_keys.create(wish("ci")).await.unwrap();
         let grant = store.find_api_key(&first.hash()).await.unwrap().unwrap();
         assert!(grant.limits.own_links_only && grant.limits.domain.is_some());
-        let again = async || store.find_grant(grant.id, grant.secret).await.unwrap();
-        assert_eq!(again().await.as_ref(), Some(&grant));
         assert!(matches!(api_keys.create(wish("ci")).await, Err(KeyError::NameTaken)));
         assert!(matches!(api_keys.create(wish("c i")).await, Err(KeyError::Name(_))));
         let listed = api_keys.list().await.unwrap();
         let ci = listed.iter().find(|key| key.record.name == "ci").unwrap();
         assert_eq!(ci.domain_name.as_deref(), Some("sho.rt"));
 
+        let is_good = async |key: &ApiKey| store.find_api_key(&key.hash()).await.unwrap().is_some();
         let second = api_keys.rotate("ci", Duration::from_secs(60)).await.unwrap();
-        let old = store.find_api_key(&first.hash()).await.unwrap();
-        assert_eq!((old.as_ref(), again().await.as_ref()), (Some(&grant), Some(&grant)));
-        let new = store.find_api_key(&second.hash()).await.unwrap().unwrap();
-        assert!(new.secret > grant.secret);
-        let second = api_keys.rotate("ci", Duration::ZERO).await.unwrap();
-        assert!(store.find_api_key(&first.hash()).await.unwrap().is_none());
-        assert_eq!(again().await, None);
-        assert_eq!(store.find_grant(new.id, new.secret).await.unwrap(), None);
-        let grant = store.find_api_key(&second.hash()).await.unwrap().unwrap();
-        assert_eq!(store.find_grant(grant.id, grant.secret).await.unwrap().as_ref(), Some(&grant));
+        assert!(is_good(&first).await && is_good(&second).await);
+        let third = api_keys.rotate("ci", Duration::ZERO).await.unwrap();
+        assert!(!is_good(&first).await && !is_good(&second).await && is_good(&third).await);
         assert!(matches!(api_keys.rotate("other", Duration::ZERO).await, Err(KeyError::NoKey)));
 
         api_keys.revoke("ci").await.unwrap();
-        assert!(store.find_api_key(&second.hash()).await.unwrap().is_none());
-        assert_eq!(store.find_grant(grant.id, grant.secret).await.unwrap(), None);
+        assert!(!is_good(&third).await);
         assert!(matches!(api_keys.revoke("ci").await, Err(KeyError::NoKey)));
     }
 }
