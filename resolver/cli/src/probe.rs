@@ -5,7 +5,7 @@ use std::time::Duration;
 use url::Url;
 
 use crate::{
-    client::agent,
+    client::{agent, send},
     table::{cut, printable},
 };
 
@@ -34,8 +34,6 @@ pub async fn probe(url: &str, within: Duration) -> Result<Probed, String> {
 
 fn ask(url: &Url, within: Duration) -> Result<Probed, ureq::Error> {
     let request = ureq::http::Request::get(url.as_str()).body(())?;
-    let agent = agent(url);
-    let mut response = agent.run(agent.configure_request(request).timeout_global(Some(within)).build())?;
-    let body = response.body_mut().with_config().limit(BODY_BYTES).read_to_vec()?;
-    Ok(Probed { status: response.status().as_u16(), body: String::from_utf8_lossy(&body).into_owned() })
+    let reply = send(&agent(url), request, within, BODY_BYTES)?;
+    Ok(Probed { status: reply.status, body: String::from_utf8_lossy(&reply.body).into_owned() })
 }

@@ -171,12 +171,6 @@ pub(super) fn cut(text: &str, width: usize) -> String {
     kept
 }
 
-/// Returns whether no line of a table is wider than `width` cells or commands the terminal.
-#[cfg(test)]
-pub(crate) fn is_within(table: &str, width: usize) -> bool {
-    table.lines().all(|line| line.width() <= width && !line.contains('\u{1b}'))
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -246,6 +240,38 @@ mod tests {
         let kept = "b".repeat(90);
         let all = grid(&[kept], &[("kept", true, String::clone), ("cut", false, String::clone)], 40);
         assert_eq!(all, format!("kept{}cut\n{}…  bbb…\n", " ".repeat(32), "b".repeat(33)));
+    }
+
+    #[test]
+    fn a_list_of_any_rows_is_never_wider_than_the_terminal() {
+        const LIST: List = List {
+            at: "/links/data",
+            empty: "no links",
+            fields: &[
+                ("code", true, |link| text(&link["code"])),
+                ("long URL", false, |link| text(&link["longUrl"])),
+                ("tags", false, |link| text(&link["tags"])),
+                ("note", false, |link| text(&link["note"])),
+            ],
+            below: |_| String::new(),
+        };
+        let table = |links: &Value, width| LIST.format(&json!({ "links": { "data": links } }), width);
+        let (long, hostile) = ("短".repeat(8_000), "\u{1b}[2J\n".repeat(100));
+        let links = json!([
+            { "code": "abc", "longUrl": long, "tags": ["one", "タグ"] },
+            { "code": "summer-sale/2026/and-much-more-of-it", "longUrl": hostile },
+            { "code": 7, "tags": "x" },
+            null,
+            [],
+        ]);
+        for width in [40, 60, 80, 100, 1_000] {
+            let table = table(&links, width);
+            let is_within = |line: &str| line.width() <= width && !line.contains('\u{1b}');
+            assert!(table.lines().count() == 6 && table.lines().all(is_within), "{table}");
+        }
+        let wide = table(&links, 100);
+        assert!(wide.contains("and-much-more-of-it  ") && !wide.contains("note"), "{wide}");
+        assert_eq!(table(&json!([]), 40), "no links\n");
     }
 
     #[test]

@@ -246,31 +246,3 @@ pub(super) fn shown(link: &Value) -> String {
         ("version", text(&link["version"])),
     ])
 }
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn a_link_is_shown_with_what_is_said_of_it() {
-        let shown = shown(&json!({
-            "shortUrl": "http://sho.rt/abc", "shortCode": "abc", "longUrl": "https://example.com/", "domain": null,
-            "title": null, "description": "two\nlines", "tags": ["a", "b"], "meta": { "maxVisits": 3, "validSince": null },
-            "enabled": true, "hasPassword": false, "version": 0,
-        }));
-        let expected = [
-            "short URL        http://sho.rt/abc",
-            "code             abc",
-            "long URL         https://example.com/",
-            "description      two lines",
-            "tags             a, b",
-            "max visits       3",
-            "enabled          yes",
-            "password         no",
-            "version          0",
-        ];
-        assert_eq!(shown.lines().collect::<Vec<_>>(), expected);
-    }
-}
