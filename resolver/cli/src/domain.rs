@@ -434,7 +434,8 @@ mod tests {
         ]);
         assert_eq!(table(plain), "domain      default\nsho.rt      yes\ngo.example\n");
         let redirects = json!({ "baseUrlRedirect": "短".repeat(2_000), "invalidShortUrlRedirect": "/lost" });
-        let full = table(json!([{ "domain": "xn--mnchen-3ya.example:8080", "isDefault": false, "enabled": false,
+        let full =
+            table(json!([{ "domain": "xn--mnchen-3ya.example:8080", "isDefault": false, "enabled": false,
             "protocol": "https", "redirects": redirects }]));
         for part in ["xn--mnchen-3ya.example:8080  ", "  disabled  https  ", "/lost", "…"] {
             assert!(full.contains(part), "{full}");
