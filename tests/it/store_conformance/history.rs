@@ -1,11 +1,11 @@
 //! The store's mark and its histories: a store whose mark is below a known one begins a new
 //! history.
 
-use links::{Authority, Slug, api_key::ApiKeyId};
+use links::{Authority, DomainId, api_key::ApiKeyId};
 use numbers::{Mark, Span};
-use store::{Advanced, BlockEntry, Comparison, CustomSlugLink, FullLink, InsertedLink, Registration, Store};
+use store::{Advanced, BlockEntry, Comparison, InsertedLink, Registration, Store};
 
-use super::{full_link, keyspace};
+use super::{custom_link, keyspace};
 
 const INDEX: i64 = 7;
 
@@ -56,10 +56,8 @@ pub(super) async fn ids_of_lost_links_and_domains_are_not_given_again(store: &dy
     let next = async |number: u64| {
         let authority = Authority::parse(&format!("history-{number}.example")).unwrap();
         let domain = store.add_domain(&authority, 1_000, ApiKeyId(1)).await.unwrap().unwrap();
-        let FullLink { new, .. } = full_link(number, "https://x.y/");
-        let slug = Slug::parse(&format!("history-{number}")).unwrap();
-        let keyspaces = store.adopt_keyspaces(&[]).await.unwrap().len();
-        let named = CustomSlugLink { slug, mintable: None, keyspaces, draft: new.draft };
+        let slug = format!("history-{number}");
+        let named = custom_link(store, DomainId::DEFAULT, &slug, "https://x.y/").await;
         let stored = store.insert_with_slug(&named, &[], None).await.unwrap();
         let InsertedLink::Stored(link, ..) = stored else { panic!("{stored:?}") };
         (domain.get(), link.get())

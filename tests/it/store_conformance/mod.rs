@@ -25,13 +25,13 @@ mod wishes;
 
 use std::sync::Arc;
 
-use ::links::{Draft, LongUrl, NewLink, api_key::ApiKeyId};
+use ::links::{DomainId, Draft, LongUrl, NewLink, Slug, api_key::ApiKeyId};
 use codes::{KeyspaceIndex, LinkId};
 use harness::{Postgres, Scratch};
 use jiff::SignedDuration;
 use numbers::Mark;
 use store::{
-    Advanced, Comparison, FullLink, InsertError, Store, StoreError, postgres::PostgresStore,
+    Advanced, Comparison, CustomSlugLink, FullLink, InsertError, Store, StoreError, postgres::PostgresStore,
     sqlite::SqliteStore,
 };
 
@@ -144,6 +144,16 @@ fn new_link(number: u64, url: &str) -> NewLink {
 
 fn full_link(number: u64, url: &str) -> FullLink {
     FullLink { new: new_link(number, url), code: format!("code{number}") }
+}
+
+/// Returns a link whose slug is the code of no number.
+async fn custom_link(store: &dyn Store, domain: DomainId, slug: &str, url: &str) -> CustomSlugLink {
+    let slug = Slug::parse(slug).unwrap();
+    let mut draft = new_link(1, url).draft;
+    let details = draft.details.get_or_insert_default();
+    (details.slug, details.domain) = (Some(slug.clone()), Some(domain).filter(|id| !id.is_default()));
+    let keyspaces = store.adopt_keyspaces(&[]).await.unwrap().len();
+    CustomSlugLink { slug, mintable: None, keyspaces, draft }
 }
 
 async fn a_store_without_a_schema_says_so(store: &dyn Store) {

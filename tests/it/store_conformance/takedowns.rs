@@ -7,21 +7,15 @@ use links::{
     Authority, Block, DomainId, Edit, ImportCode, ImportItem, PickedCode, Precondition, Refusal, Slug,
     api_key::ApiKeyId,
 };
-use store::{CustomSlugLink, ImportBatch, Imported, InsertedLink, Store};
+use store::{ImportBatch, Imported, InsertedLink, Store};
 
-use super::new_link;
+use super::{custom_link, new_link};
 
 const BY: ApiKeyId = ApiKeyId(1);
 
-fn link(domain: DomainId, slug: &Slug) -> CustomSlugLink {
-    let mut draft = new_link(1, "https://x.y/held").draft;
-    let details = draft.details.get_or_insert_default();
-    (details.slug, details.domain) = (Some(slug.clone()), Some(domain).filter(|domain| !domain.is_default()));
-    CustomSlugLink { slug: slug.clone(), mintable: None, keyspaces: 0, draft }
-}
-
 async fn pick(store: &dyn Store, domain: DomainId, slug: &Slug) -> Option<LinkId> {
-    match store.insert_with_slug(&link(domain, slug), &[], None).await.unwrap() {
+    let link = custom_link(store, domain, slug.as_str(), "https://x.y/held").await;
+    match store.insert_with_slug(&link, &[], None).await.unwrap() {
         InsertedLink::Stored(id, ..) => Some(id),
         _ => None,
     }
