@@ -25,14 +25,16 @@ mod wishes;
 
 use std::sync::Arc;
 
-use ::links::{DomainId, Draft, LongUrl, NewLink, Slug, api_key::ApiKeyId};
+use ::links::{
+    DomainId, Draft, ImportCode, ImportItem, LongUrl, NewLink, PickedCode, Slug, api_key::ApiKeyId,
+};
 use codes::{KeyspaceIndex, LinkId};
 use harness::{Postgres, Scratch};
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 use numbers::Mark;
 use store::{
-    Advanced, Comparison, CustomSlugLink, FullLink, InsertError, Store, StoreError, postgres::PostgresStore,
-    sqlite::SqliteStore,
+    Advanced, Comparison, CustomSlugLink, FullLink, ImportBatch, Imported, InsertError, Store, StoreError,
+    postgres::PostgresStore, sqlite::SqliteStore,
 };
 
 #[tokio::test(flavor = "multi_thread")]
@@ -154,6 +156,32 @@ async fn custom_link(store: &dyn Store, domain: DomainId, slug: &str, url: &str)
     (details.slug, details.domain) = (Some(slug.clone()), Some(domain).filter(|id| !id.is_default()));
     let keyspaces = store.adopt_keyspaces(&[]).await.unwrap().len();
     CustomSlugLink { slug, mintable: None, keyspaces, draft }
+}
+
+fn import_item(code: ImportCode, url: &str) -> ImportItem {
+    let draft = new_link(1, url).draft;
+    ImportItem { code, draft, tags: Vec::new(), created_at: None, minted: false, uses: 0, visits: 0 }
+}
+
+/// Returns an item whose link was created long ago, before what index tasks have passed, under a slug
+/// that is the code of no number.
+fn old_item(slug: &str, url: &str) -> ImportItem {
+    let code = ImportCode::Kept(PickedCode { slug: Slug::parse(slug).unwrap(), mintable: None });
+    let created_at = Some(Timestamp::from_second(1_000_000_000).unwrap());
+    ImportItem { created_at, ..import_item(code, url) }
+}
+
+async fn import_batch(store: &dyn Store, name: &str, items: Vec<ImportItem>) -> ImportBatch {
+    let keyspaces = store.adopt_keyspaces(&[]).await.unwrap().len();
+    ImportBatch { name: name.to_owned(), end: u64::try_from(items.len()).unwrap(), items, keyspaces }
+}
+
+/// Imports one item, in a batch that is named after its code.
+async fn import(store: &dyn Store, item: ImportItem) -> LinkId {
+    let batch = import_batch(store, &format!("{:?}", item.code), vec![item]).await;
+    let done = store.import(&batch).await.unwrap();
+    let [Imported::Stored(id)] = done[..] else { panic!("{done:?}") };
+    id
 }
 
 async fn a_store_without_a_schema_says_so(store: &dyn Store) {
