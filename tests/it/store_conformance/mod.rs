@@ -101,14 +101,12 @@ async fn suite(store: Arc<dyn Store>) {
     takedowns::an_imported_takedown_holds_its_slug(&*store).await;
     schedule::a_due_edit_is_made_once_in_the_order_of_its_link(&*store).await;
     schedule::scheduled_edits_of_a_link_are_bounded_and_end_with_its_deletion(&*store).await;
-    schedule::a_deletion_of_many_links_ends_their_scheduled_edits(&*store).await;
     imports::a_batch_is_stored_once_each_item_has_a_free_candidate(&*store).await;
     imports::imported_visits_are_part_of_a_link_s_total_until_they_are_deleted(&*store).await;
     imports::an_imported_link_has_its_external_id_unless_another_live_one_has(&*store).await;
     long_urls::links_are_found_by_where_they_lead(&*store).await;
     lists::links_are_listed_by_visits_and_those_without_by_age(&*store).await;
     lists::links_are_found_by_what_they_contain(&*store).await;
-    history::the_registers_end_is_known_with_its_first_block(&*store).await;
     webhooks::webhooks_are_kept_with_a_version_of_the_settings(&*store).await;
     webhooks::a_change_of_a_link_records_an_event_while_a_webhook_is_called_for_it(&*store).await;
     webhooks::a_delivery_is_attempted_by_one_process_at_a_time(&*store).await;
