@@ -146,7 +146,6 @@ mod tests {
     use super::*;
     use crate::{Columns, DayCounters, DayDelta, Days, MERGED, sql::counters, sqlite::tests::memory};
 
-    const ALL: Columns = Columns { quarters: true, dimensions: true, visitors: true, addresses: true };
     const PAST: i32 = 20_000;
 
     fn visit(number: u64) -> Counters {
@@ -176,7 +175,7 @@ mod tests {
 
     fn read(connection: &mut Connection, subject: Subject) -> Vec<DayCounters> {
         let days = Days { first: Day::from_stored(0), end: Day::from_stored(100_000) };
-        block_on(counters::days(&mut SqliteSql(connection), subject, days, ALL)).unwrap()
+        block_on(counters::days(&mut SqliteSql(connection), subject, days, Columns::ALL)).unwrap()
     }
 
     fn number(connection: &Connection, query: &str) -> i64 {
