@@ -12,12 +12,11 @@ use codes::LinkId;
 use harness::{Clickhouse, Postgres, Scratch, clickhouse, wait};
 use store::{Store as _, postgres::PostgresStore};
 use visit_store::{
-    Batch, ClickhouseVisits, PostgresVisits, Producer, RowQuery, RowsRecord, Standing, VisitReader as _,
-    VisitStore,
+    ClickhouseVisits, PostgresVisits, Producer, RowQuery, RowsRecord, Standing, VisitReader as _, VisitStore,
 };
 use visits::{Subject, VisitId};
 
-use crate::visit_conformance::{Visit, all_rows, batch, common_cases, noon, pages, register};
+use crate::visit_conformance::{Visit, all_rows, common_cases, erasure, noon, pages, register};
 
 const SOON: Duration = Duration::from_secs(60);
 /// Transfers of counters begin an hour after the first start.
@@ -93,7 +92,7 @@ pub(crate) async fn client(url: &str) -> tokio_postgres::Client {
 async fn commit(store: &ClickhouseVisits, producer: &mut Producer, visits: &[Visit]) -> RowsRecord {
     assert!(store.keeps_rows_apart());
     let known = store.changes(0).await.unwrap().version;
-    let batch: Batch = batch(producer, visits);
+    let batch = erasure::with_addresses(store, producer, visits).await;
     store.store(producer, &batch, known).await.unwrap();
     producer.position += 1;
     RowsRecord::of(&batch, known)
