@@ -67,7 +67,6 @@ async fn suite(store: Arc<dyn Store>) {
     the_first_ledger_is_the_one_that_counts_until_it_is_forgotten(&*store).await;
     a_store_is_compared_before_it_is_used(&*store).await;
     keyspaces::keyspaces_keep_their_index_and_cannot_be_redefined(&*store).await;
-    links::links_are_stored_once_and_read_back(&*store).await;
     links::a_large_batch_is_stored_as_it_was_given(&*store).await;
     links::a_taken_id_does_not_fail_its_neighbours(&*store).await;
     links::a_page_is_outlined_and_its_links_are_read_in_that_order(&*store).await;
