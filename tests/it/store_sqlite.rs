@@ -12,8 +12,7 @@ use links::{
 use numbers::StoreEpoch;
 use rusqlite::Connection;
 use store::{
-    Catalog as _, FullLink, InsertError, InsertedLink, LinkVisits, Links as _, Store as _, Visible,
-    VisitTotals,
+    Catalog as _, FullLink, InsertedLink, LinkVisits, Links as _, Store as _, Visible, VisitTotals,
     sqlite::{Snapshot, SqliteStore, attach, open_reader, open_writer},
 };
 
@@ -166,19 +165,9 @@ async fn the_visits_of_a_tag_are_those_of_its_visible_links() {
     assert_eq!(of(own).await, ["one 1 0", "two 0 0"]);
 }
 
-/// Creates link 2 by a request that an entry has, and returns the outcome with the entry's link
-/// afterwards. The entry has link 1, with a rule of a later release, and expires so many
-/// milliseconds from now.
-async fn create(expires_in: i64) -> (Result<InsertedLink, InsertError>, i64) {
-    let earlier = format!(
-        r#"INSERT INTO link (id, long_url, crawlable, forward_query, created_by, details)
-             VALUES (1, 'https://x.y/', 0, 1, 1, '{{"rules": [
-               {{"longUrl": "https://x.y/", "conditions": [{{"type": "of-a-later-release"}}]}}
-             ]}}');
-           INSERT INTO dedupe (digest, link_id, expires_at)
-             VALUES ('a wish', 1, unixepoch() * 1000 + {expires_in});"#
-    );
-    let (_scratch, connection, store) = store(&earlier).await;
+#[tokio::test]
+async fn a_link_with_a_rule_of_a_later_release_answers_a_repeated_request() {
+    let (_scratch, connection, store) = store("").await;
     let draft = Draft {
         long_url: LongUrl::from_stored("https://x.y/"),
         title: None,
@@ -187,23 +176,20 @@ async fn create(expires_in: i64) -> (Result<InsertedLink, InsertError>, i64) {
         created_by: ApiKeyId(1),
         details: None,
     };
-    let link = FullLink { new: NewLink { id: LinkId::from_stored(2), draft }, code: "b".to_owned() };
     let lifetime = Duration::from_secs(3_600);
     let request = Idempotency { digest: "a wish".to_owned(), lifetime, fingerprint: None };
     let history = StoreEpoch::new("1").unwrap();
-    let outcome = store.insert_full(&history, &link, &[], Some(&request)).await;
-    let entry = connection.query_row("SELECT link_id FROM dedupe", [], |row| row.get(0));
-    (outcome, entry.unwrap())
-}
-
-#[tokio::test]
-async fn the_link_of_an_entry_that_has_not_expired_answers_a_repeated_request() {
-    let (outcome, entry) = create(-60_000).await;
-    assert!(matches!(outcome, Ok(InsertedLink::Stored(..))), "{outcome:?}");
-    assert_eq!(entry, 2, "the entry had expired");
-    let (outcome, entry) = create(3_600_000).await;
-    assert!(matches!(outcome, Ok(InsertedLink::Existing(id)) if id.get() == 1), "{outcome:?}");
-    assert_eq!(entry, 1, "nothing is changed, also with a rule of a later release");
+    let ask = async |id: i64| {
+        let new = NewLink { id: LinkId::from_stored(id), draft: draft.clone() };
+        let link = FullLink { new, code: format!("code{id}") };
+        store.insert_full(&history, &link, &[], Some(&request)).await.unwrap()
+    };
+    assert!(matches!(ask(1).await, InsertedLink::Stored(..)));
+    let rules = r#"UPDATE link SET details = '{"rules": [
+        {"longUrl": "https://x.y/", "conditions": [{"type": "of-a-later-release"}]}
+    ]}'"#;
+    connection.execute(rules, []).unwrap();
+    assert_eq!(ask(2).await, InsertedLink::Existing(LinkId::from_stored(1)));
 }
 
 #[test]

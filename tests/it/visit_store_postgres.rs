@@ -7,8 +7,9 @@ use store::{Store as _, postgres::PostgresStore};
 use visit_store::{PostgresVisits, Remaining, VisitStore as _};
 use visits::{Day, Month, VisitId};
 
-use crate::visit_conformance::{
-    batches, counters, deletion, erasure, folding, pages, producers, today, upkeep,
+use crate::{
+    visit_conformance::{batches, common_cases, folding, sql_cases, today},
+    visits_clickhouse::client,
 };
 
 /// Creates a database of its own for a case, and returns its URL.
@@ -24,36 +25,18 @@ async fn database(postgres: &Postgres, name: &str) -> String {
     url
 }
 
-/// Runs cases one after another, each on a database without visits.
-macro_rules! cases {
-    ($postgres:expr, $($group:ident: $($case:ident),+;)+) => {$($(
-        let url = database($postgres, stringify!($case)).await;
-        $group::$case(&PostgresVisits::new(&url).unwrap()).await;
-    )+)+};
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn postgres_passes_the_suite_of_stores_of_visits() {
     let scratch = Scratch::new().unwrap();
     let postgres = Postgres::builder().scratch(&scratch).setting("fsync", "off").start().await.unwrap();
-    cases! { &postgres,
-        batches: a_batch_is_stored_once_however_often_it_is_sent, a_process_that_was_replaced_stores_nothing,
-            a_batch_from_another_position_is_refused, a_batch_is_refused_until_it_respects_all_deletions,
-        a_batch_is_stored_beside_deletions_of_other_visits, a_batch_is_refused_if_its_links_have_other_tags,
-            texts_come_back_byte_for_byte;
-        counters: counters_of_two_slots_add_up, orphans_count_by_kind_and_domain,
-            a_merged_month_equals_its_days_until_a_visit_comes_late,
-            days_are_closed_beside_late_visits_and_deletions;
-        deletion: a_deletion_takes_the_visits_of_a_link_from_everything,
-            rows_of_a_deletion_go_in_steps_and_later_visits_stay, orphans_are_deleted_and_links_stay;
-        erasure: erased_visits_lose_their_rows_and_stay_counted, whole_addresses_are_erased_with_their_texts, whole_addresses_that_visit_again_can_be_erased_again,
-            rows_of_an_erasure_go_in_steps, batches_respect_erasures_until_their_visits_are_too_old;
-        pages: pages_of_rows_equal_a_plain_sort, the_latest_rows_are_those_after_an_id;
-        producers: each_of_128_spools_has_a_slot_and_one_more_has_none,
-            a_spool_that_comes_back_goes_on_at_its_position;
-        upkeep: retention_removes_rows_and_texts_and_keeps_counters, secrets_are_the_same_for_all_callers,
-            counters_of_old_months_are_removed_and_do_not_come_back;
+    macro_rules! cases {
+        ($($group:ident: $($case:ident),+;)+) => {$($({
+            let url = database(&postgres, stringify!($case)).await;
+            crate::visit_conformance::$group::$case(&PostgresVisits::new(&url).unwrap()).await;
+        })+)+};
     }
+    common_cases!(cases);
+    sql_cases!(cases);
     rows_in_use_stay_open(&database(&postgres, "rows_in_use").await).await;
     damaged_months_keep_no_day_open(&database(&postgres, "damaged_months").await).await;
     indexes_of_closed_days_are_rebuilt(&database(&postgres, "rebuilt").await).await;
@@ -69,8 +52,7 @@ async fn postgres_passes_the_suite_of_stores_of_visits() {
 /// Closing waits for no batch: a row that one is changing stays open, and the others are closed.
 async fn rows_in_use_stay_open(url: &str) {
     let store = PostgresVisits::new(url).unwrap();
-    let (mut client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls).await.unwrap();
-    tokio::spawn(connection);
+    let mut client = client(url).await;
     let past = today().minus(9).get();
     for slot in [1, 2] {
         let add =
@@ -93,8 +75,7 @@ async fn rows_in_use_stay_open(url: &str) {
 /// Counters that cannot be read, in months that would be merged, and a day that is to be closed.
 async fn damaged_months_keep_no_day_open(url: &str) {
     let store = PostgresVisits::new(url).unwrap();
-    let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls).await.unwrap();
-    tokio::spawn(connection);
+    let client = client(url).await;
     let last_month = Month::from_stored(today().month().get() - 1).first_day().get();
     let add = |day: i32, slot: i16, bytes: usize| {
         format!(
@@ -119,8 +100,7 @@ async fn damaged_months_keep_no_day_open(url: &str) {
 /// Links arrive in any order, which leaves a third of an index empty until the day is closed.
 async fn indexes_of_closed_days_are_rebuilt(url: &str) {
     let store = PostgresVisits::new(url).unwrap();
-    let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls).await.unwrap();
-    tokio::spawn(connection);
+    let client = client(url).await;
     let closed = today().minus(2);
     store.keep(closed).await.unwrap();
     for day in [closed, today()] {

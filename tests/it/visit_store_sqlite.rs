@@ -8,14 +8,14 @@ use links::{Tag, api_key::ApiKeyId};
 use rusqlite::{Connection, params};
 use store::{Catalog as _, Store as _, sqlite::SqliteStore};
 use visit_store::{
-    Days, Erasure, Producer, SpoolId, SqliteVisits, Standing, VisitReader as _, VisitStore, VisitStoreError,
-    WriteError,
+    Columns, Days, Erasure, Producer, SpoolId, SqliteVisits, Standing, VisitReader as _, VisitStore,
+    VisitStoreError, WriteError,
 };
 use visits::{AddressNetwork, Day, Subject, VisitId};
 
 use crate::visit_conformance::{
-    ALL_COLUMNS, Visit, all_rows, batch, batches, counters, deletion, erasure, folding, folding::expected,
-    noon, pages, producers, register, store_all, today, totals, upkeep,
+    Visit, all_rows, batch, batches, common_cases, folding, folding::expected, noon, pages, register,
+    sql_cases, store_all, today, totals, upkeep,
 };
 
 /// Both databases in a folder of their own.
@@ -55,33 +55,18 @@ impl Files {
     }
 }
 
-/// Runs cases that need nothing but a store without visits.
+/// Runs each case with a store of its own.
 macro_rules! cases {
     ($($group:ident: $($case:ident),+;)+) => {$($(
         #[tokio::test]
         async fn $case() {
-            $group::$case(&Files::new().await.visits).await;
+            crate::visit_conformance::$group::$case(&Files::new().await.visits).await;
         }
     )+)+};
 }
 
-cases! {
-    batches: a_batch_is_stored_once_however_often_it_is_sent, a_process_that_was_replaced_stores_nothing,
-        a_batch_from_another_position_is_refused, a_batch_is_refused_until_it_respects_all_deletions,
-        a_batch_is_stored_beside_deletions_of_other_visits, a_batch_is_refused_if_its_links_have_other_tags,
-        texts_come_back_byte_for_byte;
-    counters: counters_of_two_slots_add_up, orphans_count_by_kind_and_domain,
-        a_merged_month_equals_its_days_until_a_visit_comes_late, days_are_closed_beside_late_visits_and_deletions;
-    deletion: a_deletion_takes_the_visits_of_a_link_from_everything,
-        rows_of_a_deletion_go_in_steps_and_later_visits_stay, orphans_are_deleted_and_links_stay;
-    erasure: erased_visits_lose_their_rows_and_stay_counted, whole_addresses_are_erased_with_their_texts, whole_addresses_that_visit_again_can_be_erased_again,
-        rows_of_an_erasure_go_in_steps, batches_respect_erasures_until_their_visits_are_too_old;
-    pages: pages_of_rows_equal_a_plain_sort, the_latest_rows_are_those_after_an_id;
-    producers: each_of_128_spools_has_a_slot_and_one_more_has_none,
-        a_spool_that_comes_back_goes_on_at_its_position;
-    upkeep: retention_removes_rows_and_texts_and_keeps_counters, secrets_are_the_same_for_all_callers,
-        counters_of_old_months_are_removed_and_do_not_come_back;
-}
+common_cases!(cases);
+sql_cases!(cases);
 
 #[tokio::test]
 async fn events_of_a_batch_wait_for_webhooks_once() {
@@ -261,7 +246,7 @@ async fn visits_are_in_a_private_file_and_there_after_a_restart() {
     let files = Files::within(folder).await;
     assert_eq!(files.visits.standing(&producer).await.unwrap(), Standing::At(1));
     let days = Days { first: today(), end: Day::from_stored(today().get() + 1) };
-    let days = files.visits.days(Subject::All(None), days, ALL_COLUMNS).await.unwrap();
+    let days = files.visits.days(Subject::All(None), days, Columns::ALL).await.unwrap();
     assert_eq!(days.iter().map(|day| day.counters.total).collect::<Vec<_>>(), [1]);
 }
 

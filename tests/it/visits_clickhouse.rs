@@ -12,14 +12,11 @@ use codes::LinkId;
 use harness::{Clickhouse, Postgres, Scratch, clickhouse, wait};
 use store::{Store as _, postgres::PostgresStore};
 use visit_store::{
-    Batch, ClickhouseVisits, PostgresVisits, Producer, RowQuery, RowsRecord, Standing, VisitReader as _,
-    VisitStore,
+    ClickhouseVisits, PostgresVisits, Producer, RowQuery, RowsRecord, Standing, VisitReader as _, VisitStore,
 };
 use visits::{Subject, VisitId};
 
-use crate::visit_conformance::{
-    Visit, all_rows, batch, batches, counters, deletion, erasure, noon, pages, producers, register, upkeep,
-};
+use crate::visit_conformance::{Visit, all_rows, common_cases, erasure, noon, pages, register};
 
 const SOON: Duration = Duration::from_secs(60);
 /// Transfers of counters begin an hour after the first start.
@@ -85,7 +82,7 @@ impl Databases {
     }
 }
 
-async fn client(url: &str) -> tokio_postgres::Client {
+pub(crate) async fn client(url: &str) -> tokio_postgres::Client {
     let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls).await.unwrap();
     tokio::spawn(connection);
     client
@@ -95,7 +92,7 @@ async fn client(url: &str) -> tokio_postgres::Client {
 async fn commit(store: &ClickhouseVisits, producer: &mut Producer, visits: &[Visit]) -> RowsRecord {
     assert!(store.keeps_rows_apart());
     let known = store.changes(0).await.unwrap().version;
-    let batch: Batch = batch(producer, visits);
+    let batch = erasure::with_addresses(store, producer, visits).await;
     store.store(producer, &batch, known).await.unwrap();
     producer.position += 1;
     RowsRecord::of(&batch, known)
@@ -113,32 +110,15 @@ fn visits(link: i64, from: i64, count: i64) -> Vec<Visit> {
     (from..from + count).map(|at| Visit::of(link, noon(0) + at)).collect()
 }
 
-/// Runs cases of the suite, each with databases of its own. Those about the steps of a deletion and
-/// of an erasure are left out, because ClickHouse deletes their rows at once.
+/// Runs cases of the suite, each with databases of its own.
 async fn conform(databases: &mut Databases) {
     macro_rules! cases {
         ($($group:ident: $($case:ident),+;)+) => {$($({
             let store = databases.fresh("").await.0;
-            $group::$case(&store).await;
+            crate::visit_conformance::$group::$case(&store).await;
         })+)+};
     }
-    cases! {
-        batches: a_batch_is_stored_once_however_often_it_is_sent, a_process_that_was_replaced_stores_nothing,
-            a_batch_from_another_position_is_refused, a_batch_is_refused_until_it_respects_all_deletions,
-        a_batch_is_stored_beside_deletions_of_other_visits, a_batch_is_refused_if_its_links_have_other_tags,
-            texts_come_back_byte_for_byte;
-        counters: counters_of_two_slots_add_up, orphans_count_by_kind_and_domain,
-            days_are_closed_beside_late_visits_and_deletions;
-        deletion: a_deletion_takes_the_visits_of_a_link_from_everything, orphans_are_deleted_and_links_stay;
-        erasure: erased_visits_lose_their_rows_and_stay_counted, whole_addresses_are_erased_with_their_texts,
-            whole_addresses_that_visit_again_can_be_erased_again,
-            batches_respect_erasures_until_their_visits_are_too_old;
-        pages: pages_of_rows_equal_a_plain_sort, the_latest_rows_are_those_after_an_id;
-        producers: each_of_128_spools_has_a_slot_and_one_more_has_none,
-            a_spool_that_comes_back_goes_on_at_its_position;
-        upkeep: retention_removes_rows_and_texts_and_keeps_counters, secrets_are_the_same_for_all_callers,
-            counters_of_old_months_are_removed_and_do_not_come_back;
-    }
+    common_cases!(cases);
     let few = "INSERT INTO tag (id, name) OVERRIDING SYSTEM VALUE VALUES (40, 'one'), (41, 'other');
         INSERT INTO visit_tag (tag_id, link_id) VALUES (40, 2), (40, 5), (40, 6), (41, 2), (41, 3)";
     let many = "INSERT INTO tag (id, name) OVERRIDING SYSTEM VALUE VALUES (40, 'one');

@@ -153,7 +153,8 @@ pub struct Columns {
 }
 
 impl Columns {
-    pub(crate) const ALL: Self = Self { quarters: true, dimensions: true, visitors: true, addresses: true };
+    /// All of them.
+    pub const ALL: Self = Self { quarters: true, dimensions: true, visitors: true, addresses: true };
 }
 
 /// Counters of a subject on one day, or on several.

@@ -8,9 +8,9 @@ use links::{
     BulkChange, BulkEdit, BulkRefusal, DetailsEdit, DomainId, Edit, Filter, LongUrl, Precondition, Record,
     Refusal, ScheduledFields, Slug, Tag, TagsMode, api_key::ApiKeyId,
 };
-use store::{BulkBatch, CustomSlugLink, InsertedLink, Scheduled, Store};
+use store::{BulkBatch, InsertedLink, Scheduled, Store};
 
-use super::new_link;
+use super::{custom_link, new_link};
 
 const BY: ApiKeyId = ApiKeyId(7);
 const FIRST: u64 = 800_000;
@@ -115,13 +115,9 @@ async fn walks_meet_each_link_once(store: &dyn Store, ids: &[LinkId]) {
 }
 
 pub(super) async fn many_links_are_deleted_and_their_slugs_are_free(store: &dyn Store) {
-    let keyspaces = store.adopt_keyspaces(&[]).await.unwrap().len();
     let mut ids = Vec::new();
     for name in ["bulk/one", "bulk/two", "bulk/three"] {
-        let slug = Slug::parse(name).unwrap();
-        let mut draft = new_link(1, "https://x.y/bulk-slugs").draft;
-        draft.details.get_or_insert_default().slug = Some(slug.clone());
-        let link = CustomSlugLink { slug, mintable: None, keyspaces, draft };
+        let link = custom_link(store, DomainId::DEFAULT, name, "https://x.y/bulk-slugs").await;
         let stored = store.insert_with_slug(&link, &tags("bulk-gone"), None).await.unwrap();
         let InsertedLink::Stored(id, ..) = stored else { panic!("{stored:?}") };
         ids.push(id);
@@ -143,7 +139,7 @@ pub(super) async fn many_links_are_deleted_and_their_slugs_are_free(store: &dyn 
     for (id, left) in ids.iter().zip([0, 1, 0]) {
         assert_eq!(store.scheduled_edits(*id).await.unwrap().len(), left, "a deletion ends them");
     }
-    let Ok(back) = store.restore(ids[0], &Precondition::default(), keyspaces, BY).await.unwrap() else {
+    let Ok(back) = store.restore(ids[0], &Precondition::default(), 0, BY).await.unwrap() else {
         panic!("expected the link back");
     };
     assert_eq!((back.tags, back.link.version()), (tags("bulk-gone"), 2));

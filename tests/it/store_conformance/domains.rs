@@ -8,11 +8,9 @@ use links::{
     scope::Scopes,
     targets::TargetRule,
 };
-use store::{
-    CustomSlugLink, DomainEdited, DomainRemoved, InsertedLink, NamedIds, SettingsVersion, Source, Store,
-};
+use store::{DomainEdited, DomainRemoved, InsertedLink, NamedIds, SettingsVersion, Source, Store};
 
-use super::{full_link, new_link};
+use super::{custom_link, full_link};
 
 pub(super) async fn domains_and_targets_are_told_with_a_version_that_grows(store: &dyn Store) {
     let settings = async |known: Option<&SettingsVersion>| store.poll_settings(known).await.unwrap().settings;
@@ -62,19 +60,13 @@ pub(super) async fn each_domain_has_links_of_its_own(store: &dyn Store) {
     };
     let (id, second) = (add("one.example").await, add("two.example:81").await);
     let slug = Slug::parse("same").unwrap();
-    let keyspaces = store.adopt_keyspaces(&[]).await.unwrap().len();
-    let on = |domain: DomainId| {
-        let mut draft = new_link(1, "https://x.y/domains").draft;
-        let details = draft.details.get_or_insert_default();
-        (details.slug, details.domain) = (Some(slug.clone()), Some(domain).filter(|id| !id.is_default()));
-        CustomSlugLink { slug: slug.clone(), mintable: None, keyspaces, draft }
-    };
     let mut ids = Vec::new();
     for domain in [DomainId::DEFAULT, id, second] {
-        let stored = store.insert_with_slug(&on(domain), &[], None).await.unwrap();
+        let wish = custom_link(store, domain, "same", "https://x.y/domains").await;
+        let stored = store.insert_with_slug(&wish, &[], None).await.unwrap();
         let InsertedLink::Stored(link, ..) = stored else { panic!("{domain:?}: {stored:?}") };
         assert_eq!(store.find_slug(domain, &slug).await.unwrap(), Some(link));
-        assert_eq!(store.insert_with_slug(&on(domain), &[], None).await.unwrap(), InsertedLink::Taken);
+        assert_eq!(store.insert_with_slug(&wish, &[], None).await.unwrap(), InsertedLink::Taken);
         ids.push(link);
     }
     let history = store.epoch().await.unwrap();
@@ -119,12 +111,8 @@ pub(super) async fn a_domain_is_removed_only_when_nothing_depends_on_it(store: &
     let names = ["removed.example", "kept.example"].map(|name| Authority::parse(name).unwrap());
     let id = store.add_domain(&names[0], u32::MAX, by).await.unwrap().unwrap();
     let kept = store.add_domain(&names[1], u32::MAX, by).await.unwrap().unwrap();
-    let slug = Slug::parse("only").unwrap();
-    let keyspaces = store.adopt_keyspaces(&[]).await.unwrap().len();
-    let mut draft = new_link(2, "https://x.y/removed").draft;
-    (draft.details.get_or_insert_default().slug, draft.created_by) = (Some(slug.clone()), ApiKeyId(41));
-    draft.details.get_or_insert_default().domain = Some(id);
-    let wish = CustomSlugLink { slug: slug.clone(), mintable: None, keyspaces, draft };
+    let mut wish = custom_link(store, id, "only", "https://x.y/removed").await;
+    wish.draft.created_by = ApiKeyId(41);
     let stored = store.insert_with_slug(&wish, &[], None).await.unwrap();
     let InsertedLink::Stored(link, ..) = stored else { panic!("{stored:?}") };
     let used = store.domains_with_links(None).await.unwrap();
@@ -159,7 +147,7 @@ pub(super) async fn a_domain_is_removed_only_when_nothing_depends_on_it(store: &
     let history = store.epoch().await.unwrap();
     assert_eq!(store.insert_full(&history, &full, &[], None).await.unwrap(), InsertedLink::NoDomain);
     assert_eq!(
-        store.restore(link, &Precondition::default(), keyspaces, by).await.unwrap(),
+        store.restore(link, &Precondition::default(), wish.keyspaces, by).await.unwrap(),
         Err(Refusal::Absent)
     );
     let again = store.add_domain(&names[0], u32::MAX, by).await.unwrap().unwrap();

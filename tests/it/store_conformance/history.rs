@@ -1,19 +1,11 @@
 //! The store's mark and its histories: a store whose mark is below a known one begins a new
 //! history.
 
-use links::{Authority, Slug, api_key::ApiKeyId};
-use numbers::{Mark, Span};
-use store::{Advanced, BlockEntry, Comparison, CustomSlugLink, FullLink, InsertedLink, Registration, Store};
+use links::{Authority, DomainId, api_key::ApiKeyId};
+use numbers::Mark;
+use store::{Advanced, BlockEntry, Comparison, InsertedLink, Registration, Store};
 
-use super::{full_link, keyspace};
-
-const INDEX: i64 = 7;
-
-fn entry(start: u64, len: u64, generation: u64) -> BlockEntry {
-    let span = Span::new(start, len).unwrap();
-    let (holder, instance) = ("a".to_owned(), format!("start-{generation}"));
-    BlockEntry { keyspace: keyspace(INDEX), span, generation, holder, incarnation: 1, instance }
-}
+use super::{blocks::block, custom_link, keyspace};
 
 async fn raise(store: &dyn Store, at_least: Mark) -> Advanced {
     store.advance(at_least, Comparison { raises: true, since: None }).await.unwrap()
@@ -46,7 +38,7 @@ pub(super) async fn an_operator_leaves_numbers_out(store: &dyn Store) {
     store.begin_history(Some(1_000)).await.unwrap();
     assert_ne!(store.epoch().await.unwrap(), before);
     assert_eq!(store.registered_end(index).await.unwrap(), end + 1_000);
-    let entry = BlockEntry { keyspace: index, ..entry(end + 999, 2, 1) };
+    let entry = BlockEntry { keyspace: index, ..block(end + 999, 2, 1, "a") };
     assert_eq!(store.register_block(&entry).await.unwrap(), Registration::Overlaps);
     assert_eq!(store.take_over_block(&entry, u64::MAX >> 1).await.unwrap(), Registration::Overlaps);
 }
@@ -56,10 +48,8 @@ pub(super) async fn ids_of_lost_links_and_domains_are_not_given_again(store: &dy
     let next = async |number: u64| {
         let authority = Authority::parse(&format!("history-{number}.example")).unwrap();
         let domain = store.add_domain(&authority, 1_000, ApiKeyId(1)).await.unwrap().unwrap();
-        let FullLink { new, .. } = full_link(number, "https://x.y/");
-        let slug = Slug::parse(&format!("history-{number}")).unwrap();
-        let keyspaces = store.adopt_keyspaces(&[]).await.unwrap().len();
-        let named = CustomSlugLink { slug, mintable: None, keyspaces, draft: new.draft };
+        let slug = format!("history-{number}");
+        let named = custom_link(store, DomainId::DEFAULT, &slug, "https://x.y/").await;
         let stored = store.insert_with_slug(&named, &[], None).await.unwrap();
         let InsertedLink::Stored(link, ..) = stored else { panic!("{stored:?}") };
         (domain.get(), link.get())
@@ -70,15 +60,4 @@ pub(super) async fn ids_of_lost_links_and_domains_are_not_given_again(store: &dy
     assert!(next_domain > domain + 1_000, "{next_domain} after {domain}");
     assert!(next_link.abs_diff(link) > 1 << 31, "{next_link} after {link}");
     assert_eq!(next(3).await, (next_domain + 1, next_link + 1));
-}
-
-pub(super) async fn the_registers_end_is_known_with_its_first_block(store: &dyn Store) {
-    assert_eq!(store.registered_end(keyspace(INDEX)).await.unwrap(), 0);
-    store.register_block(&entry(0, 62, 1)).await.unwrap();
-    assert_eq!(store.registered_end(keyspace(INDEX)).await.unwrap(), 62);
-    assert_eq!(
-        store.registered_end(keyspace(INDEX - 1)).await.unwrap(),
-        0,
-        "of the neighbour nothing counts"
-    );
 }

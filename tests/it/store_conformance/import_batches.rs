@@ -8,9 +8,9 @@ use links::{
     Authority, DomainId, ExternalId, ImportCode, ImportItem, PickedCode, Precondition, Record, Slug, Tag,
     api_key::ApiKeyId,
 };
-use store::{CustomSlugLink, Exported, ImportBatch, Imported, InsertedLink, Store, sqlite::SqliteStore};
+use store::{Exported, ImportBatch, Imported, InsertedLink, Store, sqlite::SqliteStore};
 
-use super::{keyspace, new_link};
+use super::{custom_link, keyspace, new_link};
 
 const BY: ApiKeyId = ApiKeyId(7);
 const ROUNDS: usize = 6;
@@ -189,12 +189,9 @@ async fn tell_names(store: &dyn Store, variant: &Variant, ids: &[LinkId], told: 
 
 /// Tells which of the links a create with each external id is answered with.
 async fn tell_external_ids(store: &dyn Store, variant: &Variant, ids: &[LinkId], told: &mut Vec<String>) {
-    let keyspaces = store.adopt_keyspaces(&[]).await.unwrap().len();
     for which in 0..2 {
-        let slug = Slug::parse(&variant.own(&format!("new{which}"))).unwrap();
-        let mut draft = new_link(1, "https://x.y/mix").draft;
-        draft.details.get_or_insert_default().slug = Some(slug.clone());
-        let link = CustomSlugLink { slug, mintable: None, keyspaces, draft };
+        let slug = variant.own(&format!("new{which}"));
+        let link = custom_link(store, DomainId::DEFAULT, &slug, "https://x.y/mix").await;
         let entry = variant.external_id(which).entry(BY);
         let created = store.insert_with_slug(&link, &[], Some(&entry)).await.unwrap();
         told.push(match created {

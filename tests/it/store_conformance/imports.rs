@@ -8,20 +8,12 @@ use store::{
     ImportBatch, ImportPosition, Imported, InsertedLink, LinkVisits, Source, Store, StoreError, Visible,
 };
 
-use super::{full_link, new_link};
+use super::{full_link, import, import_batch, import_item};
 
 fn item(candidates: &[&str], is_all: bool, url: &str) -> ImportItem {
     let picked = |text: &&str| PickedCode { slug: Slug::parse(text).unwrap(), mintable: None };
     let candidates = candidates.iter().map(picked).collect();
-    ImportItem {
-        code: ImportCode::FirstFree { candidates, is_all },
-        draft: new_link(1, url).draft,
-        tags: Vec::new(),
-        created_at: None,
-        minted: false,
-        uses: 0,
-        visits: 0,
-    }
+    import_item(ImportCode::FirstFree { candidates, is_all }, url)
 }
 
 pub(super) async fn a_batch_is_stored_once_each_item_has_a_free_candidate(store: &dyn Store) {
@@ -60,14 +52,12 @@ pub(super) async fn a_batch_is_stored_once_each_item_has_a_free_candidate(store:
 }
 
 pub(super) async fn imported_visits_are_part_of_a_link_s_total_until_they_are_deleted(store: &dyn Store) {
-    let keyspaces = store.adopt_keyspaces(&[]).await.unwrap().len();
-    let name = "with visits".to_owned();
     let visited = |slug: &str, visits: u64| {
         let url = "https://x.y/visited";
         ImportItem { visits, tags: vec![Tag::from_stored("visited")], ..item(&[slug], true, url) }
     };
     let items = vec![visited("visited/1", 40), visited("visited/2", 0), visited("visited/3", 2)];
-    let batch = ImportBatch { name, end: 3, items, keyspaces };
+    let batch = import_batch(store, "with visits", items).await;
     let done = store.import(&batch).await.unwrap();
     let [Imported::Stored(first), Imported::Stored(second), Imported::Stored(third)] = done[..] else {
         panic!("{done:?}")
@@ -114,27 +104,23 @@ pub(super) async fn imported_visits_are_part_of_a_link_s_total_until_they_are_de
 }
 
 pub(super) async fn an_imported_link_has_its_external_id_unless_another_live_one_has(store: &dyn Store) {
-    let keyspaces = store.adopt_keyspaces(&[]).await.unwrap().len();
     let history = store.epoch().await.unwrap();
     let (by, id) = (ApiKeyId(7), ExternalId::parse("imported").unwrap());
-    let import = async |slug: &str| {
+    let import_one = async |slug: &str| {
         let mut item = item(&[slug], true, "https://x.y/external");
         item.draft.details.get_or_insert_default().external_id = Some(id.clone());
-        let batch = ImportBatch { name: slug.to_owned(), end: 1, items: vec![item], keyspaces };
-        let done = store.import(&batch).await.unwrap();
-        let [Imported::Stored(link)] = done[..] else { panic!("{done:?}") };
-        link
+        import(store, item).await
     };
     let must_have = async |link| {
         let (new, entry) = (full_link(8_406, "https://x.y/external"), id.entry(by));
         let inserted = store.insert_full(&history, &new, &[], Some(&entry)).await.unwrap();
         assert_eq!(inserted, InsertedLink::Existing(link));
     };
-    let first = import("external/1").await;
+    let first = import_one("external/1").await;
     must_have(first).await;
     store.delete(first, &Precondition::default(), by).await.unwrap().unwrap();
-    let second = import("external/2").await;
+    let second = import_one("external/2").await;
     must_have(second).await;
-    import("external/3").await;
+    import_one("external/3").await;
     must_have(second).await;
 }

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use codes::Keyspace;
-use links::{DomainId, Precondition, Refusal, Slug, api_key::ApiKeyId};
+use links::{DomainId, Precondition, Refusal, api_key::ApiKeyId};
 use store::{CustomSlugLink, InsertError, InsertedLink, Store, StoreError};
 
-use super::{keyspace, new_link};
+use super::{custom_link, keyspace};
 
 pub(super) async fn keyspaces_keep_their_index_and_cannot_be_redefined(store: &dyn Store) {
     let parse = |text| Keyspace::parse(text).unwrap();
@@ -25,11 +25,8 @@ pub(super) async fn keyspaces_keep_their_index_and_cannot_be_redefined(store: &d
 }
 
 pub(super) async fn a_keyspace_with_hand_picked_codes_is_refused(store: &dyn Store) {
-    let keyspaces = store.adopt_keyspaces(&[]).await.unwrap().len();
-    let slug = Slug::parse("promo").unwrap();
-    let mut draft = new_link(1, "https://x.y/promo").draft;
-    draft.details.get_or_insert_default().slug = Some(slug.clone());
-    let picked = CustomSlugLink { slug: slug.clone(), mintable: None, keyspaces, draft };
+    let picked = custom_link(store, DomainId::DEFAULT, "promo", "https://x.y/promo").await;
+    let (slug, keyspaces) = (&picked.slug, picked.keyspaces);
     let stale = CustomSlugLink { keyspaces: keyspaces + 1, ..picked.clone() };
     let refused = store.insert_with_slug(&stale, &[], None).await;
     assert!(matches!(refused, Err(InsertError::Failed(StoreError::Keyspace(_)))), "{refused:?}");
@@ -37,7 +34,7 @@ pub(super) async fn a_keyspace_with_hand_picked_codes_is_refused(store: &dyn Sto
         panic!("the slug is free");
     };
     assert_eq!(store.insert_with_slug(&picked, &[], None).await.unwrap(), InsertedLink::Taken);
-    assert_eq!(store.find_slug(DomainId::DEFAULT, &slug).await.unwrap(), Some(id));
+    assert_eq!(store.find_slug(DomainId::DEFAULT, slug).await.unwrap(), Some(id));
     let five = Keyspace::parse("five=5:a-z").unwrap();
     let refused = store.adopt_keyspaces(std::slice::from_ref(&five)).await;
     let names = matches!(&refused, Err(StoreError::Keyspace(reason)) if reason.contains("promo"));
@@ -51,7 +48,7 @@ pub(super) async fn a_keyspace_with_hand_picked_codes_is_refused(store: &dyn Sto
     );
     assert_eq!(store.delete(id, &Precondition::default(), ApiKeyId(1)).await.unwrap(), Ok(()));
     assert_eq!(store.delete(id, &Precondition::default(), ApiKeyId(1)).await.unwrap(), Err(Refusal::Absent));
-    assert_eq!(store.find_slug(DomainId::DEFAULT, &slug).await.unwrap(), None);
+    assert_eq!(store.find_slug(DomainId::DEFAULT, slug).await.unwrap(), None);
     store.adopt_keyspaces(&[five]).await.unwrap();
     // By now the slug is also the code of a number. Only a process that knows all keyspaces can
     // tell, so the stale count is refused.

@@ -6,13 +6,13 @@ use codes::LinkId;
 use harness::Postgres;
 use jiff::Timestamp;
 use links::{
-    DomainId, Edit, Filter, ImportCode, ImportItem, LongUrl, NewLink, OrderBy, OrderField, PER_PAGE_MAX,
-    PickedCode, Precondition, Slug, Tag, TagsMode, api_key::ApiKeyId, search_key,
+    DomainId, Edit, Filter, LongUrl, NewLink, OrderBy, OrderField, PER_PAGE_MAX, Precondition, Tag, TagsMode,
+    api_key::ApiKeyId, search_key,
 };
-use store::{ImportBatch, Imported, Indexed, Inserted, LinkIndex, LinkVisits, Store};
+use store::{Indexed, Inserted, LinkIndex, LinkVisits, Store};
 use tokio::time::sleep;
 
-use super::new_link;
+use super::{import, new_link, old_item};
 
 /// The `held_for` of an index step, longer than any step takes here.
 const HELD_FOR: Duration = Duration::from_secs(3);
@@ -142,7 +142,8 @@ pub(super) async fn links_are_found_by_what_they_contain(store: &dyn Store) {
     let edit = Edit { long_url: Some(elsewhere.clone()), ..Edit::default() };
     store.edit(known[5].0, &edit, ApiKeyId(1)).await.unwrap().unwrap();
     known[5].1 = format!("{} | 短縮", elsewhere.as_str());
-    known.push((import(store).await, format!("https://{HERE}/imported |  | lists-picked")));
+    let imported = old_item("lists-picked", &format!("https://{HERE}/imported"));
+    known.push((import(store, imported).await, format!("https://{HERE}/imported |  | lists-picked")));
     check(store, &known, "changed and imported since").await;
     assert_eq!(page(store, &searched("lists-PICKED")).await.0, [known[7].0], "by a slug");
     assert_eq!(page(store, &Filter { deleted: true, ..searched(HERE) }).await.1, 0);
@@ -168,21 +169,6 @@ async fn is_indexed(store: &dyn Store) -> bool {
             Indexed::Done => return true,
             Indexed::NotOurs => return false,
         }
-    }
-}
-
-/// Imports a link that was created long ago, so that the task has passed its time.
-async fn import(store: &dyn Store) -> LinkId {
-    let code = ImportCode::Kept(PickedCode { slug: Slug::parse("lists-picked").unwrap(), mintable: None });
-    let created_at = Some(Timestamp::from_second(1_000_000_000).unwrap());
-    let draft = new_link(0, &format!("https://{HERE}/imported")).draft;
-    let items =
-        vec![ImportItem { code, draft, tags: Vec::new(), created_at, minted: false, uses: 0, visits: 0 }];
-    let keyspaces = store.adopt_keyspaces(&[]).await.unwrap().len();
-    let batch = ImportBatch { name: "of lists".to_owned(), end: 1, items, keyspaces };
-    match store.import(&batch).await.unwrap()[..] {
-        [Imported::Stored(id)] => id,
-        ref other => panic!("expected a link, found {other:?}"),
     }
 }
 

@@ -4,12 +4,11 @@
 use std::time::Duration;
 
 use codes::LinkId;
-use jiff::Timestamp;
-use links::{Edit, ImportCode, ImportItem, LongUrl, PickedCode, Precondition, Slug, api_key::ApiKeyId};
-use store::{ImportBatch, Imported, Indexed, LinkIndex, Store, Visible};
+use links::{Edit, LongUrl, Precondition, api_key::ApiKeyId};
+use store::{Indexed, LinkIndex, Store, Visible};
 use tokio::time::{Instant, sleep};
 
-use super::new_link;
+use super::{import, new_link, old_item};
 
 /// The `held_for` of an index step, longer than any step takes here.
 const HELD_FOR: Duration = Duration::from_secs(3);
@@ -53,7 +52,7 @@ pub(super) async fn links_are_found_by_where_they_lead(store: &dyn Store) {
     let left = store.unindexed_since(LinkIndex::LongUrls).await.unwrap();
     assert!(left.is_none_or(|left| left > since), "{left:?}, {since} before");
 
-    let old = import(store, "https://i.x/old").await;
+    let old = import(store, old_item("of-long-urls", "https://i.x/old")).await;
     assert_eq!(ids("https://i.x/old", all).await, [old], "though it was created long ago");
     let edit = Edit { long_url: Some(LongUrl::from_stored("https://i.x/ä/7")), ..Edit::default() };
     store.edit(old, &edit, ApiKeyId(1)).await.unwrap().unwrap();
@@ -61,19 +60,4 @@ pub(super) async fn links_are_found_by_where_they_lead(store: &dyn Store) {
     assert!(ids("https://i.x/ä/7", all).await.contains(&old), "it leads there now");
     store.delete(many[7].id, &Precondition::default(), ApiKeyId(1)).await.unwrap().unwrap();
     assert!(!ids("https://i.x/ä/7", all).await.contains(&many[7].id), "it is deleted");
-}
-
-async fn import(store: &dyn Store, url: &str) -> LinkId {
-    let slug = Slug::parse("of-long-urls").unwrap();
-    let code = ImportCode::Kept(PickedCode { slug, mintable: None });
-    let created_at = Some(Timestamp::from_second(1_000_000_000).unwrap());
-    let draft = new_link(0, url).draft;
-    let items =
-        vec![ImportItem { code, draft, tags: Vec::new(), created_at, minted: false, uses: 0, visits: 0 }];
-    let keyspaces = store.adopt_keyspaces(&[]).await.unwrap().len();
-    let batch = ImportBatch { name: "of long URLs".to_owned(), end: 1, items, keyspaces };
-    match store.import(&batch).await.unwrap()[..] {
-        [Imported::Stored(id)] => id,
-        ref other => panic!("expected a link, found {other:?}"),
-    }
 }

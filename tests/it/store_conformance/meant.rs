@@ -2,10 +2,10 @@
 //! since.
 
 use codes::LinkId;
-use links::{DetailsEdit, Edit, Link, Precondition, Refusal, Slug, api_key::ApiKeyId};
+use links::{DetailsEdit, DomainId, Edit, Link, Precondition, Refusal, api_key::ApiKeyId};
 use store::{CustomSlugLink, InsertedLink, Source, Store};
 
-use super::new_link;
+use super::{custom_link, keyspace};
 
 async fn version(store: &dyn Store, id: LinkId) -> u64 {
     store.read(&[id], Source::Primary).await.unwrap().links[0].version()
@@ -13,11 +13,9 @@ async fn version(store: &dyn Store, id: LinkId) -> u64 {
 
 pub(super) async fn a_change_leaves_the_next_link_of_the_same_code_alone(store: &dyn Store) {
     let by = ApiKeyId(1);
-    let (slug, new) = (Slug::parse("MEANTX").unwrap(), new_link(8_201, "https://x.y/again"));
-    let mut draft = new.draft;
-    draft.details.get_or_insert_default().slug = Some(slug.clone());
-    let keyspaces = store.adopt_keyspaces(&[]).await.unwrap().len();
-    let picked = CustomSlugLink { slug, mintable: Some(new.id), keyspaces, draft };
+    let number = LinkId::new(keyspace(1), 8_201);
+    let picked = custom_link(store, DomainId::DEFAULT, "MEANTX", "https://x.y/again").await;
+    let (keyspaces, picked) = (picked.keyspaces, CustomSlugLink { mintable: Some(number), ..picked });
     let pick = async || -> Link {
         let InsertedLink::Stored(id, _, version) = store.insert_with_slug(&picked, &[], None).await.unwrap()
         else {
@@ -28,7 +26,7 @@ pub(super) async fn a_change_leaves_the_next_link_of_the_same_code_alone(store: 
         link
     };
     let (link, any) = (pick().await, Precondition::default());
-    assert_eq!(link.id, new.id, "the number of the code has no other link");
+    assert_eq!(link.id, number, "the number of the code has no other link");
     let first = Precondition::of(&link);
     assert_eq!(store.delete(link.id, &first, by).await.unwrap(), Ok(()));
     let next = pick().await;

@@ -4,7 +4,7 @@ use codes::LinkId;
 use links::{DomainId, Edit, Record, Refusal, Relocation, Slug, api_key::ApiKeyId};
 use store::{CustomSlugLink, Inserted, InsertedLink, Source, Store};
 
-use super::{keyspace, new_link};
+use super::{custom_link, keyspace, new_link};
 
 pub(super) async fn a_link_gets_another_name_and_its_code_stays_with_its_number(store: &dyn Store) {
     let keyspaces = store.adopt_keyspaces(&[]).await.unwrap().len();
@@ -41,9 +41,8 @@ pub(super) async fn a_link_gets_another_name_and_its_code_stays_with_its_number(
     let gone = store.find_deleted(DomainId::DEFAULT, "RENAMC", Some(free), None).await.unwrap();
     assert_eq!(gone, None);
 
-    let mut draft = other.draft;
-    draft.details.get_or_insert_default().slug = Some(slug("RENAMC"));
-    let picked = CustomSlugLink { slug: slug("RENAMC"), mintable: Some(free), keyspaces, draft };
+    let picked = custom_link(store, DomainId::DEFAULT, "RENAMC", "https://x.y/renamed").await;
+    let picked = CustomSlugLink { mintable: Some(free), ..picked };
     let stored = store.insert_with_slug(&picked, &[], None).await.unwrap();
     // What was meant for the link that had the name before is not for this one.
     assert!(matches!(stored, InsertedLink::Stored(id, _, 3) if id != free), "{stored:?}");

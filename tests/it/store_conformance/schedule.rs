@@ -1,14 +1,12 @@
 //! Edits of links that are made at a moment.
 
-use std::sync::Arc;
-
 use codes::LinkId;
 use jiff::Timestamp;
 use links::{
-    BulkChange, Edit, Precondition, Refusal, SCHEDULED_PER_LINK, ScheduledEdit, ScheduledEditId,
-    ScheduledFields, api_key::ApiKeyId,
+    Edit, Precondition, Refusal, SCHEDULED_PER_LINK, ScheduledEdit, ScheduledEditId, ScheduledFields,
+    api_key::ApiKeyId,
 };
-use store::{BulkBatch, Scheduled, Store};
+use store::{Scheduled, Store};
 
 use super::new_link;
 
@@ -98,16 +96,4 @@ pub(super) async fn scheduled_edits_of_a_link_are_bounded_and_end_with_its_delet
     store.delete(link, &Precondition::default(), BY).await.unwrap().unwrap();
     assert_eq!(store.scheduled_edits(link).await.unwrap(), []);
     assert_eq!(try_schedule(store, link, LATER, "late").await, Scheduled::NoLink);
-}
-
-pub(super) async fn a_deletion_of_many_links_ends_their_scheduled_edits(store: &dyn Store) {
-    let links = [add(store, 8_804).await, add(store, 8_805).await];
-    for link in links {
-        schedule(store, link, LATER, "late").await;
-    }
-    let items = vec![(links[0], Precondition::default())];
-    let batch = BulkBatch { items, change: Arc::new(BulkChange::Delete), by: BY };
-    assert_eq!(store.change_many(&batch).await.unwrap(), [Ok(true)]);
-    assert_eq!(store.scheduled_edits(links[0]).await.unwrap(), [], "or a restored link would get it");
-    assert_eq!(store.scheduled_edits(links[1]).await.unwrap().len(), 1);
 }

@@ -2,14 +2,14 @@
 
 use codes::LinkId;
 use harness::Postgres;
-use links::{NewLink, Precondition, Slug, api_key::ApiKeyId, reservation::ReservationId};
+use links::{DomainId, NewLink, Precondition, Slug, api_key::ApiKeyId, reservation::ReservationId};
 use numbers::Span;
 use store::{
     BlockEntry, CustomSlugLink, InsertedLink, Links as _, Registration, Source, Store,
     postgres::PostgresStore,
 };
 
-use super::{blocks::block, keyspace, new_link};
+use super::{blocks::block, custom_link, keyspace, new_link};
 
 pub(super) fn with_slug(slug: &str, id: LinkId, url: &str) -> NewLink {
     let mut draft = new_link(1, url).draft;
@@ -22,16 +22,11 @@ pub(super) async fn slugs_are_stored_where_nothing_is_in_the_way(store: &dyn Sto
     let history = store.epoch().await.unwrap();
     let minted = new_link(8_301, "https://x.y/minted");
     store.insert(&history, std::slice::from_ref(&minted)).await.unwrap();
-    let former = with_slug("SLUGB1", id(8_302), "https://x.y/former");
-    let former_link = CustomSlugLink {
-        slug: former.draft.details().slug.clone().unwrap(),
-        mintable: Some(former.id),
-        keyspaces: store.adopt_keyspaces(&[]).await.unwrap().len(),
-        draft: former.draft.clone(),
-    };
-    let stored = store.insert_with_slug(&former_link, &[], None).await.unwrap();
-    assert!(matches!(stored, InsertedLink::Stored(at, _, 0) if at == former.id), "{stored:?}");
-    store.delete(former.id, &Precondition::default(), ApiKeyId(7)).await.unwrap().unwrap();
+    let former = custom_link(store, DomainId::DEFAULT, "SLUGB1", "https://x.y/former").await;
+    let former = CustomSlugLink { mintable: Some(id(8_302)), ..former };
+    let stored = store.insert_with_slug(&former, &[], None).await.unwrap();
+    assert!(matches!(stored, InsertedLink::Stored(at, _, 0) if at == id(8_302)), "{stored:?}");
+    store.delete(id(8_302), &Precondition::default(), ApiKeyId(7)).await.unwrap().unwrap();
     let reservation = ReservationId::draw().unwrap();
     store.add_reservation(&reservation, keyspace(2), ApiKeyId(7)).await.unwrap();
     let reserved = BlockEntry { holder: reservation.holder(), ..block(60_000, 10, 80, "s") };

@@ -6,14 +6,14 @@ use std::{collections::BTreeSet, time::Duration};
 use codes::LinkId;
 use jiff::Timestamp;
 use links::{
-    Edit, ImportCode, ImportItem, Link, PickedCode, Precondition, Refusal, Slug,
+    Edit, Link, Precondition, Refusal,
     api_key::ApiKeyId,
     audit::{EntryFilter, NewEntry},
 };
-use store::{ImportBatch, Imported, Source, Store, Sweep};
+use store::{Imported, Source, Store, Sweep};
 use tokio::time::{Instant, sleep};
 
-use super::new_link;
+use super::{import_batch, new_link, old_item};
 
 /// The `held_for` of a removal step, longer than any step takes here.
 const HELD_FOR: Duration = Duration::from_secs(3_600);
@@ -83,20 +83,8 @@ pub(super) async fn what_came_or_was_visited_lately_stays_and_one_holder_removes
 
 /// Imports a link that is old in its former system. When it was last visited there is unknown.
 async fn import(store: &dyn Store) -> LinkId {
-    let keyspaces = store.adopt_keyspaces(&[]).await.unwrap().len();
-    let slug = Slug::parse("from/elsewhere").unwrap();
-    let item = ImportItem {
-        code: ImportCode::Kept(PickedCode { slug, mintable: None }),
-        draft: new_link(1, "https://x.y/elsewhere").draft,
-        tags: Vec::new(),
-        minted: false,
-        uses: 0,
-        visits: 0,
-        created_at: Some("2020-01-01T00:00:00Z".parse().unwrap()),
-    };
-    let elsewhere = ImportItem { draft: new_link(1, "https://x.y/taken").draft, ..item.clone() };
-    let items = vec![item, elsewhere];
-    let batch = ImportBatch { name: "old".to_owned(), end: 2, items, keyspaces };
+    let items = ["https://x.y/elsewhere", "https://x.y/taken"].map(|url| old_item("from/elsewhere", url));
+    let batch = import_batch(store, "old", items.to_vec()).await;
     let done = store.import(&batch).await.unwrap();
     let again = store.import(&batch).await.unwrap();
     assert_eq!(again, [Imported::AlreadyThere, Imported::Taken], "a call whose answer was lost");

@@ -3,25 +3,16 @@
 
 use codes::LinkId;
 use jiff::Timestamp;
-use links::{
-    Authority, Block, DomainId, Edit, ImportCode, ImportItem, PickedCode, Precondition, Refusal, Slug,
-    api_key::ApiKeyId,
-};
-use store::{CustomSlugLink, ImportBatch, Imported, InsertedLink, Store};
+use links::{Authority, Block, DomainId, Edit, Precondition, Refusal, Slug, api_key::ApiKeyId};
+use store::{Imported, InsertedLink, Store};
 
-use super::new_link;
+use super::{custom_link, import_batch, old_item};
 
 const BY: ApiKeyId = ApiKeyId(1);
 
-fn link(domain: DomainId, slug: &Slug) -> CustomSlugLink {
-    let mut draft = new_link(1, "https://x.y/held").draft;
-    let details = draft.details.get_or_insert_default();
-    (details.slug, details.domain) = (Some(slug.clone()), Some(domain).filter(|domain| !domain.is_default()));
-    CustomSlugLink { slug: slug.clone(), mintable: None, keyspaces: 0, draft }
-}
-
 async fn pick(store: &dyn Store, domain: DomainId, slug: &Slug) -> Option<LinkId> {
-    match store.insert_with_slug(&link(domain, slug), &[], None).await.unwrap() {
+    let link = custom_link(store, domain, slug.as_str(), "https://x.y/held").await;
+    match store.insert_with_slug(&link, &[], None).await.unwrap() {
         InsertedLink::Stored(id, ..) => Some(id),
         _ => None,
     }
@@ -70,20 +61,16 @@ pub(super) async fn a_block_holds_the_slug_of_a_deleted_link(store: &dyn Store) 
 }
 
 pub(super) async fn an_imported_takedown_holds_its_slug(store: &dyn Store) {
-    let keyspaces = store.adopt_keyspaces(&[]).await.unwrap().len();
-    let item = |name: &str, is_blocked: bool| {
-        let slug = Slug::parse(name).unwrap();
-        let mut draft = new_link(1, "https://x.y/imported").draft;
-        let details = draft.details.get_or_insert_default();
+    let item = |slug: &str, is_blocked: bool| {
+        let mut item = old_item(slug, "https://x.y/imported");
+        let details = item.draft.details.get_or_insert_default();
         let at = Timestamp::UNIX_EPOCH;
         details.deleted_at = Some(at);
         details.blocked = is_blocked.then(|| Block { reason: "phishing".to_owned(), by: BY, at });
-        let code = ImportCode::Kept(PickedCode { slug, mintable: None });
-        ImportItem { code, draft, tags: Vec::new(), created_at: None, minted: false, uses: 0, visits: 0 }
+        item
     };
     let items = vec![item("held/import", true), item("free/import", false)];
-    let batch = ImportBatch { name: "takedowns".to_owned(), end: 2, items, keyspaces };
-    let done = store.import(&batch).await.unwrap();
+    let done = store.import(&import_batch(store, "takedowns", items).await).await.unwrap();
     let [Imported::Stored(held), Imported::Stored(_)] = done[..] else { panic!("{done:?}") };
     let holder = async |name| store.find_slug(DomainId::DEFAULT, &Slug::parse(name).unwrap()).await.unwrap();
     assert_eq!((holder("held/import").await, holder("free/import").await), (Some(held), None));

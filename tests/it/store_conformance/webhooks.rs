@@ -14,12 +14,9 @@ use links::{
         Subscription, Webhook, WebhookEdit, WebhookEvent, WebhookId,
     },
 };
-use store::{
-    AfterAttempt, AttemptEnd, ClaimedDelivery, CustomSlugLink, Disable, FanOut, FannedOut, InsertedLink,
-    Store,
-};
+use store::{AfterAttempt, AttemptEnd, ClaimedDelivery, Disable, FanOut, FannedOut, InsertedLink, Store};
 
-use super::{full_link, new_link, slugs::with_slug};
+use super::{custom_link, full_link, new_link, slugs::with_slug};
 
 const BY: ApiKeyId = ApiKeyId(7);
 const LEASE: Duration = Duration::from_secs(600);
@@ -109,11 +106,7 @@ pub(super) async fn a_change_of_a_link_records_an_event_while_a_webhook_is_calle
     let full = full_link(70_003, "https://x.y/");
     let stored = store.insert_full(&history, &full, &tags, None).await.unwrap();
     assert!(matches!(stored, InsertedLink::Stored(..)), "{stored:?}");
-    let slug = links::Slug::parse("hooked/slug").unwrap();
-    let mut draft = new_link(70_004, "https://x.y/").draft;
-    draft.details.get_or_insert_default().slug = Some(slug.clone());
-    let keyspaces = store.adopt_keyspaces(&[]).await.unwrap().len();
-    let named = CustomSlugLink { slug, mintable: None, keyspaces, draft };
+    let named = custom_link(store, DomainId::DEFAULT, "hooked/slug", "https://x.y/").await;
     store.insert_with_slug(&named, &[], None).await.unwrap();
 
     let (id, any) = (full.new.id, Precondition::default());
@@ -122,7 +115,7 @@ pub(super) async fn a_change_of_a_link_records_an_event_while_a_webhook_is_calle
     let retitle = Edit { title, tags: one, details, ..Edit::default() };
     store.edit(id, &retitle, BY).await.unwrap().unwrap();
     store.delete(id, &any, BY).await.unwrap().unwrap();
-    store.restore(id, &any, keyspaces, BY).await.unwrap().unwrap();
+    store.restore(id, &any, named.keyspaces, BY).await.unwrap().unwrap();
     let block = |reason: Option<&str>| Edit { block: Some(reason.map(str::to_owned)), ..Edit::default() };
     store.edit(id, &block(Some("phishing")), BY).await.unwrap().unwrap();
     store.edit(id, &block(None), BY).await.unwrap().unwrap();

@@ -14,7 +14,7 @@ use visits::{
     tally::{Counters, Tally},
 };
 
-use super::{ALL_COLUMNS, Visit, fixture::always, noon, register, store_all, tally, today, totals};
+use super::{Visit, always, noon, register, store_all, tally, today, totals};
 
 pub(crate) async fn counters_of_two_slots_add_up(store: &dyn VisitStore) {
     let (mut one, mut other) = (register(store, 1).await, register(store, 2).await);
@@ -37,7 +37,7 @@ pub(crate) async fn counters_of_two_slots_add_up(store: &dyn VisitStore) {
     assert_eq!(totals(store, domain(1)).await, (50, 0));
     assert_eq!(totals(store, domain(2)).await, (0, 0));
     for subject in [link, Subject::All(None)] {
-        let days = store.days(subject, always(), ALL_COLUMNS).await.unwrap();
+        let days = store.days(subject, always(), Columns::ALL).await.unwrap();
         let numbers: Vec<_> =
             days.iter().map(|day| (day.days.start, day.days.len(), day.counters.total)).collect();
         let today = today().get();
@@ -49,7 +49,7 @@ pub(crate) async fn counters_of_two_slots_add_up(store: &dyn VisitStore) {
             assert_eq!(tally(std::slice::from_ref(day)), Tally::from_chunks(&delta.delta).unwrap());
         }
         let yesterday = Days { first: Day::from_stored(today - 1), end: Day::from_stored(today) };
-        let yesterday = store.days(subject, yesterday, ALL_COLUMNS).await.unwrap();
+        let yesterday = store.days(subject, yesterday, Columns::ALL).await.unwrap();
         assert_eq!(yesterday[..], days[..1]);
         only_wanted_columns(store, subject, &days[1]).await;
     }
@@ -149,22 +149,22 @@ pub(crate) async fn a_merged_month_equals_its_days_until_a_visit_comes_late(stor
         Subject::All(Some(DomainId::from_stored(0))),
     ];
     for subject in subjects {
-        let days = store.days(subject, range, ALL_COLUMNS).await.unwrap();
-        assert_eq!(store.spans(subject, range, ALL_COLUMNS).await.unwrap(), days, "nothing is merged yet");
+        let days = store.days(subject, range, Columns::ALL).await.unwrap();
+        assert_eq!(store.spans(subject, range, Columns::ALL).await.unwrap(), days, "nothing is merged yet");
     }
     merge(store).await;
     for subject in subjects {
         is_merged(store, subject, range, month).await;
         // A range that has no whole month.
         let part = Days { first: first.next(), end: end.next() };
-        let days = store.days(subject, part, ALL_COLUMNS).await.unwrap();
-        assert_eq!(store.spans(subject, part, ALL_COLUMNS).await.unwrap(), days);
+        let days = store.days(subject, part, Columns::ALL).await.unwrap();
+        assert_eq!(store.spans(subject, part, Columns::ALL).await.unwrap(), days);
     }
     let late = Visit { visitor: 7, ..Visit::of(9, first.start() + DAY / 2) };
     store_all(store, &mut producers[0], &[late]).await;
     for subject in subjects {
-        let days = store.days(subject, range, ALL_COLUMNS).await.unwrap();
-        assert_eq!(store.spans(subject, range, ALL_COLUMNS).await.unwrap(), days, "{subject:?}: outdated");
+        let days = store.days(subject, range, Columns::ALL).await.unwrap();
+        assert_eq!(store.spans(subject, range, Columns::ALL).await.unwrap(), days, "{subject:?}: outdated");
     }
     merge(store).await;
     for subject in subjects {
@@ -208,8 +208,8 @@ pub(crate) async fn days_are_closed_beside_late_visits_and_deletions(store: &dyn
 /// Checks that the spans are a day, the month and a day, and have the sums of the days.
 async fn is_merged(store: &dyn VisitStore, subject: Subject, range: Days, month: Month) {
     let (first, end) = (month.first_day().get(), month.next().first_day().get());
-    let days = store.days(subject, range, ALL_COLUMNS).await.unwrap();
-    let spans = store.spans(subject, range, ALL_COLUMNS).await.unwrap();
+    let days = store.days(subject, range, Columns::ALL).await.unwrap();
+    let spans = store.spans(subject, range, Columns::ALL).await.unwrap();
     let lens: Vec<_> = spans.iter().map(|span| span.days.clone()).collect();
     assert_eq!(lens, [first - 1..first, first..end, end..end + 1], "{subject:?}");
     assert_eq!((&spans[0], &spans[2]), (&days[0], days.last().unwrap()));

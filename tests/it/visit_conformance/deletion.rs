@@ -2,10 +2,10 @@
 
 use codes::LinkId;
 use links::DomainId;
-use visit_store::VisitStore;
+use visit_store::{Columns, VisitStore};
 use visits::{OrphanKind, Outcome, Subject, VisitId, tally::Tally};
 
-use super::{ALL_COLUMNS, Visit, all_rows, fixture::always, noon, register, store_all, tally, totals};
+use super::{Visit, all_rows, always, noon, register, store_all, tally, totals};
 
 /// Rows of the deleted link: more than one step deletes.
 const MANY: i64 = 20_500;
@@ -57,8 +57,8 @@ pub(crate) async fn a_deletion_takes_the_visits_of_a_link_from_everything(store:
         assert_eq!(totals(store, on(domain)).await, count(&kept, Some(domain)), "domain {domain}");
     }
     // Sketches cannot be subtracted; all other columns are those of the visits that stay.
-    let days = store.days(Subject::All(None), always(), ALL_COLUMNS).await.unwrap();
-    let of_kept = store.days(link(2), always(), ALL_COLUMNS).await.unwrap();
+    let days = store.days(Subject::All(None), always(), Columns::ALL).await.unwrap();
+    let of_kept = store.days(link(2), always(), Columns::ALL).await.unwrap();
     assert_eq!((days.len(), of_kept.len()), (2, 2));
     for (day, of_kept) in days.iter().zip(&of_kept) {
         let (all, of_kept) = (tally(std::slice::from_ref(day)), tally(std::slice::from_ref(of_kept)));

@@ -9,7 +9,7 @@ use visit_store::{
 };
 use visits::{AddressNetwork, Day, Outcome, StoredAddress, Subject, TextHash, VisitId, tally::QuarterCounts};
 
-use super::{Visit, all_rows, batch, fixture::always, noon, register, store_batch, today, totals};
+use super::{Visit, all_rows, always, batch, noon, register, store_batch, today, totals};
 
 /// Addresses by the number of the visitor; visitors beyond have none.
 const ADDRESSES: [&str; 7] = [

@@ -15,9 +15,6 @@ use visits::{
     tally::{Counted, Counters, Dimension, Quarter, Tally},
 };
 
-pub(crate) const ALL_COLUMNS: Columns =
-    Columns { quarters: true, dimensions: true, visitors: true, addresses: true };
-
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Visit {
     /// The link; 0 for an orphan visit.

@@ -4,7 +4,7 @@ use codes::LinkId;
 use visit_store::{Batch, Columns, Remaining, StoredText, TextRef, VisitStore};
 use visits::{Day, DaySecret, Month, Subject, TextHash, VisitId};
 
-use super::{Visit, all_rows, batch, fixture::always, noon, register, store_all, store_batch, today, totals};
+use super::{Visit, all_rows, always, batch, noon, register, store_all, store_batch, today, totals};
 
 pub(crate) async fn retention_removes_rows_and_texts_and_keeps_counters(store: &dyn VisitStore) {
     let producer = register(store, 1).await;

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use harness::{Direction, Flow, Proxy};
 use tokio::time::sleep;
-use visit_store::{ErasureId, Producer, RowsRecord, VisitStore};
+use visit_store::{ErasureId, VisitStore};
 
-use super::Databases;
+use super::{Databases, commit};
 use crate::visit_conformance::{Visit, erasure, noon, register};
 
 /// A network of whole addresses, which are found by their texts, and one of numbers.
@@ -23,15 +23,6 @@ pub(super) fn visits(from: i64) -> Vec<Visit> {
         Visit { visitor, ..Visit::of(1 + number % 2, noon(1 + i32::from(number % 4 == 3)) + from + number) }
     };
     (0..60).map(visit).collect()
-}
-
-/// Stores a batch in Postgres, and returns the record of its rows.
-async fn commit(store: &dyn VisitStore, producer: &mut Producer, visits: &[Visit]) -> RowsRecord {
-    let known = store.changes(0).await.unwrap().version;
-    let batch = erasure::with_addresses(store, producer, visits).await;
-    store.store(producer, &batch, known).await.unwrap();
-    producer.position += 1;
-    RowsRecord::of(&batch, known)
 }
 
 /// Takes steps, and returns whether there are more.

@@ -6,18 +6,17 @@ use codes::LinkId;
 use harness::{ClickhouseCluster, Scratch, wait};
 use links::DomainId;
 use tokio::time::sleep;
-use visit_store::{ClickhouseVisits, Days, Remaining, VisitReader as _, VisitStore};
-use visits::{DAY, Day, Outcome, Subject, VisitId, tally::Tally};
+use visit_store::{ClickhouseVisits, Columns, Days, Remaining, VisitReader as _, VisitStore};
+use visits::{DAY, Outcome, Subject, VisitId, tally::Tally};
 
 use super::{Databases, SOON, client};
 use crate::visit_conformance::{
-    ALL_COLUMNS, Visit, erasure, noon, register, store_all, store_batch, tally, today, totals,
+    Visit, always, erasure, noon, register, store_all, store_batch, tally, today, totals,
 };
 
 /// Links 5 and 7 have a tag.
 const TAGGED: &str = "INSERT INTO tag (id, name) OVERRIDING SYSTEM VALUE VALUES (40, 'one');
      INSERT INTO visit_tag (link_id, tag_id) VALUES (5, 40), (7, 40)";
-const DAYS: Days = Days { first: Day::from_stored(0), end: Day::from_stored(50_000) };
 
 fn link(link: i64) -> Subject {
     Subject::Link(LinkId::from_stored(link))
@@ -67,13 +66,13 @@ type Statistics = (Subject, Vec<(Range<i32>, i64, i64)>, Tally);
 async fn statistics(store: &dyn VisitStore) -> Vec<Statistics> {
     let mut all = Vec::new();
     for subject in subjects() {
-        let days = store.days(subject, DAYS, ALL_COLUMNS).await.unwrap();
-        assert_eq!(store.spans(subject, DAYS, ALL_COLUMNS).await.unwrap(), days);
+        let days = store.days(subject, always(), Columns::ALL).await.unwrap();
+        assert_eq!(store.spans(subject, always(), Columns::ALL).await.unwrap(), days);
         let totals = days.iter().map(|day| (day.days.clone(), day.counters.total, day.counters.bots));
         all.push((subject, totals.collect(), tally(&days)));
     }
     let links = [5, 6, 7].map(LinkId::from_stored);
-    let of_links = store.link_totals(&links, DAYS).await.unwrap();
+    let of_links = store.link_totals(&links, always()).await.unwrap();
     for link in links {
         let (total, bots) = totals(store, Subject::Link(link)).await;
         let counted = of_links.get(&link).map_or((0, 0), |totals| (totals.total, totals.bots));
@@ -112,13 +111,13 @@ async fn past_days_leave_and_add_up(databases: &mut Databases) {
     assert!(store.oldest_open().await.unwrap() < Duration::from_hours(48));
     let part = Days { first: today().minus(6), end: today().minus(3) };
     let of_part: i64 =
-        store.days(link(5), part, ALL_COLUMNS).await.unwrap().iter().map(|day| day.counters.total).sum();
+        store.days(link(5), part, Columns::ALL).await.unwrap().iter().map(|day| day.counters.total).sum();
     assert_eq!(of_part, 75, "three days of nine");
     let alone = databases.open_at(&name, "127.0.0.1:1".parse().unwrap());
     let latest = Days { first: today().minus(1), end: today().next() };
-    let of_latest = alone.days(link(5), latest, ALL_COLUMNS).await.unwrap();
-    assert_eq!(of_latest, store.days(link(5), latest, ALL_COLUMNS).await.unwrap());
-    alone.days(link(5), part, ALL_COLUMNS).await.unwrap_err();
+    let of_latest = alone.days(link(5), latest, Columns::ALL).await.unwrap();
+    assert_eq!(of_latest, store.days(link(5), latest, Columns::ALL).await.unwrap());
+    alone.days(link(5), part, Columns::ALL).await.unwrap_err();
 
     // They come late, and leave in turn.
     store_visits(&store, 1_000).await;

@@ -31,9 +31,7 @@ impl SqliteStore {
             witness: None,
         })
     }
-}
 
-impl SqliteStore {
     /// Opens an existing file to look at it, also while a server has it open: nothing is created,
     /// written or locked. Blocks on the disk.
     pub fn inspect(path: &Path) -> Result<Self> {

@@ -144,9 +144,12 @@ mod tests {
     };
 
     use super::*;
-    use crate::{Columns, DayCounters, DayDelta, Days, MERGED, sql::counters, sqlite::tests::memory};
+    use crate::{
+        Columns, DayCounters, DayDelta, Days, MERGED,
+        sql::counters,
+        sqlite::tests::{memory, number},
+    };
 
-    const ALL: Columns = Columns { quarters: true, dimensions: true, visitors: true, addresses: true };
     const PAST: i32 = 20_000;
 
     fn visit(number: u64) -> Counters {
@@ -176,11 +179,7 @@ mod tests {
 
     fn read(connection: &mut Connection, subject: Subject) -> Vec<DayCounters> {
         let days = Days { first: Day::from_stored(0), end: Day::from_stored(100_000) };
-        block_on(counters::days(&mut SqliteSql(connection), subject, days, ALL)).unwrap()
-    }
-
-    fn number(connection: &Connection, query: &str) -> i64 {
-        connection.query_row(query, [], |row| row.get(0)).unwrap()
+        block_on(counters::days(&mut SqliteSql(connection), subject, days, Columns::ALL)).unwrap()
     }
 
     #[test]

@@ -181,8 +181,6 @@ mod tests {
     use super::*;
     use crate::{Columns, Days, sql::counters, sqlite::tests::memory};
 
-    const ALL: Columns = Columns { quarters: true, dimensions: true, visitors: true, addresses: true };
-
     fn delta(chunks: [Vec<u8>; 4]) -> DayDelta {
         let [quarters, dimensions, visitors, addresses] = chunks;
         let delta = Counters { total: 1, bots: 0, quarters, dimensions, visitors, addresses };
@@ -196,7 +194,7 @@ mod tests {
     fn stored(connection: &mut Connection) -> Counters {
         let days = Days { first: Day::from_stored(20_000), end: Day::from_stored(20_001) };
         let sql = &mut SqliteSql(connection);
-        block_on(counters::days(sql, Subject::All(None), days, ALL)).unwrap().remove(0).counters
+        block_on(counters::days(sql, Subject::All(None), days, Columns::ALL)).unwrap().remove(0).counters
     }
 
     proptest! {

@@ -88,7 +88,7 @@ mod tests {
     use crate::{
         Columns, DayDelta, Days,
         sql::{counters, days},
-        sqlite::tests::memory,
+        sqlite::tests::{memory, number},
     };
 
     const FROM: Day = Day::from_stored(20_089); // 2025-01-01
@@ -107,10 +107,6 @@ mod tests {
     fn remove_all(connection: &mut Connection, from: Day) -> usize {
         let mut step = || block_on(remove(&mut SqliteSql(connection), from)).unwrap();
         (0..100).take_while(|_| step()).count()
-    }
-
-    fn number(connection: &Connection, query: &str) -> i64 {
-        connection.query_row(query, [], |row| row.get(0)).unwrap()
     }
 
     /// Returns the total by days, by spans and within lists.

@@ -232,4 +232,8 @@ pub(crate) mod tests {
         migrations::run(&mut connection).unwrap();
         connection
     }
+
+    pub(crate) fn number(connection: &Connection, query: &str) -> i64 {
+        connection.query_row(query, [], |row| row.get(0)).unwrap()
+    }
 }
