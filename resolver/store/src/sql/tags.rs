@@ -70,6 +70,12 @@ pub(super) async fn note_changes(sql: &mut dyn Sql, ids: &[LinkId]) -> Result<()
     insert_numbers(sql, "INSERT INTO tag_change (link_id)", &rows, "").await
 }
 
+/// Returns the number of a tag as [`numbers_of`] does.
+pub(super) async fn number_of(sql: &mut dyn Sql, tag: &Tag) -> Result<Option<i64>> {
+    let name = nfc(tag.as_str()).into_owned();
+    Ok(numbers_of(sql, &BTreeSet::from([name])).await?.into_values().next())
+}
+
 /// Returns the numbers of tags, and protects these from renaming and deletion until the transaction
 /// ends. Tags that do not exist are added.
 ///

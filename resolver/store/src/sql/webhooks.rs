@@ -17,7 +17,7 @@ use links::{
 };
 use serde_json::{Value as Json, json};
 
-use super::{Dialect, Row, Sql, Value, audit::note, keys::is_valid, note_change};
+use super::{Dialect, Row, Sql, Value, audit::note, keys::is_valid, note_change, tags::number_of};
 use crate::{Result, StoreError};
 use codes::LinkId;
 
@@ -80,7 +80,7 @@ pub(crate) async fn add_webhook(
         return Ok(None);
     }
     let tag = match &new.tag {
-        Some(tag) => Some(tag_id(sql, tag).await?),
+        Some(tag) => Some(number_of(sql, tag).await?.ok_or_else(gone)?),
         None => None,
     };
     let insert =
@@ -100,13 +100,6 @@ pub(crate) async fn add_webhook(
     let added = webhook(sql, id).await?.ok_or_else(gone)?;
     note(sql, by, Action::CreateWebhook, &id.to_string(), Some(told(&added))).await?;
     Ok(Some(added))
-}
-
-/// Returns the number of a tag, which is added if it does not exist.
-async fn tag_id(sql: &mut dyn Sql, tag: &Tag) -> Result<i64> {
-    let add = "INSERT INTO tag (name) VALUES ($1)
-               ON CONFLICT (name) DO UPDATE SET name = excluded.name RETURNING id";
-    sql.number(add, &[Value::Text(tag.to_string())]).await?.ok_or_else(gone)
 }
 
 /// Enabling a webhook forgets earlier failures, and from then on this key answers for it.
