@@ -82,6 +82,7 @@ fn wrong_values() -> Vec<(&'static str, Vec<Value>)> {
                 json!(["a\u{7}"]),
                 json!(["x".repeat(256)]),
                 json!(many(101)),
+                json!(vec!["a"; 101]),
             ],
         ),
         (
@@ -90,6 +91,7 @@ fn wrong_values() -> Vec<(&'static str, Vec<Value>)> {
                 json!("0"),
                 json!("x"),
                 json!(""),
+                json!("5.5"),
                 json!(0),
                 json!(-1),
                 json!(1.5),
@@ -103,17 +105,34 @@ fn wrong_values() -> Vec<(&'static str, Vec<Value>)> {
         ),
         (
             "validUntil",
-            vec![json!([]), json!("2026-13-01"), json!("2026-11-22T10:00 noon"), json!("99999-01-01")],
+            vec![
+                json!([]),
+                json!("2026-13-01"),
+                json!("2026-11-22T10:00 noon"),
+                json!("99999-01-01"),
+                json!(2030),
+            ],
         ),
-        ("crawlable", vec![json!("on"), json!(2)]),
-        ("forwardQuery", vec![json!("no"), json!([])]),
-        ("enabled", vec![json!("yes"), json!(-1)]),
+        ("crawlable", vec![json!("on"), json!("yes"), json!(2)]),
+        ("forwardQuery", vec![json!("no"), json!("on"), json!([])]),
+        ("enabled", vec![json!("yes"), json!("no"), json!(-1)]),
         (
             "redirectStatus",
-            vec![json!("200"), json!(200), json!(303), json!(301.5), json!(-301), json!(65_837)],
+            vec![
+                json!("200"),
+                json!("303"),
+                json!(200),
+                json!(303),
+                json!(301.5),
+                json!(-301),
+                json!(65_837),
+            ],
         ),
-        ("extraPath", vec![json!(7), json!(""), json!("Fill"), json!(["fill"])]),
-        ("expiredUrl", vec![json!(7), json!(""), json!("/over"), json!("javascript:1"), json!([])]),
+        ("extraPath", vec![json!(7), json!(""), json!("up"), json!("fill"), json!("Fill"), json!(["fill"])]),
+        (
+            "expiredUrl",
+            vec![json!(7), json!(""), json!("/over"), json!("ftp://x.y/"), json!("javascript:1"), json!([])],
+        ),
         ("preview", vec![json!("T"), json!([]), json!({ "image": "/a.png" }), json!({ "colour": "red" })]),
         ("password", vec![json!(7), json!(""), json!("a\nb"), json!("x".repeat(257))]),
         ("meta", vec![json!({ "maxVisits": 1 })]),
@@ -124,7 +143,7 @@ fn wrong_values() -> Vec<(&'static str, Vec<Value>)> {
 /// Returns the fields that only creates have, each with invalid values.
 fn wrong_values_of_creates() -> Vec<(&'static str, Vec<Value>)> {
     vec![
-        ("findIfExists", vec![json!("TRUE"), json!({})]),
+        ("findIfExists", vec![json!("TRUE"), json!(2), json!({})]),
         ("fetchTitle", vec![json!("yes"), json!(2)]),
         ("externalId", vec![json!(7), json!(""), json!("a\nb"), json!("x".repeat(256))]),
         (
@@ -134,15 +153,21 @@ fn wrong_values_of_creates() -> Vec<(&'static str, Vec<Value>)> {
                 json!(""),
                 json!("/"),
                 json!("a?b"),
+                json!("a#b"),
                 json!("a//b"),
+                json!(".."),
+                json!("rest"),
                 json!("rest/x"),
+                json!("robots.txt"),
+                json!("favicon.ico"),
+                json!("promo/qr-code"),
                 json!("x".repeat(256)),
             ],
         ),
         ("pathPrefix", vec![json!(7), json!("a?b/"), json!("a//"), json!("rest/"), json!("x".repeat(250))]),
-        ("strategy", vec![json!(7), json!("random")]),
+        ("strategy", vec![json!(7), json!("guess"), json!("random")]),
         ("keyspace", vec![json!(7), json!("none"), json!("")]),
-        ("shortCodeLength", vec![json!("0"), json!(0), json!(256), json!(-1), json!(1.5)]),
+        ("shortCodeLength", vec![json!("0"), json!("five"), json!(0), json!(256), json!(-1), json!(1.5)]),
         (
             "domain",
             vec![json!(7), json!(""), json!("a b"), json!("a:0"), json!("127.0.0.1"), json!("???/&%$&")],
@@ -164,6 +189,7 @@ pub(super) fn fields() -> Vec<Case> {
         }
     }
     let several = json!({ "longUrl": "ftp://x.y/", "title": 7, "colour": 1, "maxVisits": 0 });
+    cases.push(invalid(Method::POST, "short-urls", &json!({ "longUrl": null }), &["longUrl"]));
     cases.push(invalid(Method::POST, "short-urls", &several, &["longUrl", "title", "colour", "maxVisits"]));
     cases
 }
@@ -184,6 +210,8 @@ pub(super) fn long_urls(own: &str) -> Vec<Case> {
         "http://user:pw@example.com/",
         "http://user@example.com/",
         "http://exa mple.com/",
+        "https://example.com/a b",
+        "https://example.com/a\nb",
         "https://example.com/a\r\nSet-Cookie: a=b",
         "https://example.com/\0",
         "https://exa\tmple.com/",
