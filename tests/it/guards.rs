@@ -149,6 +149,8 @@ async fn a_password_and_a_limit_and_a_time_are_asked_for_together() {
     }
     assert_eq!(unlock(api, "limited", "password=right").await.status, 303);
     assert_eq!(unlock(api, "limited", "password=right").await.status, 404);
+    let spent = api.get("limited").await.unwrap();
+    assert!(spent.status == 404 && !spent.body.contains("password"), "{spent:?}");
     pick(api, "over", json!({ "password": "right", "validUntil": "2020-01-01" })).await;
     pick(api, "plain", json!({})).await;
     assert_eq!(api.follow("over").await.unwrap().0, 404);
@@ -217,7 +219,7 @@ async fn a_link_that_leads_nowhere_any_more_is_gone_where_that_is_told_and_else_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn guards_that_are_set_on_one_resolver_stand_on_another_that_has_the_link_in_its_cache() {
+async fn guards_and_rules_that_are_set_on_one_resolver_stand_on_another_that_has_the_link_in_its_cache() {
     let cluster = Cluster::builder().resolvers(2).start().await.unwrap();
     let [one, other] = [0, 1].map(|index| cluster.resolvers[index].api.clone());
     let code = one.create(URL).await.unwrap().code;
@@ -233,6 +235,12 @@ async fn guards_that_are_set_on_one_resolver_stand_on_another_that_has_the_link_
         let shown = async || other.follow(&code).await.unwrap().0 == status;
         wait::until(SOON, &format!("{change} shows"), shown).await.unwrap();
     }
+    let ruled = "https://rule.example/";
+    let rules = json!({ "redirectRules": [{ "longUrl": ruled, "conditions": [] }] });
+    done(&one, Method::POST, &format!("short-urls/{code}/redirect-rules"), Some(rules)).await;
+    assert_eq!(one.follow(&code).await.unwrap(), leads_to(ruled), "its own are right at once");
+    let shown = async || other.follow(&code).await.unwrap() == leads_to(ruled);
+    wait::until(SOON, "the rules show", shown).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]

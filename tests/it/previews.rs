@@ -4,10 +4,7 @@
 use std::time::Duration;
 
 use harness::{Answer, Resolver, wait};
-use reqwest::{
-    Method,
-    header::{CONTENT_TYPE, USER_AGENT},
-};
+use reqwest::{Method, header::USER_AGENT};
 use serde_json::json;
 
 use crate::visits::get;
@@ -97,21 +94,6 @@ async fn a_prefetch_is_no_visit_and_the_person_who_follows_is_redirected_and_cou
         };
         wait::until(COUNTED_WITHIN, "the visits of people are counted", counted).await.unwrap();
     }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_spent_link_asks_nobody_for_its_password() {
-    let resolver = start().await;
-    let body = json!({ "longUrl": URL, "maxVisits": 1, "password": "open sesame" });
-    let code = resolver.api.create_with(&body).await.unwrap().code;
-    let asked = look(&resolver, Method::GET, &code, "curl/8").await;
-    assert!(asked.status == 200 && asked.body.contains("password"), "{asked:?}");
-    let request = resolver.api.http().post(format!("{}/{code}", resolver.api.url()));
-    let request = request.header(CONTENT_TYPE, "application/x-www-form-urlencoded");
-    let opened = Answer::to(request.body("password=open+sesame")).await.unwrap();
-    assert_eq!((opened.status, opened.header("location")), (303, Some(URL)), "{opened:?}");
-    let spent = look(&resolver, Method::GET, &code, "curl/8").await;
-    assert!(spent.status == 404 && !spent.body.contains("password"), "{spent:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -210,6 +210,9 @@ pub(super) fn long_urls(own: &str) -> Vec<Case> {
         "http://user:pw@example.com/",
         "http://user@example.com/",
         "http://exa mple.com/",
+        "https://example.com\\@evil.example",
+        "https:evil.example",
+        "https://@evil.example",
         "https://example.com/a b",
         "https://example.com/a\nb",
         "https://example.com/a\r\nSet-Cookie: a=b",
@@ -339,6 +342,9 @@ pub(super) fn domains_tags_and_targets() -> Vec<Case> {
     }
     for (body, field) in [
         (json!({ "count": 0 }), "count"),
+        (json!({ "count": 100_001 }), "count"),
+        (json!({ "count": "7" }), "count"),
+        (json!({ "count": 1, "keyspace": "none" }), "keyspace"),
         (json!({ "count": 1, "keyspace": 7 }), "keyspace"),
         (json!({ "count": 1, "colour": 1 }), "colour"),
     ] {
