@@ -7,11 +7,12 @@
 use std::time::Duration;
 
 use anyhow::Context;
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use reqwest::Client;
 use serde_json::{Value, json};
 
 use crate::http::{self, Answer};
-use crate::{base64, wait};
+use crate::wait;
 
 /// The time limit for one member's response, longer than an election with etcd's default timings.
 const ANSWER_WITHIN: Duration = Duration::from_secs(3);
@@ -47,7 +48,7 @@ impl Gateway {
     /// Returns an error if no member responds or a key is not UTF-8.
     pub async fn get_prefix_bytes(&self, prefix: &str) -> anyhow::Result<Vec<(String, Vec<u8>)>> {
         let (key, range_end) = prefix_range(prefix.as_bytes());
-        let asked = json!({ "key": base64::encode(&key), "range_end": base64::encode(&range_end) });
+        let asked = json!({ "key": STANDARD.encode(key), "range_end": STANDARD.encode(range_end) });
         let answer = self.call("/v3/kv/range", &asked).await?;
         // The gateway omits empty lists and empty values.
         let pairs = answer.get("kvs").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
@@ -59,8 +60,7 @@ impl Gateway {
     /// # Errors
     /// Returns an error if no member responds or etcd refuses the write.
     pub async fn put(&self, key: &str, value: &str) -> anyhow::Result<()> {
-        let pair =
-            json!({ "key": base64::encode(key.as_bytes()), "value": base64::encode(value.as_bytes()) });
+        let pair = json!({ "key": STANDARD.encode(key), "value": STANDARD.encode(value) });
         self.call("/v3/kv/put", &pair).await.map(drop)
     }
 
@@ -69,7 +69,7 @@ impl Gateway {
     /// # Errors
     /// Returns an error if no member responds or etcd refuses the deletion.
     pub async fn delete(&self, key: &str) -> anyhow::Result<()> {
-        self.call("/v3/kv/deleterange", &json!({ "key": base64::encode(key.as_bytes()) })).await.map(drop)
+        self.call("/v3/kv/deleterange", &json!({ "key": STANDARD.encode(key) })).await.map(drop)
     }
 
     /// Returns the ids of all leases.
@@ -99,7 +99,7 @@ impl Gateway {
     /// # Errors
     /// Returns an error if no member responds.
     pub async fn lease_of(&self, key: &str) -> anyhow::Result<Option<i64>> {
-        let answer = self.call("/v3/kv/range", &json!({ "key": base64::encode(key.as_bytes()) })).await?;
+        let answer = self.call("/v3/kv/range", &json!({ "key": STANDARD.encode(key) })).await?;
         // The gateway omits a lease id of zero, which means "no lease".
         let lease = answer.pointer("/kvs/0/lease").and_then(Value::as_str);
         lease.map(|id| id.parse().context("parse a lease id")).transpose()
@@ -167,9 +167,9 @@ fn is_refusal(error: &anyhow::Error) -> bool {
 
 /// Decodes the key and the value of one entry of a range response.
 fn pair(entry: &Value) -> anyhow::Result<(String, Vec<u8>)> {
-    let key = base64::decode(&http::text_field(entry, "key")?)?;
+    let key = STANDARD.decode(http::text_field(entry, "key")?)?;
     let value = entry.get("value").and_then(Value::as_str).unwrap_or_default();
-    Ok((String::from_utf8(key).context("a key is not UTF-8")?, base64::decode(value)?))
+    Ok((String::from_utf8(key).context("a key is not UTF-8")?, STANDARD.decode(value)?))
 }
 
 /// Returns the half-open range of the keys with a prefix.

@@ -12,7 +12,6 @@
 
 pub mod account;
 pub mod api;
-pub mod base64;
 pub mod binaries;
 pub mod certificates;
 pub mod checks;
@@ -26,6 +25,7 @@ pub mod gateway;
 mod gone_clients;
 pub mod history;
 pub mod http;
+pub mod installed;
 pub mod issuer;
 pub mod launch;
 pub mod load;

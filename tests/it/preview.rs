@@ -1,12 +1,9 @@
 //! Social previews, which crawlers of chats and social networks get instead of a redirect, and
 //! titles that are fetched from the pages that links lead to.
 
-use std::{
-    net::SocketAddr,
-    path::{Path, PathBuf},
-};
+use std::net::SocketAddr;
 
-use harness::{Answer, Api, Launch, ROOT, Scratch, wait};
+use harness::{Answer, Api, Scratch, installed::node, wait};
 use reqwest::{Method, header::USER_AGENT};
 use serde_json::{Value, json};
 use tokio::{
@@ -188,13 +185,7 @@ async fn a_library_that_unfurls_links_finds_every_part() {
     let api = alone.api();
     let [with, _] = make_both(api, "unfurled", &json!({})).await;
     let short_url = format!("{}/{with}", api.url());
-    let folder = scratch.folder("unfurl").unwrap();
-    let program = folder.join("unfurl.mjs");
-    std::fs::copy(Path::new(ROOT).join("tests/sdk/compat/unfurl.mjs"), &program).unwrap();
-    let packages = Path::new(ROOT).join("target/compat/node_modules").canonicalize();
-    let packages = packages.expect("run tests/run, which installs unfurl.js");
-    std::os::unix::fs::symlink(packages, folder.join("node_modules")).unwrap();
-    let node = Launch::new(&scratch, "node", PathBuf::from("node")).arg(&program).arg(&short_url);
+    let node = node(&scratch, "sdk/compat/unfurl.mjs", "compat").unwrap().arg(&short_url);
     let found: Value =
         serde_json::from_str(&node.run(SOON).await.unwrap().success().unwrap().stdout).unwrap();
     let open_graph = &found["open_graph"];
