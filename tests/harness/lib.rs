@@ -21,7 +21,6 @@ pub mod connection;
 pub mod daemon;
 pub mod envoy;
 pub mod etcd;
-pub mod gateway;
 mod gone_clients;
 pub mod history;
 pub mod http;

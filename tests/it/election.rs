@@ -47,7 +47,7 @@ async fn a_revoked_lease_ends_the_leaders_epoch_and_no_create_fails() {
     let history = History::default();
     let mut load = Load::on(&cluster.resolvers).creates(3_000).recorded(&history).start();
     load.reaches(500, SOON).await.unwrap();
-    let lease = cluster.etcd.gateway().lease_of(LEADER_KEY).await.unwrap().expect("the leader has a lease");
+    let lease = cluster.etcd.lease_of(LEADER_KEY).await.unwrap().expect("the leader has a lease");
     cluster.etcd.revoke_lease(lease).await.unwrap();
 
     wait::until(SOON, "a new epoch begins", async || {
