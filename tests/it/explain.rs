@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::{
     cli::Person,
     pages::sign_in,
-    rest_calls::{Alone, call, done, expect_problem},
+    rest_calls::{Alone, call, done, expect_problem, plus},
     rng::Rng,
 };
 
@@ -28,8 +28,7 @@ const NAMES: &str = "plain Capital ruled secret few some many over ended ended-d
 
 async fn pick(api: &Api, slug: &str, domain: Option<&str>, fields: &Value) {
     let long_url = format!("https://example.org/{slug}");
-    let mut wish = json!({ "customSlug": slug, "longUrl": long_url, "domain": domain });
-    wish.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+    let wish = plus(json!({ "customSlug": slug, "longUrl": long_url, "domain": domain }), fields);
     api.create_with(&wish).await.unwrap();
 }
 

@@ -8,7 +8,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-use crate::rest_calls::{Alone, SOON, call, done, expect_problem, leads_to, visit};
+use crate::rest_calls::{Alone, SOON, call, done, expect_invalid, expect_problem, leads_to, visit};
 
 const URL: &str = "https://example.com/page";
 
@@ -317,8 +317,7 @@ async fn codes_of_a_keyspace_without_a_link_lead_to_its_fallback_wherever_they_a
     }
     // A hand-picked keyspace is never minted from, but slugs can be picked from it.
     let minted = json!({ "longUrl": URL, "keyspace": "press" });
-    let refused = expect_problem(&api.try_create_with(&minted).await.unwrap(), 400, "invalid-data");
-    assert_eq!(refused["invalidElements"], json!(["keyspace"]));
+    expect_invalid(&api.try_create_with(&minted).await.unwrap(), "keyspace");
     let reserved =
         call(api, Method::POST, "reservations", Some(json!({ "count": 1, "keyspace": "press" }))).await;
     expect_problem(&reserved, 400, "invalid-data");
@@ -407,8 +406,7 @@ async fn a_create_that_is_sent_again_makes_one_link_and_another_one_under_its_ke
     let other = alone.with_new_key("other", &[]).await;
     assert_ne!(code(create_once(&other, "edited", &wish).await), first, "a key's calls are its own");
     for key in ["", &"k".repeat(256)] {
-        let problem = expect_problem(&create_once(api, key, &wish).await, 400, "invalid-data");
-        assert_eq!(problem["invalidElements"], json!(["Idempotency-Key"]));
+        expect_invalid(&create_once(api, key, &wish).await, "Idempotency-Key");
     }
 }
 

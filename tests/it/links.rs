@@ -7,7 +7,7 @@ use harness::{Answer, Resolver, Scratch};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::rest_calls::{call, done, expect_problem, get, listed};
+use crate::rest_calls::{call, done, expect_problem, get, listed, plus};
 
 const SOON: std::time::Duration = std::time::Duration::from_secs(10);
 const URL: &str = "https://example.com/page";
@@ -268,11 +268,7 @@ async fn a_link_with_a_limit_redirects_so_often_and_again_when_the_limit_is_rais
 #[tokio::test(flavor = "multi_thread")]
 async fn who_asks_for_an_existing_link_gets_the_one_that_was_made_for_the_same_wish() {
     let resolver = start().await;
-    let wish = |more: Value| {
-        let mut wish = json!({ "longUrl": URL, "findIfExists": true });
-        wish.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        wish
-    };
+    let wish = |more: Value| plus(json!({ "longUrl": URL, "findIfExists": true }), &more);
     let find = async |more: Value| resolver.api.create_with(&wish(more)).await.unwrap();
     let first = find(json!({ "title": "One" })).await;
     assert_eq!(find(json!({ "title": "Two", "crawlable": true })).await, first, "the title does not count");

@@ -9,7 +9,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::{
-    rest_calls::{Alone, SOON, call, done, leads_to, visit},
+    rest_calls::{Alone, SOON, call, done, leads_to, plus, visit},
     rng::Rng,
 };
 
@@ -35,8 +35,7 @@ async fn other_names_are_found_on_postgres() {
 }
 
 async fn pick(api: &Api, slug: &str, fields: Value) {
-    let mut wish = json!({ "customSlug": slug, "longUrl": format!("https://example.org/{slug}") });
-    wish.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+    let wish = plus(json!({ "customSlug": slug, "longUrl": format!("https://example.org/{slug}") }), &fields);
     api.create_with(&wish).await.unwrap();
 }
 

@@ -12,7 +12,7 @@ use tokio::{
     sync::mpsc,
 };
 
-use crate::rest_calls::{Alone, SOON, call, done, expect_problem, get};
+use crate::rest_calls::{Alone, SOON, call, done, expect_problem, get, plus};
 
 const URL: &str = "https://example.com/target";
 const ATTACK: &str = "Über \"us\" & 'them' ><script>alert(1)</script>";
@@ -57,8 +57,7 @@ fn preview() -> Value {
 async fn make_both(api: &Api, name: &str, fields: &Value) -> [String; 2] {
     let slugs = [format!("with-{name}"), format!("sans-{name}")];
     for (slug, preview) in slugs.iter().zip([preview(), Value::Null]) {
-        let mut wish = json!({ "longUrl": URL, "customSlug": slug, "preview": preview });
-        wish.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        let wish = plus(json!({ "longUrl": URL, "customSlug": slug, "preview": preview }), fields);
         api.create_with(&wish).await.unwrap();
     }
     slugs
@@ -233,11 +232,7 @@ async fn a_title_is_fetched_after_the_create_and_only_for_a_link_without_one() {
         <html><head><title>\xc4pfel &amp;\n Birnen &lt;frisch&#62;</title>";
     let mut page = Page::serve("127.0.0.1", latin.to_vec()).await;
     let long_url = format!("http://{}/page#part", page.address);
-    let wish = |slug: &str, more: Value| {
-        let mut wish = json!({ "longUrl": long_url, "customSlug": slug });
-        wish.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        wish
-    };
+    let wish = |slug: &str, more: Value| plus(json!({ "longUrl": long_url, "customSlug": slug }), &more);
     for (slug, more) in [("unasked", json!({})), ("titled", json!({ "title": "Mine", "fetchTitle": true }))] {
         api.create_with(&wish(slug, more)).await.unwrap();
     }

@@ -7,7 +7,7 @@ use harness::{Answer, Resolver, wait};
 use reqwest::{Method, header::USER_AGENT};
 use serde_json::json;
 
-use crate::visits::get;
+use crate::{rest_calls::plus, visits::get};
 
 const URL: &str = "https://example.com/secret";
 const COUNTED_WITHIN: Duration = Duration::from_secs(30);
@@ -100,9 +100,7 @@ async fn a_prefetch_is_no_visit_and_the_person_who_follows_is_redirected_and_cou
 async fn a_link_can_be_printed_before_it_begins_and_not_when_it_is_over() {
     let resolver = start().await;
     let make = async |more: serde_json::Value| {
-        let mut body = json!({ "longUrl": URL });
-        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        resolver.api.create_with(&body).await.unwrap().code
+        resolver.api.create_with(&plus(json!({ "longUrl": URL }), &more)).await.unwrap().code
     };
     for (more, status) in [
         (json!({ "validSince": "2090-01-01" }), 200),
