@@ -133,7 +133,20 @@ fn wrong_values() -> Vec<(&'static str, Vec<Value>)> {
             "expiredUrl",
             vec![json!(7), json!(""), json!("/over"), json!("ftp://x.y/"), json!("javascript:1"), json!([])],
         ),
-        ("preview", vec![json!("T"), json!([]), json!({ "image": "/a.png" }), json!({ "colour": "red" })]),
+        (
+            "preview",
+            vec![
+                json!("T"),
+                json!([]),
+                json!({ "image": "/a.png" }),
+                json!({ "image": "ftp://e.example/a.png" }),
+                json!({ "image": "mailto:a@e.example" }),
+                json!({ "title": 7 }),
+                json!({ "title": "a\0b" }),
+                json!({ "title": "x".repeat(513) }),
+                json!({ "colour": "red" }),
+            ],
+        ),
         ("password", vec![json!(7), json!(""), json!("a\nb"), json!("x".repeat(257))]),
         ("meta", vec![json!({ "maxVisits": 1 })]),
         ("colour", vec![json!("red"), Value::Null]),
@@ -403,6 +416,7 @@ pub(super) fn queries() -> Vec<Case> {
         wrong("short-urls", query, field);
     }
     wrong("visits/orphan", "type=colour", "type");
+    wrong("visits/orphan", "type=BASE_URL", "type");
     wrong("audit", "before=now", "before");
     wrong("history", "shortCode=x&before=now", "before");
     wrong("history", "domain=DEFAULT", "shortCode");
