@@ -1,17 +1,14 @@
 //! A real proxy in front of a resolver: Envoy, as an ingress has it.
 
-use std::{net::SocketAddr, path::PathBuf, time::Duration};
+use std::{net::SocketAddr, time::Duration};
 
 use anyhow::Context as _;
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
 
-use crate::{launch::Launch, net, process::Process, scratch::Scratch, wait};
+use crate::{installed, launch::Launch, net, process::Process, scratch::Scratch, wait};
 
 const START_WITHIN: Duration = Duration::from_secs(30);
-/// The environment variable with the folder of the Python environment whose package contains Envoy,
-/// and the folder without it. `tests/run` creates it.
-const VENV: (&str, &str) = ("SHORTMINT_VENV", concat!(env!("CARGO_MANIFEST_DIR"), "/../target/venv"));
 const TYPES: &str = "type.googleapis.com/envoy.extensions";
 
 /// A running Envoy, which passes requests on and names their clients in `X-Forwarded-For`.
@@ -33,9 +30,7 @@ impl Envoy {
     ) -> anyhow::Result<Self> {
         let addr = net::free_addr()?;
         let config = scratch.file("envoy.json", &config(addr, server, collector).to_string())?;
-        let venv = std::env::var_os(VENV.0).map_or_else(|| PathBuf::from(VENV.1), PathBuf::from);
-        let program = venv.join("bin/envoy");
-        anyhow::ensure!(program.is_file(), "{} is missing: run tests/run once", program.display());
+        let program = installed::in_venv("envoy")?;
         // With a base id of its own, it shares no memory with another Envoy of this machine.
         let launch = Launch::new(scratch, "envoy", program).arg("--use-dynamic-base-id");
         let process = launch.args(["--concurrency", "1", "--config-path"]).arg(config).spawn()?;

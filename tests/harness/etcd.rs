@@ -7,15 +7,16 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context;
+use reqwest::Client;
 use serde_json::Value;
 
 use crate::certificates::SecretFolder;
-use crate::gateway::Gateway;
 use crate::launch::Launch;
 use crate::programs::Program;
 use crate::scratch::Scratch;
 use crate::{http, wait};
 
+mod gateway;
 mod member;
 mod space;
 
@@ -78,8 +79,7 @@ impl EtcdBuilder {
             let launch = seat.launch(&scratch, &peers, self.tls.as_ref())?.args(&self.args);
             members.push(EtcdMember { process: launch.spawn()?, seat });
         }
-        let gateway = Gateway::new(members.iter().map(EtcdMember::url).collect())?;
-        let mut cluster = EtcdCluster { members, gateway, peers, scratch };
+        let mut cluster = EtcdCluster { members, http: http::client()?, peers, scratch };
         cluster.wait_ready().await?;
         Ok(cluster)
     }
@@ -89,7 +89,7 @@ impl EtcdBuilder {
 #[derive(Debug)]
 pub struct EtcdCluster {
     members: Vec<EtcdMember>,
-    gateway: Gateway,
+    http: Client,
     peers: String,
     scratch: Scratch,
 }
@@ -110,7 +110,8 @@ impl EtcdCluster {
 
     /// Returns the members' URLs, comma-separated as `--etcd` expects them.
     pub fn endpoints(&self) -> String {
-        self.gateway.endpoints().join(",")
+        let urls: Vec<String> = self.members.iter().map(EtcdMember::url).collect();
+        urls.join(",")
     }
 
     /// Returns the members' URLs for clients with certificates, comma-separated.
@@ -129,19 +130,13 @@ impl EtcdCluster {
         &mut self.members
     }
 
-    /// Returns a client of all members, for calls that this type has no method for.
-    pub fn gateway(&self) -> &Gateway {
-        &self.gateway
-    }
-
     /// Waits until every member is healthy and a write succeeds.
     ///
     /// # Errors
     /// Returns an error if that does not happen in time; the message contains the end of a log.
     pub async fn wait_ready(&mut self) -> anyhow::Result<()> {
-        let client = http::client()?;
         for member in &mut self.members {
-            let request = client.get(format!("{}/health", member.url())).timeout(HEALTH_WITHIN);
+            let request = self.http.get(format!("{}/health", member.url())).timeout(HEALTH_WITHIN);
             let healthy = async || {
                 let request = request.try_clone().expect("a request without a body can be cloned");
                 let answer = http::Answer::to(request).await;
@@ -160,7 +155,7 @@ impl EtcdCluster {
     pub async fn leader_index(&self) -> anyhow::Result<usize> {
         wait::until_some(READY_WITHIN, "etcd has a leader", async || {
             for index in 0..self.members.len() {
-                if self.gateway.status(index).await.is_ok_and(|status| says_it_leads(&status)) {
+                if self.member_status(index).await.is_ok_and(|status| says_it_leads(&status)) {
                     return Some(index);
                 }
             }
@@ -185,53 +180,6 @@ impl EtcdCluster {
     pub async fn start_all(&mut self) -> anyhow::Result<()> {
         self.members.iter_mut().try_for_each(EtcdMember::restart)?;
         self.wait_ready().await
-    }
-
-    /// Returns all keys with a prefix and their values, in key order.
-    ///
-    /// # Errors
-    /// Returns an error if no member responds or a value is not UTF-8. For such values, see
-    /// [`Gateway::get_prefix_bytes`].
-    pub async fn get_prefix(&self, prefix: &str) -> anyhow::Result<Vec<(String, String)>> {
-        let pairs = self.gateway.get_prefix_bytes(prefix).await?.into_iter();
-        pairs
-            .map(|(key, value)| {
-                let value = String::from_utf8(value).with_context(|| format!("the value of {key}"))?;
-                Ok((key, value))
-            })
-            .collect()
-    }
-
-    /// Writes a key.
-    ///
-    /// # Errors
-    /// Returns an error if no member responds or etcd refuses the write.
-    pub async fn put(&self, key: &str, value: &str) -> anyhow::Result<()> {
-        self.gateway.put(key, value).await
-    }
-
-    /// Deletes a key.
-    ///
-    /// # Errors
-    /// Returns an error if no member responds or etcd refuses the deletion.
-    pub async fn delete(&self, key: &str) -> anyhow::Result<()> {
-        self.gateway.delete(key).await
-    }
-
-    /// Returns the ids of all leases.
-    ///
-    /// # Errors
-    /// Returns an error if no member responds.
-    pub async fn leases(&self) -> anyhow::Result<Vec<i64>> {
-        self.gateway.leases().await
-    }
-
-    /// Revokes a lease while its owner is still alive.
-    ///
-    /// # Errors
-    /// Returns an error if no member responds or the lease does not exist.
-    pub async fn revoke_lease(&self, id: i64) -> anyhow::Result<()> {
-        self.gateway.revoke_lease(id).await
     }
 
     /// Saves a snapshot of the first member and returns its path.

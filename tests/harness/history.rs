@@ -19,9 +19,11 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use anyhow::Context;
 use serde::Serialize;
 
+use crate::api::{Api, Created};
 use crate::checks;
 use crate::cluster::Cluster;
-use crate::load::Acknowledged;
+use crate::http::Answer;
+use crate::load::{Acknowledged, next_long_url};
 use crate::postgres::Postgres;
 use crate::status::Namespace;
 
@@ -43,18 +45,23 @@ struct Recorded {
     links: Vec<Acknowledged>,
 }
 
-/// A create in flight. Its outcome stays unknown if it is dropped without a report.
-#[derive(Debug)]
-#[must_use = "an attempt that is dropped at once counts as unknown"]
-pub struct Attempt {
-    history: History,
-}
-
 impl History {
-    /// Records a create that is about to be sent.
-    pub fn attempt(&self) -> Attempt {
+    /// Creates a link, and records that and how it ended. Returns any other answer than 200 in place
+    /// of a link, which may exist all the same: a 503 can hide an insert in doubt.
+    ///
+    /// # Errors
+    /// Returns an error if there is no complete answer. Then it is unknown how it ended.
+    pub async fn create(&self, api: &Api, created_on: usize) -> anyhow::Result<Result<Acknowledged, Answer>> {
+        let long_url = next_long_url();
         self.recorded().attempted += 1;
-        Attempt { history: self.clone() }
+        let answer = api.try_create(&long_url).await.with_context(|| format!("create {long_url}"))?;
+        if answer.status != 200 {
+            self.recorded().failed += 1;
+            return Ok(Err(answer));
+        }
+        let link = Acknowledged { code: Created::read(&answer)?.code, long_url, created_on };
+        self.recorded().links.push(link.clone());
+        Ok(Ok(link))
     }
 
     /// Returns the links acknowledged so far, in the order of the responses.
@@ -114,19 +121,6 @@ impl History {
 
     fn recorded(&self) -> MutexGuard<'_, Recorded> {
         self.0.lock().expect("no code panics while it holds this lock")
-    }
-}
-
-impl Attempt {
-    /// Records that the creator received a code.
-    pub fn acknowledged(self, link: &Acknowledged) {
-        self.history.recorded().links.push(link.clone());
-    }
-
-    /// Records that the creator received a response without a code. The link may exist all the
-    /// same: a 503 can hide an insert in doubt.
-    pub fn failed(self) {
-        self.history.recorded().failed += 1;
     }
 }
 
@@ -253,20 +247,22 @@ impl fmt::Display for Report {
 
 #[cfg(test)]
 mod tests {
-    use super::{History, id_text};
+    use std::sync::{Arc, Mutex};
+
+    use super::{History, Recorded, id_text};
     use crate::load::Acknowledged;
 
     fn link(code: &str, long_url: &str) -> Acknowledged {
         Acknowledged { code: code.to_owned(), long_url: long_url.to_owned(), created_on: 0 }
     }
 
+    fn history(attempted: usize, failed: usize, links: Vec<Acknowledged>) -> History {
+        History(Arc::new(Mutex::new(Recorded { attempted, failed, links })))
+    }
+
     #[test]
     fn an_attempt_without_an_answer_is_unknown_and_one_without_a_code_failed() {
-        let history = History::default();
-        history.attempt().acknowledged(&link("b", "1"));
-        history.attempt().acknowledged(&link("a", "2"));
-        history.attempt().failed();
-        drop(history.attempt());
+        let history = history(4, 1, vec![link("b", "1"), link("a", "2")]);
         let report = history.report();
         assert!(report.valid, "{report}");
         let counts = (report.attempted_count, report.acknowledged_count, report.failed_count);
@@ -276,10 +272,7 @@ mod tests {
 
     #[test]
     fn a_code_given_twice_makes_a_history_invalid_and_is_named_with_its_count() {
-        let history = History::default();
-        for link in [link("a", "1"), link("b", "2"), link("a", "3")] {
-            history.attempt().acknowledged(&link);
-        }
+        let history = history(3, 0, vec![link("a", "1"), link("b", "2"), link("a", "3")]);
         let report = history.report();
         assert!(!report.valid);
         assert_eq!(report.duplicated.get("a"), Some(&2));

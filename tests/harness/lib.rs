@@ -12,7 +12,6 @@
 
 pub mod account;
 pub mod api;
-pub mod base64;
 pub mod binaries;
 pub mod certificates;
 pub mod checks;
@@ -22,10 +21,10 @@ pub mod connection;
 pub mod daemon;
 pub mod envoy;
 pub mod etcd;
-pub mod gateway;
 mod gone_clients;
 pub mod history;
 pub mod http;
+pub mod installed;
 pub mod issuer;
 pub mod launch;
 pub mod load;

@@ -12,7 +12,7 @@ use anyhow::Context;
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, sleep, sleep_until};
 
-use crate::api::{Api, Created};
+use crate::api::Api;
 use crate::history::History;
 use crate::http::Answer;
 use crate::resolver::Resolver;
@@ -272,19 +272,12 @@ impl Client {
         let deadline = Instant::now() + REFUSED_WITHIN;
         loop {
             // A retry uses another URL, because a refused create may have been stored all the same.
-            let long_url = next_long_url();
-            let attempt = self.history.attempt();
-            let answer = self.api.try_create(&long_url).await;
-            let answer = answer.with_context(|| format!("create {long_url}"))?;
-            if answer.status == 200 {
-                let code = Created::read(&answer)?.code;
-                let link = Acknowledged { code, long_url, created_on: self.created_on };
-                attempt.acknowledged(&link);
-                return Ok(link);
-            }
-            attempt.failed();
+            let answer = match self.history.create(&self.api, self.created_on).await? {
+                Ok(link) => return Ok(link),
+                Err(answer) => answer,
+            };
             let is_retried = self.refusal == Refusal::IsRetried && is_unavailable(&answer);
-            anyhow::ensure!(is_retried, "create {long_url}: answered {answer:?}");
+            anyhow::ensure!(is_retried, "a create was answered {answer:?}");
             anyhow::ensure!(Instant::now() < deadline, "refused for {REFUSED_WITHIN:?}: {answer:?}");
             // Much sooner than Retry-After asks for: the load must notice when the server is back.
             sleep(wait::POLL_INTERVAL).await;

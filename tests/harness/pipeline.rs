@@ -4,11 +4,11 @@
 use std::net::SocketAddr;
 
 use anyhow::Context;
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use crate::base64;
 use crate::http::ANSWER_WITHIN;
 
 /// Requests under way at a time.
@@ -64,7 +64,7 @@ impl Pipeline {
                 let mut letters = [0; 720];
                 getrandom::fill(&mut letters)
                     .map_err(|failed| anyhow::anyhow!("read random bytes: {failed}"))?;
-                let page = format!("Referer: https://example.com/{}\r\n\r\n", base64::encode(&letters));
+                let page = format!("Referer: https://example.com/{}\r\n\r\n", STANDARD.encode(letters));
                 requests.extend_from_slice(&self.request[..head]);
                 requests.extend_from_slice(page.as_bytes());
             }

@@ -42,19 +42,6 @@ async fn each_request_of_several_holders_has_a_block_of_its_own_and_may_be_repea
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_request_that_skips_a_seq_or_is_malformed_is_refused() {
-    let cluster = Cluster::builder().etcd(1).issuers(1).resolvers(0).start().await.unwrap();
-    cluster.wait_leader(SOON).await.unwrap();
-    let mut client = IssuerClient::connect(cluster.issuers[0].url()).await.unwrap();
-    register(&mut client, "a").await;
-    allocate(&mut client, request("a", 1)).await.unwrap();
-    assert_eq!(allocate(&mut client, request("a", 7)).await.unwrap_err().code(), Code::OutOfRange);
-    let malformed = AllocateBlockRequest { namespace: "NOT A NAME".to_owned(), ..request("a", 2) };
-    let refused = allocate(&mut client, malformed).await.unwrap_err();
-    assert!(refused.message().contains("namespace"), "{refused:?}");
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn a_follower_refuses_and_names_the_leader() {
     let cluster = Cluster::builder().etcd(1).issuers(2).resolvers(0).alone().holder_ttl("60s");
     let cluster = cluster.start().await.unwrap();

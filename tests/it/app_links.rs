@@ -7,7 +7,9 @@ use serde_json::{Value, json};
 
 use crate::{
     cli::{Person, row},
-    rest_calls::{Alone, Place, SOON, call, done, expect_problem, get, leads_to, on_either_store, visit},
+    rest_calls::{
+        Alone, Place, SOON, call, done, expect_problem, get, leads_to, on_either_store, plus, visit,
+    },
 };
 
 const APPLE: &str = ".well-known/apple-app-site-association";
@@ -58,9 +60,7 @@ async fn file(api: &Api, host: &str, path: &str) -> String {
 }
 
 async fn make(api: &Api, domain: &str, fields: Value) {
-    let mut wish = json!({ "longUrl": URL, "domain": domain });
-    wish.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
-    api.create_with(&wish).await.unwrap();
+    api.create_with(&plus(json!({ "longUrl": URL, "domain": domain }), &fields)).await.unwrap();
 }
 
 on_either_store!(each_domain_has_its_own_files);

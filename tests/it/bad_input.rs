@@ -175,6 +175,7 @@ fn absent_and_taken() -> Vec<Case> {
         case(Method::GET, "short-urls/x?domain=one.example", 404, NO_LINK),
         case(Method::GET, "short-urls/x?domain=none.example", 404, NO_LINK),
         case(Method::PATCH, "short-urls/none", 404, NO_LINK).body(&title),
+        case(Method::PATCH, "short-urls/none", 400, INVALID).body(&json!({ "title": 7 })).names(&["title"]),
         case(Method::POST, "short-urls/none/redirect-rules", 404, NO_LINK).body(&json!({})),
         case(Method::DELETE, "short-urls/none", 404, NO_LINK),
         case(Method::GET, "short-urls/none/visits?page=two", 404, NO_LINK),
@@ -221,7 +222,10 @@ async fn ask(admin: &Api, keys: &BTreeMap<Who, String>, case: &Case) -> Answer {
     let request =
         keys.get(&case.who).into_iter().fold(request, |request, key| request.header("X-Api-Key", key));
     let request = case.headers.iter().fold(request, |request, (name, value)| request.header(*name, value));
-    let request = case.body.iter().fold(request, |request, body| request.body(body.clone()));
+    let request = case
+        .body
+        .iter()
+        .fold(request, |request, body| request.header("content-type", "application/json").body(body.clone()));
     Answer::to(request).await.unwrap()
 }
 
@@ -292,6 +296,9 @@ async fn each_wrong_call_is_answered_with_its_own_problem_and_changes_nothing() 
         let problem = expect_problem(&answer, case.status, case.kind);
         let named = if case.fields.is_empty() { Value::Null } else { json!(case.fields) };
         assert_eq!(problem["invalidElements"], named, "{}: {problem}", case.described());
+        if case.kind == "missing-authentication" {
+            assert_eq!(problem["expectedHeaders"], json!(["X-Api-Key"]), "{}", case.described());
+        }
         for field in &case.fields {
             let reason = problem["expected"][field].as_str().unwrap_or_default();
             assert!(!reason.is_empty(), "{}: {problem}", case.described());

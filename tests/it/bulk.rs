@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures_util::{StreamExt as _, stream};
-use harness::{Answer, Resolver, Scratch, secret};
+use harness::{Answer, Resolver};
 use http_body_util::{BodyExt as _, StreamBody};
 use hyper::{
     Request,
@@ -107,19 +107,6 @@ async fn what_came_before_the_trouble_is_created_and_the_trouble_is_told() {
     assert_eq!(empty.json().unwrap(), json!({ "results": [] }));
     let malformed = Answer::to(call(&resolver, "{\n")).await.unwrap();
     assert!(malformed.body.contains("expected a JSON object"), "{malformed:?}");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_wrong_key_creates_nothing() {
-    let resolver = Resolver::builder(&Scratch::new().unwrap(), "resolver-0", &secret::random_hex().unwrap())
-        .unwrap()
-        .start()
-        .await
-        .unwrap();
-    let request = resolver.api.http().post(format!("{}/{PATH}", resolver.api.url()));
-    let answer = Answer::to(request.header("X-Api-Key", "wrong").body("[{}]")).await.unwrap();
-    assert_eq!(answer.status, 401, "{answer:?}");
-    assert_eq!(resolver.metric("resolver_creates_total").await, Some(0.0));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 use crate::{
     cli::{Person, row},
     rest_calls::{
-        Alone, Place, call, count, done, expect_problem, get, leads_to, listed, on_either_store, visit,
+        Alone, Place, call, count, done, expect_invalid, expect_problem, get, leads_to, listed,
+        on_either_store, plus, visit,
     },
 };
 
@@ -17,9 +18,7 @@ const TEMPLATE: &str = "utm_source={domain}&utm_medium=link&utm_campaign={code}"
 const TWO: &str = "two.test";
 
 async fn pick(api: &Api, slug: &str, long_url: &str, fields: Value) {
-    let mut wish = json!({ "customSlug": slug, "longUrl": long_url });
-    wish.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
-    api.create_with(&wish).await.unwrap();
+    api.create_with(&plus(json!({ "customSlug": slug, "longUrl": long_url }), &fields)).await.unwrap();
 }
 
 async fn set_template(api: &Api, domain: &str, template: Option<&str>) -> Value {
@@ -190,8 +189,7 @@ const MANY: usize = 48;
 
 /// Sends a link under an id, with further fields.
 async fn send(api: &Api, id: &str, long_url: &str, fields: Value) -> Value {
-    let mut wish = json!({ "externalId": id, "longUrl": long_url });
-    wish.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+    let wish = plus(json!({ "externalId": id, "longUrl": long_url }), &fields);
     done(api, Method::POST, "short-urls", Some(wish)).await
 }
 
@@ -327,8 +325,7 @@ async fn ids_belong_to_their_key_which_has_to_be_able_to_edit() {
     for (field, value) in [("findIfExists", json!(true)), ("password", json!("hush"))] {
         let mut wish = wish.clone();
         wish[field] = value;
-        let problem = expect_problem(&own.try_create_with(&wish).await.unwrap(), 400, "invalid-data");
-        assert_eq!(problem["invalidElements"], json!([field]));
+        expect_invalid(&own.try_create_with(&wish).await.unwrap(), field);
     }
     let edit = Some(json!({ "externalId": "2" }));
     let refused = call(&own, Method::PATCH, &format!("short-urls/{}", code(&second)), edit).await;

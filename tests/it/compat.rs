@@ -1,13 +1,10 @@
 //! The APIs of YOURLS, Kutt v2 and Bitly v4. Their clients drive a resolver as a person would
 //! (`tests/sdk/compat`; `tests/run` installs them); the rest are plain requests.
 
-use std::{
-    collections::HashSet,
-    path::{Path, PathBuf},
-};
+use std::{collections::HashSet, path::Path};
 
 use futures_util::future::join_all;
-use harness::{Answer, Api, Launch, ROOT, Resolver, Scratch};
+use harness::{Answer, Api, Launch, ROOT, Resolver, Scratch, installed::node};
 use reqwest::{Method, RequestBuilder, Url, header::CONTENT_TYPE};
 use serde_json::{Value, json};
 
@@ -72,14 +69,7 @@ async fn the_npm_client_of_bitly_with_its_host_redirected_finds_all_that_it_asks
 
 async fn drive_by_node(name: &str) {
     let (scratch, alone) = (Scratch::new().unwrap(), Alone::start(&ALL).await);
-    // A module finds packages only beside itself.
-    let folder = scratch.folder("compat").unwrap();
-    let program = folder.join(name);
-    std::fs::copy(Path::new(ROOT).join("tests/sdk/compat").join(name), &program).unwrap();
-    let packages = Path::new(ROOT).join("target/compat/node_modules").canonicalize();
-    let packages = packages.expect("run tests/run, which installs kutt and bitly");
-    std::os::unix::fs::symlink(packages, folder.join("node_modules")).unwrap();
-    let node = Launch::new(&scratch, "node", PathBuf::from("node")).arg(&program);
+    let node = node(&scratch, &format!("sdk/compat/{name}"), "compat").unwrap();
     expect_all(node.args([alone.api().url(), alone.api().key()])).await;
 }
 

@@ -5,7 +5,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::rest_calls::{
-    Alone, Place, call, done, expect_problem, get, leads_to, listed, on_either_store, visit,
+    Alone, Place, call, done, expect_problem, get, leads_to, listed, on_either_store, plus, visit,
 };
 
 const URL: &str = "https://example.com/page";
@@ -19,8 +19,7 @@ async fn restore(api: &Api, name: &str) -> Answer {
 }
 
 async fn make(api: &Api, wish: Value) -> Value {
-    let mut whole = json!({ "longUrl": URL, "tags": ["b", "a"], "title": "T", "maxVisits": 9 });
-    whole.as_object_mut().unwrap().extend(wish.as_object().unwrap().clone());
+    let whole = plus(json!({ "longUrl": URL, "tags": ["b", "a"], "title": "T", "maxVisits": 9 }), &wish);
     api.create_with(&whole).await.unwrap().json
 }
 

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use harness::{Acknowledged, Cluster, Created, History, Issuer, Load, checks, load, wait};
+use harness::{Cluster, History, Issuer, Load, checks, load, wait};
 use tokio::time::sleep;
 
 const SOON: Duration = Duration::from_secs(60);
@@ -47,7 +47,7 @@ async fn a_revoked_lease_ends_the_leaders_epoch_and_no_create_fails() {
     let history = History::default();
     let mut load = Load::on(&cluster.resolvers).creates(3_000).recorded(&history).start();
     load.reaches(500, SOON).await.unwrap();
-    let lease = cluster.etcd.gateway().lease_of(LEADER_KEY).await.unwrap().expect("the leader has a lease");
+    let lease = cluster.etcd.lease_of(LEADER_KEY).await.unwrap().expect("the leader has a lease");
     cluster.etcd.revoke_lease(lease).await.unwrap();
 
     wait::until(SOON, "a new epoch begins", async || {
@@ -152,15 +152,10 @@ async fn create_until_unavailable(cluster: &Cluster, resolver: usize, history: &
     let api = &cluster.resolvers[resolver].api;
     // A resolver holds at most two blocks of 100.
     for _ in 0..=200 {
-        let (long_url, attempt) = (load::next_long_url(), history.attempt());
-        let answer = api.try_create(&long_url).await.unwrap();
-        if answer.status != 200 {
-            attempt.failed();
+        if let Err(answer) = history.create(api, resolver).await.unwrap() {
             assert!(load::is_unavailable(&answer), "{answer:?}");
             return;
         }
-        let code = Created::read(&answer).unwrap().code;
-        attempt.acknowledged(&Acknowledged { code, long_url, created_on: resolver });
     }
     panic!("more creates than numbers in hand");
 }

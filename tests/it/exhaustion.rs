@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use harness::{Acknowledged, Answer, Api, Cluster, Created, History, checks, load, wait};
+use harness::{Answer, Api, Cluster, History, checks, load, wait};
 use tokio::task::JoinSet;
 
 /// A keyspace of one-character codes. Its capacity of 62 is no multiple of the block size.
@@ -30,8 +30,7 @@ async fn sixty_two_numbers_make_sixty_two_links_and_then_a_clear_507() {
     // The alarm is raised while there are still numbers for every resolver.
     let (mut clients, history) = (JoinSet::new(), History::default());
     for _ in 0..EARLY {
-        let (attempt, link) = (history.attempt(), create(&cluster.resolvers[0].api, 0).await);
-        attempt.acknowledged(&link);
+        history.create(&cluster.resolvers[0].api, 0).await.unwrap().unwrap();
     }
     let leader = &cluster.issuers[cluster.wait_leader(SOON).await.unwrap()];
     let alarm = wait::until(SOON, "the alarm is raised", async || {
@@ -97,8 +96,7 @@ async fn use_up_small_keyspace(resolvers: usize) {
     let cluster = cluster.start().await.unwrap();
     let history = History::default();
     for (created_on, resolver) in cluster.resolvers.iter().enumerate() {
-        let attempt = history.attempt();
-        attempt.acknowledged(&create(&resolver.api, created_on).await);
+        history.create(&resolver.api, created_on).await.unwrap().unwrap();
     }
     // The last resolver has numbers in hand and creates nothing. Its numbers have to reach the
     // others all the same.
@@ -126,37 +124,21 @@ async fn use_up_small_keyspace(resolvers: usize) {
 /// with 503 and Retry-After.
 async fn create_until_exhausted(api: Api, created_on: usize, history: History) {
     loop {
-        let (long_url, attempt) = (load::next_long_url(), history.attempt());
-        let answer = api.try_create(&long_url).await.unwrap();
-        if answer.status == 200 {
-            let code = Created::read(&answer).unwrap().code;
-            attempt.acknowledged(&Acknowledged { code, long_url, created_on });
-            continue;
+        if let Err(answer) = history.create(&api, created_on).await.unwrap() {
+            if answer.status != 503 {
+                return expect_refused(&answer);
+            }
+            assert!(answer.header("retry-after").is_some(), "{answer:?}");
         }
-        attempt.failed();
-        if answer.status != 503 {
-            return expect_refused(&answer);
-        }
-        assert!(answer.header("retry-after").is_some(), "{answer:?}");
     }
-}
-
-async fn create(api: &Api, created_on: usize) -> Acknowledged {
-    let long_url = load::next_long_url();
-    Acknowledged { code: api.create(&long_url).await.unwrap().code, long_url, created_on }
 }
 
 /// Creates links until the first refusal, which must be 507.
 async fn create_until_refused(api: Api, created_on: usize, history: History) {
     for _ in 0..=CAPACITY {
-        let (long_url, attempt) = (load::next_long_url(), history.attempt());
-        let answer = api.try_create(&long_url).await.unwrap();
-        if answer.status != 200 {
-            attempt.failed();
+        if let Err(answer) = history.create(&api, created_on).await.unwrap() {
             return expect_refused(&answer);
         }
-        let code = Created::read(&answer).unwrap().code;
-        attempt.acknowledged(&Acknowledged { code, long_url, created_on });
     }
     panic!("more links than numbers");
 }

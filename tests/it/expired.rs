@@ -1,12 +1,12 @@
 //! Where visitors are led once a link has expired or its visits are used up.
 
-use harness::{Answer, Api};
+use harness::Api;
 use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::{
     cli::{Person, row},
-    rest_calls::{Alone, call, done, expect_problem, get, leads_to, visit},
+    rest_calls::{Alone, call, done, expect_invalid, get, leads_to, visit},
 };
 
 const URL: &str = "https://example.com/page";
@@ -27,11 +27,6 @@ async fn set_of_domain(api: &Api, url: Option<&str>) -> Value {
 /// Lets the target rules allow a host or not.
 async fn judge(api: &Api, host: &str, allowed: bool) {
     done(api, Method::PUT, "targets", Some(json!({ "pattern": host, "allowed": allowed }))).await;
-}
-
-fn expect_invalid(answer: &Answer, field: &str) {
-    let problem = expect_problem(answer, 400, "invalid-data");
-    assert_eq!(problem["invalidElements"], json!([field]), "{problem}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 use crate::{
     cli::Person,
     pages::sign_in,
-    rest_calls::{Alone, call, done, expect_problem},
-    tenants::Rng,
+    rest_calls::{Alone, call, done, expect_problem, plus},
+    rng::Rng,
 };
 
 const SAMPLE: usize = 400;
@@ -28,8 +28,7 @@ const NAMES: &str = "plain Capital ruled secret few some many over ended ended-d
 
 async fn pick(api: &Api, slug: &str, domain: Option<&str>, fields: &Value) {
     let long_url = format!("https://example.org/{slug}");
-    let mut wish = json!({ "customSlug": slug, "longUrl": long_url, "domain": domain });
-    wish.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+    let wish = plus(json!({ "customSlug": slug, "longUrl": long_url, "domain": domain }), fields);
     api.create_with(&wish).await.unwrap();
 }
 
@@ -108,7 +107,7 @@ async fn explained(api: &Api, fields: &[(&str, &str)]) -> Value {
 
 fn some_path(random: &mut Rng) -> String {
     let names: Vec<&str> = NAMES.split(' ').collect();
-    let name = (*random.pick(&names).unwrap()).to_owned();
+    let name = random.pick(&names).to_owned();
     let path = match random.below(10) {
         0 => name.to_uppercase(),
         1 => format!("{name}."),
@@ -119,7 +118,7 @@ fn some_path(random: &mut Rng) -> String {
         6 => ["", "/a", "%2E", "a%00b", "nothing", "z/z"][random.below(6)].to_owned(),
         _ => name,
     };
-    let query = random.pick(&["", "", "?x=1", "?x=2", "?own=2&x", "?", "?%C3%BC=%20"]).unwrap();
+    let query = random.pick(&["", "", "?x=1", "?x=2", "?own=2&x", "?", "?%C3%BC=%20"]);
     path + query
 }
 
@@ -131,10 +130,10 @@ async fn explanations_say_what_redirects_do(api: &Api) {
     let default = api.url().strip_prefix("http://").unwrap().to_owned();
     let (mut led, mut refused) = (0, 0);
     for _ in 0..count {
-        let host = *random.pick(&[default.as_str(), TWO, TWO, OFF, "unknown.test"]).unwrap();
+        let host = random.pick(&[default.as_str(), TWO, TWO, OFF, "unknown.test"]);
         let path = some_path(&mut random);
-        let user_agent = *random.pick(&["curl/8", IPHONE, FIREFOX, CRAWLER]).unwrap();
-        let languages = *random.pick(&["en", "de-AT,en;q=0.5", "fr, de;q=0.3"]).unwrap();
+        let user_agent = random.pick(&["curl/8", IPHONE, FIREFOX, CRAWLER]);
+        let languages = random.pick(&["en", "de-AT,en;q=0.5", "fr, de;q=0.3"]);
         let url = format!("http://{host}/{path}");
         let fields = [("url", url.as_str()), ("userAgent", user_agent), ("acceptLanguage", languages)];
         let explanation = explained(api, &fields).await;

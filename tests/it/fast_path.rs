@@ -26,6 +26,8 @@ use tokio::{
     time::{sleep, timeout},
 };
 
+use crate::rng::Rng;
+
 /// The default number of streams in a run.
 const STREAMS: u64 = 4_000;
 /// The number of concurrent connections to each resolver.
@@ -53,34 +55,6 @@ const PACES: [Pace; 2] = [
 const FIRST_READ: usize = 8 * 1024;
 /// The number of links with minted codes, the only ones that the fast path caches.
 const KNOWN: usize = 4;
-
-/// SplitMix64 (Steele, Lea and Flood, 2014).
-struct Rng(u64);
-
-impl Rng {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    fn below(&mut self, most: usize) -> usize {
-        usize::try_from(self.next() % most as u64).unwrap()
-    }
-
-    fn byte(&mut self) -> u8 {
-        self.next().to_le_bytes()[0]
-    }
-
-    fn one_in(&mut self, count: usize) -> bool {
-        self.below(count) == 0
-    }
-
-    fn pick<'a, T: ?Sized>(&mut self, of: &[&'a T]) -> &'a T {
-        of[self.below(of.len())]
-    }
-}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_stream_of_bytes_is_answered_as_hyper_answers_it() {
@@ -280,9 +254,9 @@ fn header(rng: &mut Rng, is_strange: bool, bytes: &mut Vec<u8>) {
 fn spoil(rng: &mut Rng, bytes: &mut Vec<u8>) {
     let at = rng.below(bytes.len());
     match rng.below(4) {
-        0 => bytes[at] = rng.byte(),
+        0 => bytes[at] = rng.next().to_le_bytes()[0],
         1 => drop(bytes.remove(at)),
-        2 => bytes.insert(at, rng.byte()),
+        2 => bytes.insert(at, rng.next().to_le_bytes()[0]),
         _ => {
             let end = (at + rng.below(40)).min(bytes.len());
             let copy = bytes[at..end].to_vec();

@@ -7,7 +7,7 @@ use harness::{Api, Resolver, Scratch, secret};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::rest_calls::{Alone, call, done, expect_problem, leads_to, visit};
+use crate::rest_calls::{Alone, call, done, expect_invalid, expect_problem, leads_to, visit};
 
 const URL: &str = "https://example.com/page";
 
@@ -48,8 +48,7 @@ async fn placeholders_stand_behind_the_host_only() {
         for field in ["baseUrlRedirect", "regular404Redirect", "invalidShortUrlRedirect"] {
             let edit = json!({ "domain": "DEFAULT", field: target });
             let refused = call(api, Method::PATCH, "domains/redirects", Some(edit)).await;
-            let problem = expect_problem(&refused, 400, "invalid-data");
-            assert_eq!(problem["invalidElements"], json!([field]));
+            expect_invalid(&refused, field);
         }
     }
     let edit = json!({ "domain": "DEFAULT", "regular404Redirect": "https://example.com/{ORIGINAL_PATH}" });
@@ -58,7 +57,7 @@ async fn placeholders_stand_behind_the_host_only() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn slugs_that_could_pass_for_others_and_urls_whose_host_is_hidden_are_refused() {
+async fn slugs_that_could_pass_for_others_are_refused() {
     let alone = Alone::start(&[]).await;
     let api = alone.api();
     let pick =
@@ -70,10 +69,6 @@ async fn slugs_that_could_pass_for_others_and_urls_whose_host_is_hidden_are_refu
     for slug in ["привіт", "短い", "iphone手机", "🦣🔥"] {
         assert_eq!(pick(slug).await.status, 200, "{slug}");
         assert_eq!(api.follow(slug).await.unwrap(), leads_to(URL), "{slug}");
-    }
-    for url in ["https://example.com\\@evil.example", "https:evil.example", "https://@evil.example"] {
-        let problem = expect_problem(&api.try_create(url).await.unwrap(), 400, "invalid-data");
-        assert_eq!(problem["invalidElements"], json!(["longUrl"]), "{url}");
     }
 }
 

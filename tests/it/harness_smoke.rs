@@ -63,7 +63,7 @@ async fn etcd_outlives_its_leader_and_forgets_what_a_backup_lacks() {
 #[tokio::test]
 async fn etcd_leases_are_listed_and_revoked() {
     let etcd = EtcdCluster::start(1).await.unwrap();
-    let granted = etcd.gateway().call("/v3/lease/grant", &serde_json::json!({ "TTL": 60 })).await.unwrap();
+    let granted = etcd.call("/v3/lease/grant", &serde_json::json!({ "TTL": 60 })).await.unwrap();
     let id: i64 = granted["ID"].as_str().unwrap().parse().unwrap();
     assert_eq!(etcd.leases().await.unwrap(), [id]);
     etcd.revoke_lease(id).await.unwrap();

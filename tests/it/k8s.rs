@@ -6,14 +6,12 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use harness::{Launch, ROOT, Scratch, binaries};
+use harness::{Launch, ROOT, Scratch, binaries, installed};
 use serde_json::Value;
 
 /// The environment variable with the folder of the Python environment that has Kubernetes' tools,
 /// and the folder without it. `tests/run` creates it.
 const TOOLS: (&str, &str) = ("SHORTMINT_KUBERNETES", "target/venv-kubernetes");
-/// The same of the environment for all other tests.
-const VENV: (&str, &str) = ("SHORTMINT_VENV", "target/venv");
 
 /// The value sets that are rendered, below the chart's folder.
 const RENDERED: [&str; 6] = [
@@ -192,20 +190,12 @@ async fn objects(scratch: &Scratch, manifest: &Path) -> Vec<Value> {
 
 /// Returns the path of one of Kubernetes' tools.
 fn tool(program: &str) -> PathBuf {
-    in_environment(TOOLS, program)
+    installed::in_environment(TOOLS.0, TOOLS.1, program).unwrap()
 }
 
 /// Returns the path of a program in the Python environment of the other tests.
 pub(crate) fn in_venv(program: &str) -> PathBuf {
-    in_environment(VENV, program)
-}
-
-fn in_environment((variable, default): (&str, &str), program: &str) -> PathBuf {
-    let set = std::env::var_os(variable).map(PathBuf::from);
-    let venv = set.unwrap_or_else(|| Path::new(ROOT).join(default));
-    let path = std::path::absolute(venv.join("bin").join(program)).unwrap();
-    assert!(path.is_file(), "{} is missing: run tests/run once, which makes it", path.display());
-    path
+    installed::in_venv(program).unwrap()
 }
 
 /// Returns whether a container runs one of the daemons.

@@ -70,10 +70,6 @@ async fn a_key_for_its_own_links_neither_sees_nor_changes_those_of_others() {
     assert_eq!(listed(admin, "").await.len(), 3);
     done(&own, Method::PATCH, "short-urls/mine", Some(json!({ "title": "x" }))).await;
     assert_eq!(call(&own, Method::DELETE, "short-urls/mine", None).await.status, 204);
-    let rename = call(&own, Method::PUT, "tags", Some(json!({ "oldName": "a", "newName": "b" }))).await;
-    expect_problem(&rename, 403, "forbidden-tag-operation");
-    let delete = call(&own, Method::DELETE, "tags?tags[]=a", None).await;
-    expect_problem(&delete, 403, "forbidden-tag-operation");
 }
 
 #[tokio::test(flavor = "multi_thread")]

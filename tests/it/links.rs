@@ -7,39 +7,13 @@ use harness::{Answer, Resolver, Scratch};
 use reqwest::Method;
 use serde_json::{Value, json};
 
+use crate::rest_calls::{call, done, expect_problem, get, listed, plus};
+
 const SOON: std::time::Duration = std::time::Duration::from_secs(10);
 const URL: &str = "https://example.com/page";
 
 async fn start() -> Resolver {
     Resolver::embedded().unwrap().start().await.unwrap()
-}
-
-async fn call(resolver: &Resolver, method: Method, path: &str, body: Option<Value>) -> Answer {
-    let url = format!("{}/rest/v3/{path}", resolver.api.url());
-    let request = resolver.api.http().request(method, url).header("X-Api-Key", resolver.api.key());
-    let request = match body {
-        Some(body) => request.json(&body),
-        None => request,
-    };
-    Answer::to(request).await.unwrap()
-}
-
-async fn get(resolver: &Resolver, path: &str) -> Answer {
-    call(resolver, Method::GET, path, None).await
-}
-
-fn expect_problem(answer: &Answer, status: u16, kind: &str) -> Value {
-    assert_eq!(answer.status, status, "{answer:?}");
-    let problem = answer.json().unwrap();
-    assert_eq!(problem["type"], format!("https://shlink.io/api/error/{kind}"), "{problem}");
-    problem
-}
-
-/// Returns the short codes of a list, in list order.
-async fn listed(resolver: &Resolver, query: &str) -> Vec<String> {
-    let answer = get(resolver, &format!("short-urls?{query}")).await.success().unwrap().json().unwrap();
-    let codes = answer["shortUrls"]["data"].as_array().unwrap();
-    codes.iter().map(|link| link["shortCode"].as_str().unwrap().to_owned()).collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -60,8 +34,7 @@ async fn a_hand_picked_code_redirects_whatever_it_is_made_of_and_a_taken_one_is_
         assert_eq!(created.code, kept);
         assert_eq!(created.short_url, format!("{}/{kept}", resolver.api.url()));
         assert_eq!(resolver.api.follow(path).await.unwrap(), (302, Some(url)), "{slug}");
-        let shown = get(&resolver, &format!("short-urls/{path}")).await.success().unwrap();
-        assert_eq!(shown.json().unwrap(), created.json);
+        assert_eq!(get(&resolver.api, &format!("short-urls/{path}")).await, created.json);
 
         let taken = resolver.api.try_create_with(&request).await.unwrap();
         let problem = expect_problem(&taken, 400, "non-unique-slug");
@@ -75,20 +48,6 @@ async fn a_hand_picked_code_redirects_whatever_it_is_made_of_and_a_taken_one_is_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_minted_code_cannot_be_picked_and_paths_of_the_service_neither() {
-    let resolver = start().await;
-    let minted = resolver.api.create(URL).await.unwrap().code;
-    let taken = resolver.api.try_create_with(&json!({ "longUrl": URL, "customSlug": minted })).await.unwrap();
-    expect_problem(&taken, 400, "non-unique-slug");
-    for slug in ["rest", "robots.txt", "favicon.ico", "promo/qr-code", "a//b", "..", "", "a?b", "a#b"] {
-        let refused =
-            resolver.api.try_create_with(&json!({ "longUrl": URL, "customSlug": slug })).await.unwrap();
-        let problem = expect_problem(&refused, 400, "invalid-data");
-        assert_eq!(problem["invalidElements"], json!(["customSlug"]), "{slug}");
-    }
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn an_edit_changes_what_it_names_and_null_takes_a_time_or_a_title_away() {
     let resolver = start().await;
     let request = json!({
@@ -98,7 +57,7 @@ async fn an_edit_changes_what_it_names_and_null_takes_a_time_or_a_title_away() {
     let created = resolver.api.create_with(&request).await.unwrap();
     assert_eq!(created.json["tags"], json!(["b", "a-b"]), "as they were given");
     let path = format!("short-urls/{}", created.code);
-    let shown = get(&resolver, &path).await.success().unwrap().json().unwrap();
+    let shown = get(&resolver.api, &path).await;
     assert_eq!(shown["tags"], json!(["a-b", "b"]));
     assert_eq!(shown["meta"]["validUntil"], "2090-01-01T00:00:00+00:00");
     assert_eq!(resolver.api.follow(&created.code).await.unwrap(), (302, Some(URL.to_owned())));
@@ -106,26 +65,21 @@ async fn an_edit_changes_what_it_names_and_null_takes_a_time_or_a_title_away() {
     let other = "https://example.org/other";
     let edit =
         json!({ "longUrl": other, "title": null, "tags": ["c"], "validSince": null, "crawlable": null });
-    let edited = call(&resolver, Method::PATCH, &path, Some(edit)).await.success().unwrap();
+    let edited = done(&resolver.api, Method::PATCH, &path, Some(edit)).await;
     let mut expected = shown.clone();
     expected["version"] = json!(1);
-    expected["editedAt"] = edited.json().unwrap()["editedAt"].clone();
+    expected["editedAt"] = edited["editedAt"].clone();
     assert!(expected["editedAt"].is_string());
     expected["editedBy"] = json!("initial");
     expected["longUrl"] = json!(other);
     expected["title"] = Value::Null;
     expected["tags"] = json!(["c"]);
     expected["meta"]["validSince"] = Value::Null;
-    assert_eq!(edited.json().unwrap(), expected);
-    assert_eq!(get(&resolver, &path).await.json().unwrap(), expected);
+    assert_eq!(edited, expected);
+    assert_eq!(get(&resolver.api, &path).await, expected);
     assert_eq!(resolver.api.follow(&created.code).await.unwrap(), (302, Some(other.to_owned())));
-    let nothing = call(&resolver, Method::PATCH, &path, Some(json!({}))).await.success().unwrap();
-    assert_eq!(nothing.json().unwrap(), expected, "an edit of nothing is none");
-
-    let wrong = call(&resolver, Method::PATCH, "short-urls/none", Some(json!({ "title": 7 }))).await;
-    assert_eq!(expect_problem(&wrong, 400, "invalid-data")["invalidElements"], json!(["title"]));
-    let missing = call(&resolver, Method::PATCH, "short-urls/none", Some(json!({ "title": "x" }))).await;
-    expect_problem(&missing, 404, "short-url-not-found");
+    let nothing = done(&resolver.api, Method::PATCH, &path, Some(json!({}))).await;
+    assert_eq!(nothing, expected, "an edit of nothing is none");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -138,7 +92,7 @@ async fn an_edit_of_an_older_version_overwrites_nothing() {
         let request = resolver.api.http().patch(url).header("X-Api-Key", resolver.api.key());
         Answer::to(request.header("If-Match", tag).json(&json!({ "title": title }))).await.unwrap()
     };
-    let tag = get(&resolver, &path).await.header("etag").unwrap().to_owned();
+    let tag = call(&resolver.api, Method::GET, &path, None).await.header("etag").unwrap().to_owned();
     let first = edit("mine", &tag).await.success().unwrap();
     assert_ne!(first.header("etag"), Some(tag.as_str()));
     assert_eq!(edit("theirs", &tag).await.status, 412);
@@ -147,9 +101,9 @@ async fn an_edit_of_an_older_version_overwrites_nothing() {
     let delete = resolver.api.http().delete(url).header("X-Api-Key", resolver.api.key());
     assert_eq!(Answer::to(delete.header("If-Match", &tag)).await.unwrap().status, 412);
     let either = format!("\"77\", {}", first.header("etag").unwrap());
-    assert_eq!(get(&resolver, &path).await.json().unwrap()["title"], "mine");
+    assert_eq!(get(&resolver.api, &path).await["title"], "mine");
     edit("theirs", &either).await.success().unwrap();
-    assert_eq!(get(&resolver, &path).await.json().unwrap()["title"], "theirs");
+    assert_eq!(get(&resolver.api, &path).await["title"], "theirs");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -159,8 +113,8 @@ async fn a_link_redirects_only_while_it_is_valid_and_is_shown_all_the_same() {
         let created = resolver.api.create_with(&json!({ "longUrl": URL, field: time })).await.unwrap();
         let path = format!("short-urls/{}", created.code);
         assert_eq!(resolver.api.follow(&created.code).await.unwrap().0, 404, "{field}");
-        get(&resolver, &path).await.success().unwrap();
-        call(&resolver, Method::PATCH, &path, Some(json!({ field: null }))).await.success().unwrap();
+        get(&resolver.api, &path).await;
+        call(&resolver.api, Method::PATCH, &path, Some(json!({ field: null }))).await.success().unwrap();
         assert_eq!(resolver.api.follow(&created.code).await.unwrap().0, 302, "{field}");
     }
 }
@@ -186,7 +140,7 @@ async fn a_time_may_be_seconds_since_1970_and_no_milliseconds() {
         }
     }
     let listed = async |query: &str| {
-        let list = get(&resolver, &format!("short-urls?{query}")).await.success().unwrap().json().unwrap();
+        let list = get(&resolver.api, &format!("short-urls?{query}")).await;
         list["shortUrls"]["pagination"]["totalItems"].clone()
     };
     assert_eq!(listed("startDate=1767225600").await, 2);
@@ -263,9 +217,14 @@ async fn all_sixty_two_codes_of_one_character_are_found_by_digest_before_it_says
 async fn what_is_picked_is_not_reserved_and_what_is_reserved_cannot_be_picked() {
     let resolver = Resolver::embedded().unwrap().keyspaces("small=3:0-9").start().await.unwrap();
     let reserve = async |count: usize| {
-        let reserved = call(&resolver, Method::POST, "reservations", Some(json!({ "count": count }))).await;
-        let codes = reserved.success().unwrap().json().unwrap()["shortCodes"].clone();
-        codes.as_array().unwrap().iter().map(|code| code.as_str().unwrap().to_owned()).collect::<Vec<_>>()
+        let reserved =
+            done(&resolver.api, Method::POST, "reservations", Some(json!({ "count": count }))).await;
+        reserved["shortCodes"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|code| code.as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
     };
     let picked: Vec<String> = (0..200).map(|n| format!("{n:03}")).collect();
     for slug in &picked {
@@ -290,11 +249,14 @@ async fn a_link_with_a_limit_redirects_so_often_and_again_when_the_limit_is_rais
     let follow = async || resolver.api.follow(&created.code).await.unwrap().0;
     assert_eq!([follow().await, follow().await, follow().await, follow().await], [302, 302, 404, 404]);
     let path = format!("short-urls/{}", created.code);
-    assert_eq!(listed(&resolver, "").await.len(), 1);
-    assert_eq!(listed(&resolver, "excludeMaxVisitsReached=true").await.len(), 0);
+    assert_eq!(listed(&resolver.api, "").await.len(), 1);
+    assert_eq!(listed(&resolver.api, "excludeMaxVisitsReached=true").await.len(), 0);
     for (limit, expected) in [(json!(3), vec![302, 404]), (Value::Null, vec![302, 302, 302])] {
-        call(&resolver, Method::PATCH, &path, Some(json!({ "maxVisits": limit }))).await.success().unwrap();
-        assert_eq!(listed(&resolver, "excludeMaxVisitsReached=true").await.len(), 1);
+        call(&resolver.api, Method::PATCH, &path, Some(json!({ "maxVisits": limit })))
+            .await
+            .success()
+            .unwrap();
+        assert_eq!(listed(&resolver.api, "excludeMaxVisitsReached=true").await.len(), 1);
         // The resolver may remember for a moment that the limit was reached.
         harness::wait::until(SOON, "the new limit counts", async || follow().await == 302).await.unwrap();
         for status in &expected[1..] {
@@ -306,11 +268,7 @@ async fn a_link_with_a_limit_redirects_so_often_and_again_when_the_limit_is_rais
 #[tokio::test(flavor = "multi_thread")]
 async fn who_asks_for_an_existing_link_gets_the_one_that_was_made_for_the_same_wish() {
     let resolver = start().await;
-    let wish = |more: Value| {
-        let mut wish = json!({ "longUrl": URL, "findIfExists": true });
-        wish.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        wish
-    };
+    let wish = |more: Value| plus(json!({ "longUrl": URL, "findIfExists": true }), &more);
     let find = async |more: Value| resolver.api.create_with(&wish(more)).await.unwrap();
     let first = find(json!({ "title": "One" })).await;
     assert_eq!(find(json!({ "title": "Two", "crawlable": true })).await, first, "the title does not count");
@@ -325,12 +283,12 @@ async fn who_asks_for_an_existing_link_gets_the_one_that_was_made_for_the_same_w
     assert_eq!(find(json!({ "validUntil": "2090-01-01T00:00:00Z" })).await.code, timed.code);
 
     let path = format!("short-urls/{}", tagged.code);
-    call(&resolver, Method::PATCH, &path, Some(json!({ "longUrl": "https://x.y/" })))
+    call(&resolver.api, Method::PATCH, &path, Some(json!({ "longUrl": "https://x.y/" })))
         .await
         .success()
         .unwrap();
     assert_ne!(find(json!({ "tags": ["a", "b"] })).await.code, tagged.code, "an edited link leads elsewhere");
-    call(&resolver, Method::DELETE, &format!("short-urls/{}", first.code), None).await.success().unwrap();
+    call(&resolver.api, Method::DELETE, &format!("short-urls/{}", first.code), None).await.success().unwrap();
     assert_ne!(find(json!({})).await.code, first.code, "a deleted link is given to nobody");
 
     let picked = find(json!({ "customSlug": "mine" })).await;
@@ -350,17 +308,19 @@ async fn a_deleted_link_is_gone_and_only_a_hand_picked_code_can_be_picked_again(
             resolver.api.create_with(&request).await.unwrap();
         }
         assert_eq!(resolver.api.follow(slug).await.unwrap().0, 302);
+        let pick = json!({ "longUrl": format!("{URL}?again"), "customSlug": slug });
+        let pick = async || resolver.api.try_create_with(&pick).await.unwrap();
+        expect_problem(&pick().await, 400, "non-unique-slug");
         let path = format!("short-urls/{slug}");
-        let deleted = call(&resolver, Method::DELETE, &path, None).await;
+        let deleted = call(&resolver.api, Method::DELETE, &path, None).await;
         assert_eq!((deleted.status, deleted.body.as_str()), (204, ""));
         assert_eq!(resolver.api.follow(slug).await.unwrap().0, 404, "{slug}");
         for method in [Method::GET, Method::DELETE] {
             let problem =
-                expect_problem(&call(&resolver, method, &path, None).await, 404, "short-url-not-found");
+                expect_problem(&call(&resolver.api, method, &path, None).await, 404, "short-url-not-found");
             assert_eq!(problem["shortCode"], slug);
         }
-        let again = json!({ "longUrl": format!("{URL}?again"), "customSlug": slug });
-        let again = resolver.api.try_create_with(&again).await.unwrap();
+        let again = pick().await;
         if slug == minted {
             expect_problem(&again, 400, "non-unique-slug");
         } else {
@@ -369,7 +329,7 @@ async fn a_deleted_link_is_gone_and_only_a_hand_picked_code_can_be_picked_again(
             assert_eq!(resolver.api.follow(slug).await.unwrap(), (302, Some(format!("{URL}?again"))));
         }
     }
-    assert_eq!(listed(&resolver, "").await.len(), 2);
+    assert_eq!(listed(&resolver.api, "").await.len(), 2);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -418,34 +378,14 @@ async fn lists_are_filtered_ordered_and_paged_as_shlink_does() {
         ("page=3&itemsPerPage=2", &["one"]),
         ("page=9", &[]),
     ] {
-        assert_eq!(listed(&resolver, query).await, expected, "{query}");
+        assert_eq!(listed(&resolver.api, query).await, expected, "{query}");
     }
 
-    let page = get(&resolver, "short-urls?page=2&itemsPerPage=2").await.json().unwrap();
+    let page = get(&resolver.api, "short-urls?page=2&itemsPerPage=2").await;
     let expected = json!({ "currentPage": 2, "pagesCount": 3, "itemsPerPage": 2, "itemsInCurrentPage": 2, "totalItems": 5 });
     assert_eq!(page["shortUrls"]["pagination"], expected);
-    let shown = get(&resolver, "short-urls/three").await.json().unwrap();
+    let shown = get(&resolver.api, "short-urls/three").await;
     assert_eq!(page["shortUrls"]["data"][0], shown, "an item is what a look at the link by itself shows");
-    wrong_queries_of_lists_are_refused(&resolver).await;
-}
-
-async fn wrong_queries_of_lists_are_refused(resolver: &Resolver) {
-    for (query, field) in [
-        ("orderBy=colour", "orderBy"),
-        ("orderBy=title-down", "orderBy"),
-        ("tagsMode=some", "tagsMode"),
-        ("excludeTagsMode=some", "excludeTagsMode"),
-        ("page=0", "page"),
-        ("itemsPerPage=0", "itemsPerPage"),
-        ("itemsPerPage=many", "itemsPerPage"),
-        ("startDate=soon", "startDate"),
-        ("excludePastValidUntil=maybe", "excludePastValidUntil"),
-        ("searchTerm=%00", "(the query)"),
-    ] {
-        let problem =
-            expect_problem(&get(resolver, &format!("short-urls?{query}")).await, 400, "invalid-data");
-        assert_eq!(problem["invalidElements"], json!([field]), "{query}");
-    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -454,8 +394,7 @@ async fn tags_are_counted_renamed_and_taken_away() {
     for (slug, tags) in [("one", json!(["foo", "bar"])), ("two", json!(["foo", "foo", "Foo"]))] {
         resolver.api.create_with(&json!({ "longUrl": URL, "customSlug": slug, "tags": tags })).await.unwrap();
     }
-    let tags =
-        async |query: &str| get(&resolver, query).await.success().unwrap().json().unwrap()["tags"].clone();
+    let tags = async |query: &str| get(&resolver.api, query).await["tags"].clone();
     let pagination = |items: u64| json!({ "currentPage": 1, "pagesCount": 1, "itemsPerPage": items.max(1), "itemsInCurrentPage": items, "totalItems": items });
     assert_eq!(tags("tags").await, json!({ "data": ["bar", "foo"], "pagination": pagination(2) }));
     let stat = |tag: &str, links: u64| json!({ "tag": tag, "shortUrlsCount": links, "visitsSummary": { "total": 0, "nonBots": 0, "bots": 0 } });
@@ -467,19 +406,17 @@ async fn tags_are_counted_renamed_and_taken_away() {
     assert_eq!(tags("tags?itemsPerPage=1&page=2").await["data"], json!(["foo"]));
 
     let rename = async |old: &str, new: &str| {
-        call(&resolver, Method::PUT, "tags", Some(json!({ "oldName": old, "newName": new }))).await
+        call(&resolver.api, Method::PUT, "tags", Some(json!({ "oldName": old, "newName": new }))).await
     };
     let conflict = expect_problem(&rename("foo", "bar").await, 409, "tag-conflict");
     assert_eq!((&conflict["oldName"], &conflict["newName"]), (&json!("foo"), &json!("bar")));
     assert_eq!(expect_problem(&rename("none", "x").await, 404, "tag-not-found")["tag"], "none");
-    let missing = call(&resolver, Method::PUT, "tags", Some(json!({ "oldName": "foo" }))).await;
-    assert_eq!(expect_problem(&missing, 400, "invalid-data")["invalidElements"], json!(["newName"]));
     assert_eq!(rename("foo", "foo").await.status, 204);
     assert_eq!(rename("foo", "New Name").await.status, 204);
-    assert_eq!(get(&resolver, "short-urls/one").await.json().unwrap()["tags"], json!(["New Name", "bar"]));
+    assert_eq!(get(&resolver.api, "short-urls/one").await["tags"], json!(["New Name", "bar"]));
 
-    assert_eq!(call(&resolver, Method::DELETE, "tags?tags[]=bar&tags[]=none", None).await.status, 204);
-    assert_eq!(get(&resolver, "short-urls/one").await.json().unwrap()["tags"], json!(["New Name"]));
-    assert_eq!(call(&resolver, Method::DELETE, "short-urls/two", None).await.status, 204);
+    assert_eq!(call(&resolver.api, Method::DELETE, "tags?tags[]=bar&tags[]=none", None).await.status, 204);
+    assert_eq!(get(&resolver.api, "short-urls/one").await["tags"], json!(["New Name"]));
+    assert_eq!(call(&resolver.api, Method::DELETE, "short-urls/two", None).await.status, 204);
     assert_eq!(tags("tags/stats").await["data"], json!([stat("New Name", 1)]));
 }

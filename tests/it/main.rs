@@ -108,6 +108,7 @@ mod replica;
 mod reservations;
 mod rest;
 mod rest_calls;
+mod rng;
 mod robots;
 mod roles;
 mod rules;

@@ -5,16 +5,15 @@ use harness::{Answer, Api};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::rest_calls::{Alone, Place, call, expect_problem, get, leads_to, on_either_store, visit};
+use crate::rest_calls::{Alone, Place, call, expect_problem, get, leads_to, on_either_store, plus, visit};
 
 const URL: &str = "https://example.com/page";
 const ONE: &str = "one.example";
 const TWO: &str = "two.example";
 
 async fn make(api: &Api, wish: Value) -> String {
-    let mut whole = json!({ "longUrl": URL, "tags": ["a"], "title": "T", "findIfExists": false });
-    whole.as_object_mut().unwrap().extend(wish.as_object().unwrap().clone());
-    api.create_with(&whole).await.unwrap().json["shortCode"].as_str().unwrap().to_owned()
+    let whole = plus(json!({ "longUrl": URL, "tags": ["a"], "title": "T", "findIfExists": false }), &wish);
+    api.create_with(&whole).await.unwrap().code
 }
 
 /// The query that names a domain; the default domain has none.

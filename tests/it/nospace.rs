@@ -4,17 +4,11 @@
 use std::time::Duration;
 
 use harness::{Cluster, History, Load, checks, wait};
-use serde_json::{Value, json};
 
 const SOON: Duration = Duration::from_secs(60);
 
 /// The etcd quota, small so that it fills quickly; the ledger needs a few kilobytes.
 const QUOTA: &str = "--quota-backend-bytes=16777216";
-const FILLING_BYTES: usize = 1 << 20;
-const FILLINGS_MAX: usize = 64;
-
-/// A single key outside of the issuers' prefix, so that a compaction frees all but its last value.
-const JUNK_KEY: &str = "/junk";
 
 /// The numbers left in the resolver's hands while nothing can be allocated.
 const REST: u64 = 50;
@@ -25,7 +19,8 @@ async fn an_etcd_out_of_space_stops_allocation_loudly_and_nothing_else_until_the
     let cluster = cluster.issuer_args(["--block-min", "600", "--block-max", "600"]);
     let (mut cluster, history) = (cluster.start().await.unwrap(), History::default());
     let leader = cluster.wait_leader(SOON).await.unwrap();
-    fill(&cluster).await;
+    assert!(cluster.etcd.fill(64).await.unwrap(), "etcd took 64 MiB within {QUOTA}");
+    assert!(!cluster.etcd.alarms().await.unwrap().is_empty());
 
     // Past the point where the resolver requests its next block: these creates use the numbers in
     // hand.
@@ -46,7 +41,8 @@ async fn an_etcd_out_of_space_stops_allocation_loudly_and_nothing_else_until_the
     );
     checks::all_resolve(&history.links(), &cluster.resolvers).await.unwrap();
 
-    make_room(&cluster).await;
+    cluster.etcd.make_room().await.unwrap();
+    assert!(cluster.etcd.alarms().await.unwrap().is_empty());
     wait::until(SOON, "a block is allocated again", async || {
         cluster.resolvers[0].numbers_in_hand().await.is_some_and(|in_hand| in_hand > REST)
     })
@@ -57,38 +53,4 @@ async fn an_etcd_out_of_space_stops_allocation_loudly_and_nothing_else_until_the
     assert_eq!((report.failed_count, report.unknown_count), (0, 0), "{report}");
     checks::all_allocated_gets_registered(&cluster, SOON).await.unwrap();
     assert!(cluster.issuers.iter_mut().all(|issuer| issuer.process.is_running()));
-}
-
-/// Writes until etcd refuses with the expected reason.
-async fn fill(cluster: &Cluster) {
-    let filling = "x".repeat(FILLING_BYTES);
-    for _ in 0..FILLINGS_MAX {
-        if let Err(refused) = cluster.etcd.put(JUNK_KEY, &filling).await {
-            assert!(format!("{refused:#}").contains("database space exceeded"), "{refused:#}");
-            assert!(!alarms(cluster).await.is_empty());
-            return;
-        }
-    }
-    panic!("etcd took {FILLINGS_MAX} times {FILLING_BYTES} bytes within {QUOTA}");
-}
-
-/// Frees space as etcd's maintenance guide tells an operator: compact, defragment, disarm.
-async fn make_room(cluster: &Cluster) {
-    let etcd = cluster.etcd.gateway();
-    cluster.etcd.delete(JUNK_KEY).await.unwrap();
-    let now = etcd.status(0).await.unwrap()["header"]["revision"].clone();
-    etcd.call("/v3/kv/compaction", &json!({ "revision": now, "physical": true })).await.unwrap();
-    etcd.call("/v3/maintenance/defragment", &json!({})).await.unwrap();
-    for alarm in alarms(cluster).await {
-        let disarm =
-            json!({ "action": "DEACTIVATE", "memberID": alarm["memberID"], "alarm": alarm["alarm"] });
-        etcd.call("/v3/maintenance/alarm", &disarm).await.unwrap();
-    }
-    assert!(alarms(cluster).await.is_empty());
-}
-
-async fn alarms(cluster: &Cluster) -> Vec<Value> {
-    let etcd = cluster.etcd.gateway();
-    let answer = etcd.call("/v3/maintenance/alarm", &json!({ "action": "GET" })).await.unwrap();
-    answer.get("alarms").and_then(Value::as_array).cloned().unwrap_or_default()
 }

@@ -2,10 +2,9 @@
 //! operation in `/rest/v3/openapi.json` and compares every response with the document. The router
 //! knows no method that the document lacks. `tests/run` installs schemathesis.
 
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use harness::{Launch, ROOT, Resolver, Scratch};
+use harness::{Launch, Resolver, Scratch, installed::in_environment};
 use reqwest::Method;
 use serde_json::Value;
 
@@ -14,9 +13,9 @@ const RULE: &str = "setTarget";
 /// The call whose answer does not end.
 const STREAM: &str = "watchVisits";
 const RUN_WITHIN: Duration = Duration::from_secs(400);
-/// The environment variable with the folder of a Python environment that has schemathesis.
-/// `tests/run` creates it.
-const VENV_VARIABLE: &str = "SHORTMINT_SCHEMATHESIS";
+/// The environment variable with the folder of the Python environment that has schemathesis, and
+/// the folder without it. `tests/run` creates it.
+const VENV: (&str, &str) = ("SHORTMINT_SCHEMATHESIS", "target/venv-schemathesis");
 /// The problem type for a method and path without a route.
 const NO_ROUTE: &str = "https://shlink.io/api/error/not-found";
 
@@ -148,7 +147,8 @@ async fn compare_answers(choose: impl FnOnce(&[String]) -> Vec<Vec<String>>) {
 
     for chosen in choose(&operation_ids(&document)) {
         let tested = chosen.len();
-        let schemathesis = Launch::new(&scratch, "schemathesis", in_venv("schemathesis"))
+        let program = in_environment(VENV.0, VENV.1, "schemathesis").unwrap();
+        let schemathesis = Launch::new(&scratch, "schemathesis", program)
             .env("PYTHONPATH", scratch.path())
             .env("OPENAPI_KEY", resolver.api.key())
             .args(["--config-file", "schemathesis.toml", "run", "openapi.json", "--no-color"])
@@ -258,9 +258,4 @@ fn allow_empty(parameter: &mut Value) {
         let schema = parameter["schema"].take();
         parameter["schema"] = serde_json::json!({ "anyOf": [schema, { "const": "" }] });
     }
-}
-
-fn in_venv(program: &str) -> PathBuf {
-    let venv = std::env::var(VENV_VARIABLE).unwrap_or_else(|_| format!("{ROOT}/target/venv-schemathesis"));
-    Path::new(&venv).join("bin").join(program)
 }

@@ -5,7 +5,7 @@ use harness::{Answer, Api};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::rest_calls::{Alone, done, leads_to, visit};
+use crate::rest_calls::{Alone, done, leads_to, plus, visit};
 
 const URL: &str = "https://example.com/hook";
 const TWO: &str = "two.example";
@@ -15,9 +15,7 @@ const HERE: (&str, &str) = ("sec-fetch-site", "same-origin");
 const ORIGIN: (&str, &str) = ("origin", "https://app.example");
 
 async fn pick(api: &Api, slug: &str, fields: Value) {
-    let mut wish = json!({ "longUrl": URL, "customSlug": slug });
-    wish.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
-    api.create_with(&wish).await.unwrap();
+    api.create_with(&plus(json!({ "longUrl": URL, "customSlug": slug }), &fields)).await.unwrap();
 }
 
 async fn send(api: &Api, method: Method, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {

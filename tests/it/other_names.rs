@@ -9,8 +9,8 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::{
-    rest_calls::{Alone, SOON, call, done, leads_to, visit},
-    tenants::Rng,
+    rest_calls::{Alone, SOON, call, done, leads_to, plus, visit},
+    rng::Rng,
 };
 
 /// Random paths of a run of all tests.
@@ -35,8 +35,7 @@ async fn other_names_are_found_on_postgres() {
 }
 
 async fn pick(api: &Api, slug: &str, fields: Value) {
-    let mut wish = json!({ "customSlug": slug, "longUrl": format!("https://example.org/{slug}") });
-    wish.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+    let wish = plus(json!({ "customSlug": slug, "longUrl": format!("https://example.org/{slug}") }), &fields);
     api.create_with(&wish).await.unwrap();
 }
 
@@ -234,8 +233,7 @@ async fn prefixes_are_found_as_a_plain_search_finds_them(api: &Api) {
     const HOST: &str = "three.test";
     let mut random = Rng::new(39);
     let path = |random: &mut Rng| {
-        let segments: Vec<&str> =
-            (0..=random.below(5)).map(|_| *random.pick(&["a", "b", "c"]).unwrap()).collect();
+        let segments: Vec<&str> = (0..=random.below(5)).map(|_| random.pick(&["a", "b", "c"])).collect();
         segments.join("/")
     };
     let mut links = HashMap::new();

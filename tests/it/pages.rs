@@ -1,11 +1,8 @@
 //! The pages: in a real browser, and what holds on several processes.
 
-use std::{
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::time::Duration;
 
-use harness::{Api, Cluster, Launch, Program, ROOT, Resolver, Scratch, binaries, secret, wait};
+use harness::{Api, Cluster, Launch, Program, Resolver, Scratch, binaries, installed::node, secret, wait};
 use reqwest::{
     Client, Response, StatusCode,
     header::{COOKIE, LOCATION, ORIGIN, SET_COOKIE},
@@ -13,8 +10,6 @@ use reqwest::{
 };
 use serde_json::json;
 
-/// The folder in which `tests/run` installs the packages, relative to the root.
-const INSTALLED: &str = "target/browser";
 const RUN_WITHIN: Duration = Duration::from_secs(300);
 const SOON: Duration = Duration::from_secs(20);
 /// An answer about a key or a session is believed for a second.
@@ -90,12 +85,7 @@ impl<'a> Browser<'a> {
 /// Runs a script of `tests/browser` in a folder with the installed packages, and returns what it
 /// printed.
 pub(super) async fn run_script(scratch: &Scratch, script: &str, api: &Api, args: &[&str]) -> String {
-    let folder = scratch.folder("browser").unwrap();
-    std::fs::copy(Path::new(ROOT).join("tests/browser").join(script), folder.join(script)).unwrap();
-    let packages = Path::new(ROOT).join(INSTALLED).join("node_modules");
-    let packages = packages.canonicalize().expect("run tests/run, which installs the packages");
-    std::os::unix::fs::symlink(packages, folder.join("node_modules")).unwrap();
-    let node = Launch::new(scratch, "node", PathBuf::from("node")).arg(folder.join(script));
+    let node = node(scratch, &format!("browser/{script}"), "browser").unwrap();
     let node = node.arg(Program::Chromium.path().unwrap()).args([api.url(), api.key()]).args(args);
     let finished = node.run(RUN_WITHIN).await.unwrap();
     assert!(finished.status.success(), "{}\n{}", finished.stdout, finished.stderr);

@@ -7,18 +7,13 @@ use serde_json::{Value, json};
 
 use crate::{
     cli::{Person, row},
-    rest_calls::{Alone, call, done, expect_problem, get},
+    rest_calls::{Alone, call, done, expect_invalid, expect_problem, get},
 };
 
 const URL: &str = "https://example.com/page";
 const TEMPLATE: &str = "https://example.com/{1}?q={rest}";
 
 // The fields of links and domains.
-
-fn expect_invalid(answer: &Answer, field: &str) {
-    let problem = expect_problem(answer, 400, "invalid-data");
-    assert_eq!(problem["invalidElements"], json!([field]), "{problem}");
-}
 
 /// Returns what the latest entry of the audit log says that the write changed.
 async fn last_change(alone: &Alone) -> Value {

@@ -32,15 +32,16 @@ async fn a_leader_that_stood_still_for_three_leases_overlaps_with_nobody_and_fai
         load.reaches(load.acknowledged() + 200, SOON).await.unwrap();
         cluster.issuers[leader].process.resume().unwrap();
 
-        wait::until(SOON, "only the successor leads", async || {
-            cluster.leader().await.is_some_and(|found| found != leader)
-        })
-        .await
-        .unwrap();
+        let successor = wait::until_some(SOON, "only the successor leads", async || {
+            cluster.leader().await.filter(|found| *found != leader)
+        });
+        let successor = successor.await.unwrap();
+        load.reaches(load.acknowledged() + 600, SOON).await.unwrap();
+        // The deposed leader refers its callers to its successor.
         let status = cluster.status_from(&cluster.issuers[leader].url()).await.unwrap();
+        assert_eq!(status.leader, cluster.issuers[successor].advertised());
         assert!(status.epoch > epoch, "epoch {} after epoch {epoch}", status.epoch);
         assert!(cluster.issuers[leader].process.is_running(), "the deposed leader must step down, not end");
-        load.reaches(load.acknowledged() + 600, SOON).await.unwrap();
     }
     load.wind_down();
     load.finish().await.unwrap();

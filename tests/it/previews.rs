@@ -4,13 +4,10 @@
 use std::time::Duration;
 
 use harness::{Answer, Resolver, wait};
-use reqwest::{
-    Method,
-    header::{CONTENT_TYPE, USER_AGENT},
-};
+use reqwest::{Method, header::USER_AGENT};
 use serde_json::json;
 
-use crate::visits::get;
+use crate::{rest_calls::plus, visits::get};
 
 const URL: &str = "https://example.com/secret";
 const COUNTED_WITHIN: Duration = Duration::from_secs(30);
@@ -100,27 +97,10 @@ async fn a_prefetch_is_no_visit_and_the_person_who_follows_is_redirected_and_cou
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_spent_link_asks_nobody_for_its_password() {
-    let resolver = start().await;
-    let body = json!({ "longUrl": URL, "maxVisits": 1, "password": "open sesame" });
-    let code = resolver.api.create_with(&body).await.unwrap().code;
-    let asked = look(&resolver, Method::GET, &code, "curl/8").await;
-    assert!(asked.status == 200 && asked.body.contains("password"), "{asked:?}");
-    let request = resolver.api.http().post(format!("{}/{code}", resolver.api.url()));
-    let request = request.header(CONTENT_TYPE, "application/x-www-form-urlencoded");
-    let opened = Answer::to(request.body("password=open+sesame")).await.unwrap();
-    assert_eq!((opened.status, opened.header("location")), (303, Some(URL)), "{opened:?}");
-    let spent = look(&resolver, Method::GET, &code, "curl/8").await;
-    assert!(spent.status == 404 && !spent.body.contains("password"), "{spent:?}");
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn a_link_can_be_printed_before_it_begins_and_not_when_it_is_over() {
     let resolver = start().await;
     let make = async |more: serde_json::Value| {
-        let mut body = json!({ "longUrl": URL });
-        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        resolver.api.create_with(&body).await.unwrap().code
+        resolver.api.create_with(&plus(json!({ "longUrl": URL }), &more)).await.unwrap().code
     };
     for (more, status) in [
         (json!({ "validSince": "2090-01-01" }), 200),

@@ -5,7 +5,6 @@ use std::{collections::BTreeSet, time::Duration};
 use harness::{Answer, Connection, Resolver, raw, wait};
 use jiff::{Timestamp, fmt::rfc2822::DateTimeParser};
 use reqwest::Method;
-use serde_json::json;
 
 const SOON: Duration = Duration::from_secs(30);
 /// The resolver's limit of ten seconds for a head, with a margin for a busy machine.
@@ -45,18 +44,6 @@ async fn what_is_no_code_of_a_link_is_not_found() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_method_that_redirects_do_not_know_is_answered_with_those_they_do() {
-    let resolver = start().await;
-    let code = resolver.api.create(LONG_URL).await.unwrap().code;
-    for method in [Method::POST, Method::PUT, Method::DELETE, Method::PATCH] {
-        let answer = send(&resolver, method.clone(), &code).await;
-        assert_eq!(answer.status, 405, "{method}: {answer:?}");
-        let allowed: Vec<&str> = answer.header("allow").unwrap().split(',').map(str::trim).collect();
-        assert!(allowed.contains(&"GET") && allowed.contains(&"HEAD"), "{method}: {allowed:?}");
-    }
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn the_visitors_query_goes_along_and_wins_over_the_links_own() {
     let resolver = start().await;
     for (long_url, query, location) in [
@@ -73,15 +60,6 @@ async fn the_visitors_query_goes_along_and_wins_over_the_links_own() {
         let followed = resolver.api.follow(&format!("{code}?{query}")).await.unwrap();
         assert_eq!(followed, (302, Some(location.to_owned())), "{long_url} with {query}");
     }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_link_that_forwards_no_query_leads_to_its_url_alone() {
-    let resolver = start().await;
-    let request = json!({ "longUrl": LONG_URL, "forwardQuery": false });
-    let code = resolver.api.create_with(&request).await.unwrap().code;
-    let followed = resolver.api.follow(&format!("{code}?x=1")).await.unwrap();
-    assert_eq!(followed, (302, Some(LONG_URL.to_owned())));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -5,16 +5,15 @@ use harness::{Answer, Api};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::rest_calls::{Alone, Place, call, expect_problem, get, leads_to, on_either_store, visit};
+use crate::rest_calls::{Alone, Place, call, expect_problem, get, leads_to, on_either_store, plus, visit};
 
 const URL: &str = "https://example.com/page";
 const HOST: &str = "s.test";
 const ONE: &str = "one.example";
 
 async fn make(api: &Api, wish: Value) -> String {
-    let mut whole = json!({ "longUrl": URL, "tags": ["a"], "title": "T" });
-    whole.as_object_mut().unwrap().extend(wish.as_object().unwrap().clone());
-    api.create_with(&whole).await.unwrap().json["shortCode"].as_str().unwrap().to_owned()
+    let whole = plus(json!({ "longUrl": URL, "tags": ["a"], "title": "T" }), &wish);
+    api.create_with(&whole).await.unwrap().code
 }
 
 async fn rename(api: &Api, name: &str, to: &str) -> Answer {

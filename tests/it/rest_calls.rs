@@ -4,7 +4,7 @@ use std::{path::PathBuf, time::Duration};
 
 use harness::{Answer, Api, Cluster, Launch, Resolver, ResolverBuilder, Scratch, binaries, secret};
 use reqwest::Method;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// A time limit generous enough for a busy machine.
 pub(crate) const SOON: Duration = Duration::from_secs(30);
@@ -136,6 +136,12 @@ pub(crate) async fn done(api: &Api, method: Method, path: &str, body: Option<Val
     call(api, method, path, body).await.success().unwrap().json().unwrap()
 }
 
+/// Returns an object with more fields.
+pub(crate) fn plus(mut object: Value, more: &Value) -> Value {
+    object.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    object
+}
+
 /// Makes a GET that must succeed and returns its JSON.
 pub(crate) async fn get(api: &Api, path: &str) -> Value {
     done(api, Method::GET, path, None).await
@@ -186,4 +192,10 @@ pub(crate) fn expect_problem(answer: &Answer, status: u16, kind: &str) -> Value 
         assert!(problem[field].as_str().is_some_and(|text| !text.is_empty()), "no {field}: {problem}");
     }
     problem
+}
+
+/// Asserts that a body is refused because of this field alone.
+pub(crate) fn expect_invalid(answer: &Answer, field: &str) {
+    let problem = expect_problem(answer, 400, "invalid-data");
+    assert_eq!(problem["invalidElements"], json!([field]), "{problem}");
 }

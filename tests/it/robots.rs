@@ -4,7 +4,7 @@ use harness::{Answer, Api};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::rest_calls::{Place, done, on_either_store};
+use crate::rest_calls::{Place, done, on_either_store, plus};
 
 async fn robots(api: &Api, host: &str) -> Vec<String> {
     let request = api.http().get(format!("{}/robots.txt", api.url())).header("host", host);
@@ -16,8 +16,7 @@ async fn robots(api: &Api, host: &str) -> Vec<String> {
 }
 
 async fn make(api: &Api, wish: Value) -> String {
-    let mut whole = json!({ "longUrl": "https://example.com/", "crawlable": true });
-    whole.as_object_mut().unwrap().extend(wish.as_object().unwrap().clone());
+    let whole = plus(json!({ "longUrl": "https://example.com/", "crawlable": true }), &wish);
     api.create_with(&whole).await.unwrap().code
 }
 

@@ -1,10 +1,10 @@
 //! Redirect rules: the first rule that matches a visitor decides where the link leads.
 
-use harness::{Answer, Api, Cluster, wait};
+use harness::{Answer, Api};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::rest_calls::{Alone, SOON, call, done, expect_problem, get, leads_to};
+use crate::rest_calls::{Alone, call, done, expect_problem, get, leads_to};
 
 const URL: &str = "https://example.com/page?a=1";
 const IPHONE: &str = "Mozilla/5.0 (iPhone; CPU iPhone OS 17_0 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/17.0 Mobile/15E148 Safari/604.1";
@@ -220,21 +220,5 @@ async fn a_links_limit_counts_whichever_rule_leads() {
     assert_eq!(visit(api, &code, &[]).await, leads_to(URL));
     for agent in [FIREFOX, "curl/8.0"] {
         assert_eq!(visit(api, &code, &[("user-agent", agent)]).await, (404, None));
-    }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn rules_that_are_set_on_one_resolver_lead_on_another_that_has_the_link_in_its_cache() {
-    let cluster = Cluster::builder().resolvers(2).start().await.unwrap();
-    let [one, other] = [0, 1].map(|index| cluster.resolvers[index].api.clone());
-    let code = one.create(URL).await.unwrap().code;
-    for round in 0..3 {
-        let name = format!("round{round}");
-        set(&one, &code, &[rule(&name, &[condition("any-value-query-param", Some("x"), None)])]).await;
-        let expected = leads_to(&format!("{}?x", url_of(&name)));
-        assert_eq!(visit(&one, &format!("{code}?x"), &[]).await, expected, "its own are right at once");
-        let shown = async || visit(&other, &format!("{code}?x"), &[]).await == expected;
-        wait::until(SOON, "the rules show", shown).await.unwrap();
-        assert_eq!(visit(&other, &code, &[]).await, leads_to(URL));
     }
 }

@@ -11,7 +11,9 @@ use serde_json::{Value, json};
 
 use crate::{
     cli::Person,
-    rest_calls::{Alone, Place, SOON, call, done, expect_problem, get, history, leads_to, on_either_store},
+    rest_calls::{
+        Alone, Place, SOON, call, done, expect_problem, get, history, leads_to, on_either_store, plus,
+    },
 };
 
 const ONE: &str = "https://example.com/one";
@@ -273,11 +275,7 @@ async fn what_cannot_be_scheduled_is_named_at_once() {
     let alone = Alone::start(&[]).await;
     let api = alone.api();
     make(api, "busy").await;
-    let with = |fields: Value| -> Value {
-        let mut wish = json!({ "scheduledFor": LATER });
-        wish.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
-        wish
-    };
+    let with = |fields: Value| plus(json!({ "scheduledFor": LATER }), &fields);
     for (wish, wrong) in [
         (json!({ "title": "T" }), "scheduledFor"),
         (with(json!({ "scheduledFor": "2020-01-01", "title": "T" })), "scheduledFor"),

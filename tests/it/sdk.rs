@@ -2,16 +2,14 @@
 //! Shlink's JavaScript SDK and through PyShlink, and check every response. `tests/run` installs
 //! both.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
-use harness::{Cluster, Launch, ROOT, Resolver, Scratch};
+use harness::{Cluster, Launch, ROOT, Resolver, Scratch, installed};
 
 use crate::k8s::in_venv;
 
 const RUN_WITHIN: Duration = Duration::from_secs(120);
-/// The folder in which `tests/run` installs the JavaScript SDK, relative to the root.
-const SDK: &str = "target/sdk";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_javascript_sdk_finds_all_that_it_asks_for() {
@@ -19,21 +17,9 @@ async fn the_javascript_sdk_finds_all_that_it_asks_for() {
     expect_all(node(&scratch, &resolver)).await;
 }
 
-/// Prepares a run of the JavaScript program. Each test has its own copy of the modules, because a
-/// module finds packages only beside itself.
+/// Prepares a run of the JavaScript program.
 fn node(scratch: &Scratch, resolver: &Resolver) -> Launch {
-    let installed = Path::new(ROOT).join(SDK);
-    let folder = scratch.folder("sdk").unwrap();
-    for file in std::fs::read_dir(Path::new(ROOT).join("tests/sdk/js")).unwrap() {
-        let file = file.unwrap();
-        if file.path().extension().is_some_and(|extension| extension == "mjs") {
-            std::fs::copy(file.path(), folder.join(file.file_name())).unwrap();
-        }
-    }
-    let packages =
-        installed.join("node_modules").canonicalize().expect("run tests/run, which installs the SDK");
-    std::os::unix::fs::symlink(packages, folder.join("node_modules")).unwrap();
-    let node = Launch::new(scratch, "node", PathBuf::from("node")).arg(folder.join("drive.mjs"));
+    let node = installed::node(scratch, "sdk/js/drive.mjs", "sdk").unwrap();
     node.args([resolver.api.url(), resolver.api.key(), &resolver.addr().to_string(), "initial"])
 }
 

@@ -5,7 +5,7 @@ use harness::{Answer, Api, Resolver};
 use reqwest::{Method, header::CONTENT_TYPE};
 use serde_json::{Value, json};
 
-use crate::rest_calls::Alone;
+use crate::rest_calls::{Alone, plus};
 
 const URL: &str = "https://example.com/page";
 
@@ -91,9 +91,7 @@ const EDIT: (Method, &str) = (Method::PATCH, "v3/short-urls/abc123");
 
 /// Returns the body of a create with additional fields.
 fn link(more: Value) -> Value {
-    let mut body = json!({ "longUrl": URL });
-    body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-    body
+    plus(json!({ "longUrl": URL }), &more)
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -321,8 +319,7 @@ async fn codes_are_as_long_as_is_asked_for() {
         (json!({ "shortCodeLength": 12, "pathPrefix": "go-" }), 15),
         (json!({ "shortCodeLength": 10, "tags": ["a"], "findIfExists": true }), 10),
     ] {
-        let mut body = json!({ "longUrl": URL });
-        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let body = plus(json!({ "longUrl": URL }), &more);
         for _ in 0..2 {
             let created = resolver.api.create_with(&body).await.unwrap();
             assert_eq!(created.code.len(), len, "C16: {body}: {}", created.code);
@@ -373,9 +370,7 @@ async fn the_link_that_there_is_already_is_given_however_it_was_made() {
     let alone = Alone::start(&[]).await;
     let api = alone.api();
     let make = async |api: &Api, more: Value| {
-        let mut body = json!({ "longUrl": URL });
-        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        api.create_with(&body).await.unwrap().code
+        api.create_with(&plus(json!({ "longUrl": URL }), &more)).await.unwrap().code
     };
     let find = async |more: Value| {
         let mut more = more;

@@ -18,10 +18,11 @@ mod trickled;
 mod without_read;
 
 use intruder::Intruder;
-pub(crate) use marks::Rng;
 use stage::Stage;
 use streams::Streams;
 use tenant::Tenant;
+
+use crate::rng::Rng;
 
 /// Sequences of a store in a run of all tests.
 const SAMPLE: u64 = 24;

@@ -156,7 +156,7 @@ async fn a_process_without_a_slot_tells_and_registers_once_one_is_silent() {
 pub(crate) struct Platform {
     pub(crate) cluster: Cluster,
     /// In front of Postgres.
-    proxy: Proxy,
+    pub(crate) proxy: Proxy,
 }
 
 impl Platform {

@@ -10,12 +10,15 @@ use std::{
     time::Duration,
 };
 
-use harness::{Cluster, Flow, Postgres, Proxy, Resolver, Scratch, resolver, secret, wait};
+use harness::{Flow, Postgres, Proxy, Resolver, Scratch, resolver, secret, wait};
 use reqwest::Method;
 use serde_json::Value;
 use tokio::{task::JoinHandle, time::sleep};
 
-use crate::visits::{SOON, client, create, get, must_count, stored, visit};
+use crate::{
+    visit_backlog::Platform,
+    visits::{SOON, client, create, get, must_count, stored, visit},
+};
 
 /// Postgres with the resolver's schema, behind a proxy.
 pub(crate) struct Database {
@@ -134,15 +137,9 @@ async fn must_count_bots_too(resolver: &Resolver, key: &str, code: &str, expecte
 /// for dead. What it stores later would count twice.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stalled_process_that_comes_back_stores_nothing() {
-    let cluster = Cluster::builder().etcd(1).issuers(1).resolvers(0).start().await.unwrap();
-    cluster.wait_leader(SOON).await.unwrap();
-    let proxy = Proxy::start(cluster.postgres.addr()).await.unwrap();
-    let start = async |holder: &str, spool: &Path, url: &str| {
-        let flags = ["--tune", "visits-flush=turn", "--visits-spool", spool.to_str().unwrap()];
-        cluster.resolver(holder).unwrap().database(url).args(flags).start().await.unwrap()
-    };
-    let spool = cluster.scratch.folder("spool").unwrap();
-    let mut stalled = start("one", &spool, &cluster.postgres.url_via(&proxy)).await;
+    let platform = Platform::start().await;
+    let (cluster, proxy) = (&platform.cluster, &platform.proxy);
+    let mut stalled = platform.resolver("one", &cluster.postgres.url_via(proxy)).await;
     let (key, client) = (&cluster.api_key, client());
     let code = create(&stalled, key).await;
     for _ in 0..20 {
@@ -155,12 +152,12 @@ async fn a_stalled_process_that_comes_back_stores_nothing() {
     }
     stalled.process.pause().await.unwrap();
     // The other node has the same volume; the lock of the first one's kernel does not reach it.
-    let moved = cluster.scratch.folder("moved").unwrap();
+    let [spool, moved] = ["one", "other"].map(|holder| cluster.scratch.folder(holder).unwrap());
     for file in std::fs::read_dir(&spool).unwrap() {
         let file = file.unwrap();
         std::fs::copy(file.path(), moved.join(file.file_name())).unwrap();
     }
-    let other = start("other", &moved, &cluster.postgres.url()).await;
+    let other = platform.resolver("other", &cluster.postgres.url()).await;
     for _ in 0..10 {
         assert!(visit(&client, &other, &code).await);
     }

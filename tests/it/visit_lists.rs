@@ -4,7 +4,7 @@ use harness::{Api, wait};
 use reqwest::header::USER_AGENT;
 use serde_json::{Value, json};
 
-use crate::rest_calls::{Alone, SOON, call, expect_problem, get};
+use crate::rest_calls::{Alone, SOON, get};
 
 const PERSON: &str = "Mozilla/5.0 (X11; Linux x86_64; rv:145.0) Gecko/20100101 Firefox/145.0";
 const BOT: &str = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)";
@@ -75,17 +75,4 @@ async fn lists_take_the_parameters_of_shlinks_clients() {
     let types: Vec<&Value> =
         orphans["visits"]["data"].as_array().unwrap().iter().map(|visit| &visit["type"]).collect();
     assert_eq!(types, ["base_url", "regular_404"]);
-    for (query, field) in [
-        ("type=invalid", "type"),
-        ("type=BASE_URL", "type"),
-        ("itemsPerPage=many", "itemsPerPage"),
-        ("page=x", "page"),
-    ] {
-        let answer = call(api, reqwest::Method::GET, &format!("visits/orphan?{query}"), None).await;
-        assert_eq!(
-            expect_problem(&answer, 400, "invalid-data")["invalidElements"],
-            json!([field]),
-            "{query}"
-        );
-    }
 }

@@ -7,6 +7,8 @@ use harness::{Postgres, Resolver, Scratch, resolver, secret, wait};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
+use crate::visit_faults::Database;
+
 pub(crate) const SOON: Duration = Duration::from_secs(60);
 pub(crate) const FIREFOX: &str = "Mozilla/5.0 (X11; Linux x86_64; rv:145.0) Gecko/20100101 Firefox/145.0";
 
@@ -103,18 +105,12 @@ async fn redirects_go_on_and_every_visit_counts_once_while_postgres_is_killed() 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_killed_resolver_loses_no_visit_that_was_written_before_its_answer() {
-    let scratch = Scratch::new().unwrap();
-    let postgres = Postgres::builder().scratch(&scratch).start().await.unwrap();
-    resolver::migrate(&scratch, &postgres.url()).await.unwrap().success().unwrap();
-    let key = secret::random_hex().unwrap();
-    let spool = scratch.folder("spool").unwrap();
-    let start = async || {
-        let spool = spool.to_str().unwrap();
-        let builder = Resolver::builder(&scratch, "resolver", &key).unwrap().database(&postgres.url());
-        builder.args(["--tune", "visits-flush=turn", "--visits-spool", spool]).start().await.unwrap()
-    };
+    let database = Database::start(&[]).await;
+    let (postgres, key) = (&database.postgres, &database.key);
+    let spool = database.scratch.folder("spool").unwrap();
+    let start = async || database.resolver("resolver", &spool, &postgres.url()).await;
     let mut resolver = start().await;
-    let (code, client) = (create(&resolver, &key).await, client());
+    let (code, client) = (create(&resolver, key).await, client());
     let mut redirected = 0;
     for _ in 0..3 {
         for _ in 0..200 {
@@ -124,9 +120,9 @@ async fn a_killed_resolver_loses_no_visit_that_was_written_before_its_answer() {
         drop(resolver);
         resolver = start().await;
     }
-    must_count(&resolver, &key, &code, redirected).await;
+    must_count(&resolver, key, &code, redirected).await;
     let count = i64::try_from(redirected).unwrap();
-    assert_eq!(stored(&postgres).await, (count, count));
+    assert_eq!(stored(postgres).await, (count, count));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,17 +1,12 @@
 //! Shlink's web client works unchanged, in a real browser, on a link with many visits. The program
 //! in `tests/browser` is its component with its own SDK. `tests/run` installs both and Chromium.
 
-use std::{
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::time::Duration;
 
-use harness::{Launch, Program, ROOT, Resolver, Scratch, wait};
+use harness::{Program, Resolver, Scratch, installed::node, wait};
 
 use crate::visits::{client, create, get, visit};
 
-/// The folder in which `tests/run` installs the client, relative to the root.
-const INSTALLED: &str = "target/browser";
 const VISITORS: u64 = 8;
 const COUNTED_WITHIN: Duration = Duration::from_secs(120);
 const RUN_WITHIN: Duration = Duration::from_secs(300);
@@ -46,14 +41,7 @@ async fn the_client_shows(visits: u64) {
     .await
     .unwrap();
 
-    let folder = scratch.folder("browser").unwrap();
-    for file in ["client.jsx", "drive.mjs"] {
-        std::fs::copy(Path::new(ROOT).join("tests/browser").join(file), folder.join(file)).unwrap();
-    }
-    let packages = Path::new(ROOT).join(INSTALLED).join("node_modules");
-    let packages = packages.canonicalize().expect("run tests/run, which installs the client");
-    std::os::unix::fs::symlink(packages, folder.join("node_modules")).unwrap();
-    let node = Launch::new(&scratch, "node", PathBuf::from("node")).arg(folder.join("drive.mjs"));
+    let node = node(&scratch, "browser/drive.mjs", "browser").unwrap();
     let node = node.arg(Program::Chromium.path().unwrap());
     let node = node.args([resolver.api.url(), key, &code, &visits.to_string(), "news"]);
     let finished = node.run(RUN_WITHIN).await.unwrap();

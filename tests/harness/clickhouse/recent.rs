@@ -4,9 +4,9 @@
 //! far as a client can tell. Replicas need servers, so it has no cluster.
 
 use std::net::Ipv4Addr;
-use std::path::PathBuf;
 
 use super::{Clickhouse, PASSWORD, USER, free_port};
+use crate::installed::in_venv;
 use crate::launch::Launch;
 use crate::scratch::Scratch;
 
@@ -18,7 +18,7 @@ impl Clickhouse {
     /// the message contains the end of its log.
     pub async fn start_recent(scratch: &Scratch) -> anyhow::Result<Self> {
         let (port, folder) = (free_port()?, scratch.folder(&scratch.stem("chdb"))?);
-        let server = Launch::new(scratch, "chdb", python()?);
+        let server = Launch::new(scratch, "chdb", in_venv("python")?);
         let server = server.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/harness/chdb_http.py"));
         let server = server.args([Ipv4Addr::LOCALHOST.to_string(), port.to_string()]);
         let server = server.arg(&folder).args([USER, PASSWORD]);
@@ -26,13 +26,4 @@ impl Clickhouse {
         server.wait_ready().await?;
         Ok(server)
     }
-}
-
-/// Returns the Python of the tests' environment.
-fn python() -> anyhow::Result<PathBuf> {
-    let default = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/venv");
-    let folder = std::env::var_os("SHORTMINT_VENV").map_or_else(|| PathBuf::from(default), PathBuf::from);
-    let python = folder.join("bin/python");
-    anyhow::ensure!(python.exists(), "{} not found: run tests/run once", python.display());
-    Ok(python)
 }

@@ -31,7 +31,7 @@ impl EtcdCluster {
     /// # Errors
     /// Returns an error if it does not answer.
     pub async fn size(&self) -> anyhow::Result<u64> {
-        let status = self.gateway().status(0).await?;
+        let status = self.member_status(0).await?;
         let size = status["dbSize"].as_str().with_context(|| format!("no size in {status}"))?;
         Ok(size.parse()?)
     }
@@ -42,15 +42,14 @@ impl EtcdCluster {
     /// # Errors
     /// Returns an error if etcd does not do it.
     pub async fn make_room(&self) -> anyhow::Result<()> {
-        let etcd = self.gateway();
         self.delete(JUNK_KEY).await?;
-        let now = etcd.status(0).await?["header"]["revision"].clone();
-        etcd.call("/v3/kv/compaction", &json!({ "revision": now, "physical": true })).await?;
-        etcd.call("/v3/maintenance/defragment", &json!({})).await?;
+        let now = self.member_status(0).await?["header"]["revision"].clone();
+        self.call("/v3/kv/compaction", &json!({ "revision": now, "physical": true })).await?;
+        self.call("/v3/maintenance/defragment", &json!({})).await?;
         for alarm in self.alarms().await? {
             let disarm =
                 json!({ "action": "DEACTIVATE", "memberID": alarm["memberID"], "alarm": alarm["alarm"] });
-            etcd.call("/v3/maintenance/alarm", &disarm).await.context("disarm an alarm")?;
+            self.call("/v3/maintenance/alarm", &disarm).await.context("disarm an alarm")?;
         }
         Ok(())
     }
@@ -60,7 +59,7 @@ impl EtcdCluster {
     /// # Errors
     /// Returns an error if no member answers.
     pub async fn alarms(&self) -> anyhow::Result<Vec<Value>> {
-        let answer = self.gateway().call("/v3/maintenance/alarm", &json!({ "action": "GET" })).await?;
+        let answer = self.call("/v3/maintenance/alarm", &json!({ "action": "GET" })).await?;
         Ok(answer.get("alarms").and_then(Value::as_array).cloned().unwrap_or_default())
     }
 }

@@ -82,6 +82,7 @@ fn wrong_values() -> Vec<(&'static str, Vec<Value>)> {
                 json!(["a\u{7}"]),
                 json!(["x".repeat(256)]),
                 json!(many(101)),
+                json!(vec!["a"; 101]),
             ],
         ),
         (
@@ -90,6 +91,7 @@ fn wrong_values() -> Vec<(&'static str, Vec<Value>)> {
                 json!("0"),
                 json!("x"),
                 json!(""),
+                json!("5.5"),
                 json!(0),
                 json!(-1),
                 json!(1.5),
@@ -103,18 +105,48 @@ fn wrong_values() -> Vec<(&'static str, Vec<Value>)> {
         ),
         (
             "validUntil",
-            vec![json!([]), json!("2026-13-01"), json!("2026-11-22T10:00 noon"), json!("99999-01-01")],
+            vec![
+                json!([]),
+                json!("2026-13-01"),
+                json!("2026-11-22T10:00 noon"),
+                json!("99999-01-01"),
+                json!(2030),
+            ],
         ),
-        ("crawlable", vec![json!("on"), json!(2)]),
-        ("forwardQuery", vec![json!("no"), json!([])]),
-        ("enabled", vec![json!("yes"), json!(-1)]),
+        ("crawlable", vec![json!("on"), json!("yes"), json!(2)]),
+        ("forwardQuery", vec![json!("no"), json!("on"), json!([])]),
+        ("enabled", vec![json!("yes"), json!("no"), json!(-1)]),
         (
             "redirectStatus",
-            vec![json!("200"), json!(200), json!(303), json!(301.5), json!(-301), json!(65_837)],
+            vec![
+                json!("200"),
+                json!("303"),
+                json!(200),
+                json!(303),
+                json!(301.5),
+                json!(-301),
+                json!(65_837),
+            ],
         ),
-        ("extraPath", vec![json!(7), json!(""), json!("Fill"), json!(["fill"])]),
-        ("expiredUrl", vec![json!(7), json!(""), json!("/over"), json!("javascript:1"), json!([])]),
-        ("preview", vec![json!("T"), json!([]), json!({ "image": "/a.png" }), json!({ "colour": "red" })]),
+        ("extraPath", vec![json!(7), json!(""), json!("up"), json!("fill"), json!("Fill"), json!(["fill"])]),
+        (
+            "expiredUrl",
+            vec![json!(7), json!(""), json!("/over"), json!("ftp://x.y/"), json!("javascript:1"), json!([])],
+        ),
+        (
+            "preview",
+            vec![
+                json!("T"),
+                json!([]),
+                json!({ "image": "/a.png" }),
+                json!({ "image": "ftp://e.example/a.png" }),
+                json!({ "image": "mailto:a@e.example" }),
+                json!({ "title": 7 }),
+                json!({ "title": "a\0b" }),
+                json!({ "title": "x".repeat(513) }),
+                json!({ "colour": "red" }),
+            ],
+        ),
         ("password", vec![json!(7), json!(""), json!("a\nb"), json!("x".repeat(257))]),
         ("meta", vec![json!({ "maxVisits": 1 })]),
         ("colour", vec![json!("red"), Value::Null]),
@@ -124,7 +156,7 @@ fn wrong_values() -> Vec<(&'static str, Vec<Value>)> {
 /// Returns the fields that only creates have, each with invalid values.
 fn wrong_values_of_creates() -> Vec<(&'static str, Vec<Value>)> {
     vec![
-        ("findIfExists", vec![json!("TRUE"), json!({})]),
+        ("findIfExists", vec![json!("TRUE"), json!(2), json!({})]),
         ("fetchTitle", vec![json!("yes"), json!(2)]),
         ("externalId", vec![json!(7), json!(""), json!("a\nb"), json!("x".repeat(256))]),
         (
@@ -134,15 +166,21 @@ fn wrong_values_of_creates() -> Vec<(&'static str, Vec<Value>)> {
                 json!(""),
                 json!("/"),
                 json!("a?b"),
+                json!("a#b"),
                 json!("a//b"),
+                json!(".."),
+                json!("rest"),
                 json!("rest/x"),
+                json!("robots.txt"),
+                json!("favicon.ico"),
+                json!("promo/qr-code"),
                 json!("x".repeat(256)),
             ],
         ),
         ("pathPrefix", vec![json!(7), json!("a?b/"), json!("a//"), json!("rest/"), json!("x".repeat(250))]),
-        ("strategy", vec![json!(7), json!("random")]),
+        ("strategy", vec![json!(7), json!("guess"), json!("random")]),
         ("keyspace", vec![json!(7), json!("none"), json!("")]),
-        ("shortCodeLength", vec![json!("0"), json!(0), json!(256), json!(-1), json!(1.5)]),
+        ("shortCodeLength", vec![json!("0"), json!("five"), json!(0), json!(256), json!(-1), json!(1.5)]),
         (
             "domain",
             vec![json!(7), json!(""), json!("a b"), json!("a:0"), json!("127.0.0.1"), json!("???/&%$&")],
@@ -164,6 +202,7 @@ pub(super) fn fields() -> Vec<Case> {
         }
     }
     let several = json!({ "longUrl": "ftp://x.y/", "title": 7, "colour": 1, "maxVisits": 0 });
+    cases.push(invalid(Method::POST, "short-urls", &json!({ "longUrl": null }), &["longUrl"]));
     cases.push(invalid(Method::POST, "short-urls", &several, &["longUrl", "title", "colour", "maxVisits"]));
     cases
 }
@@ -184,6 +223,11 @@ pub(super) fn long_urls(own: &str) -> Vec<Case> {
         "http://user:pw@example.com/",
         "http://user@example.com/",
         "http://exa mple.com/",
+        "https://example.com\\@evil.example",
+        "https:evil.example",
+        "https://@evil.example",
+        "https://example.com/a b",
+        "https://example.com/a\nb",
         "https://example.com/a\r\nSet-Cookie: a=b",
         "https://example.com/\0",
         "https://exa\tmple.com/",
@@ -311,6 +355,9 @@ pub(super) fn domains_tags_and_targets() -> Vec<Case> {
     }
     for (body, field) in [
         (json!({ "count": 0 }), "count"),
+        (json!({ "count": 100_001 }), "count"),
+        (json!({ "count": "7" }), "count"),
+        (json!({ "count": 1, "keyspace": "none" }), "keyspace"),
         (json!({ "count": 1, "keyspace": 7 }), "keyspace"),
         (json!({ "count": 1, "colour": 1 }), "colour"),
     ] {
@@ -369,6 +416,7 @@ pub(super) fn queries() -> Vec<Case> {
         wrong("short-urls", query, field);
     }
     wrong("visits/orphan", "type=colour", "type");
+    wrong("visits/orphan", "type=BASE_URL", "type");
     wrong("audit", "before=now", "before");
     wrong("history", "shortCode=x&before=now", "before");
     wrong("history", "domain=DEFAULT", "shortCode");

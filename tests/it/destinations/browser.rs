@@ -20,7 +20,7 @@ use reqwest::Method;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::generator::{DENIED, DENIED_ADDRESS, OWN, Rng, long_url, target, visitors_query};
+use super::generator::{DENIED, DENIED_ADDRESS, OWN, long_url, rng, target, visitors_query};
 use crate::{
     k8s::in_venv,
     pages::run_script,
@@ -156,8 +156,7 @@ fn judge(generated: &[(String, bool)]) -> (Vec<Verdict>, Vec<(String, String)>) 
 #[tokio::test(flavor = "multi_thread")]
 async fn whatever_leads_chromium_to_a_denied_host_is_refused() {
     let (count, seed) = count_and_seed();
-    let generated: Vec<(String, bool)> =
-        (0..count).map(|number| target(&mut Rng::new(seed, number))).collect();
+    let generated: Vec<(String, bool)> = (0..count).map(|number| target(&mut rng(seed, number))).collect();
     let (judged, addresses) = judge(&generated);
     let followed = generated.iter().step_by(usize::try_from(FOLLOWED.max(count / FOLLOWED_MAX)).unwrap());
     // Only a server without TLS answers here.
@@ -231,7 +230,7 @@ async fn a_location_is_a_uri_and_leads_chromium_where_the_long_url_does() {
     let base = format!("http://{SITE}/none");
     let (mut addresses, mut locations, mut links, mut refused) = (Vec::new(), Vec::new(), Vec::new(), 0);
     for number in 0..count {
-        let rng = &mut Rng::new(seed ^ 0x4C6F_6361, number);
+        let rng = &mut rng(seed ^ 0x4C6F_6361, number);
         let (long_url, query) = (long_url(rng), visitors_query(rng));
         if LongUrl::parse(&long_url, &[], &Schemes::default()).is_err() {
             refused += 1;

@@ -1,5 +1,7 @@
 //! Generated targets, long URLs and visitors' queries, by a seed.
 
+use crate::rng::Rng;
+
 /// The host that a rule denies. Another rule denies all hosts below it, and one an address.
 pub(super) const DENIED: &str = "denied.example";
 /// The address that a rule denies.
@@ -7,34 +9,9 @@ pub(super) const DENIED_ADDRESS: &str = "127.6.6.6";
 /// The host that serves the redirects.
 pub(super) const OWN: &str = "tenant.test";
 
-/// A stream of pseudo-random numbers: SplitMix64, the same everywhere.
-pub(super) struct Rng(u64);
-
-impl Rng {
-    pub(super) fn new(seed: u64, number: u64) -> Self {
-        Self(seed.wrapping_mul(0x2545_F491_4F6C_DD1D).wrapping_add(number))
-    }
-
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^ (mixed >> 31)
-    }
-
-    fn below(&mut self, end: usize) -> usize {
-        usize::try_from(self.next() % u64::try_from(end).unwrap()).unwrap()
-    }
-
-    fn pick<T: Copy>(&mut self, of: &[T]) -> T {
-        of[self.below(of.len())]
-    }
-
-    /// Returns `true` once in `times`.
-    fn once_in(&mut self, times: usize) -> bool {
-        self.below(times) == 0
-    }
+/// Returns the random numbers of a case.
+pub(super) fn rng(seed: u64, number: u64) -> Rng {
+    Rng(seed.wrapping_mul(0x2545_F491_4F6C_DD1D).wrapping_add(number))
 }
 
 /// Texts before a host: schemes with slashes, backslashes, and characters that browsers ignore.
@@ -160,14 +137,14 @@ const AFTER: [&str; 24] = [
 
 /// Returns a target, and whether it is an ordinary one, which nothing may refuse.
 pub(super) fn target(rng: &mut Rng) -> (String, bool) {
-    if rng.once_in(5) {
+    if rng.one_in(5) {
         return (ordinary(rng), true);
     }
     let mut host = rng.pick(&HOSTS).to_owned();
-    if rng.once_in(40) {
+    if rng.one_in(40) {
         host = format!("{}.{host}", "a".repeat(rng.pick(&[63, 64, 200, 255, 1_024, 1_500])));
     }
-    if rng.once_in(40) {
+    if rng.one_in(40) {
         host = format!("{}.{host}", "ü".repeat(rng.pick(&[30, 60, 250])));
     }
     let mut text = format!("{}{host}{}{}", rng.pick(&BEFORE), rng.pick(&PORTS), rng.pick(&AFTER));
@@ -236,20 +213,20 @@ const WEB_HOSTS: [&str; 14] = [
 
 /// Returns a long URL that may be refused when it is stored.
 pub(super) fn long_url(rng: &mut Rng) -> String {
-    if rng.once_in(12) {
+    if rng.one_in(12) {
         let before = rng.pick(&["tel:+1", "mailto:a@b.example", "mailto:a@b.example?subject=", "TEL:1"]);
         return format!("{before}{}", text(rng, 6));
     }
     let scheme = rng.pick(&["https://", "https://", "http://", "HTTPS://"]);
     let (host, port) = (rng.pick(&WEB_HOSTS), rng.pick(&["", "", "", ":8080", ":443", ":080"]));
     let mut url = format!("{scheme}{host}{port}");
-    if !rng.once_in(8) {
+    if !rng.one_in(8) {
         url = format!("{url}/{}", text(rng, 8).replace(['?', '#'], ""));
     }
-    if rng.once_in(2) {
+    if rng.one_in(2) {
         url = format!("{url}?{}", query(rng));
     }
-    if rng.once_in(4) {
+    if rng.one_in(4) {
         url = format!("{url}#{}", text(rng, 6));
     }
     url
@@ -257,7 +234,7 @@ pub(super) fn long_url(rng: &mut Rng) -> String {
 
 /// Returns the query of a visitor; often an empty one.
 pub(super) fn visitors_query(rng: &mut Rng) -> String {
-    if rng.once_in(3) { String::new() } else { query(rng).replace('#', "") }
+    if rng.one_in(3) { String::new() } else { query(rng).replace('#', "") }
 }
 
 fn query(rng: &mut Rng) -> String {

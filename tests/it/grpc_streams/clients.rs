@@ -1,8 +1,8 @@
 //! The clients of gRPC that most services use, at full speed. `tests/run` installs both.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use harness::{Launch, ROOT, Scratch};
+use harness::{Launch, ROOT, Scratch, installed::node};
 use serde_json::Value;
 
 use super::{Served, WITHIN};
@@ -25,13 +25,7 @@ async fn grpcio_has_each_request_answered_at_full_speed() {
 #[tokio::test(flavor = "multi_thread")]
 async fn grpc_js_has_each_request_answered_at_full_speed() {
     let scratch = Scratch::new().unwrap();
-    // A module finds packages only beside itself.
-    let folder = scratch.folder("grpc").unwrap();
-    std::fs::copy(Path::new(ROOT).join("tests/sdk/grpc/drive.mjs"), folder.join("drive.mjs")).unwrap();
-    let packages = Path::new(ROOT).join("target/grpc/node_modules").canonicalize();
-    let packages = packages.expect("run tests/run, which installs grpc-js");
-    std::os::unix::fs::symlink(packages, folder.join("node_modules")).unwrap();
-    let node = Launch::new(&scratch, "node", PathBuf::from("node")).arg(folder.join("drive.mjs"));
+    let node = node(&scratch, "sdk/grpc/drive.mjs", "grpc").unwrap();
     expect_all(node, &[&format!("{ROOT}/proto")]).await;
 }
 

@@ -11,10 +11,10 @@ use serde_json::{Value, json};
 use tonic::Request;
 
 use super::{
-    marks::{Rng, leak},
+    marks::leak,
     tenant::{Link, Tenant},
 };
-use crate::rest_calls::call;
+use crate::{rest_calls::call, rng::Rng};
 
 /// The call whose answer does not end; `streams` makes it.
 const STREAM: &str = "/rest/v3/live/visits";
@@ -75,7 +75,7 @@ impl<'a> Intruder<'a> {
     pub(super) async fn pick_what_was_left(&mut self, tenant: &Tenant<'_>) -> u64 {
         let mut picked = 0;
         for link in tenant.links.iter().filter(|link| link.is_deleted) {
-            if self.rng.is_one_in(5) {
+            if self.rng.one_in(5) {
                 continue;
             }
             let mut body = json!({ "longUrl": "https://intruder.example/", "customSlug": link.code });
@@ -107,14 +107,14 @@ impl<'a> Intruder<'a> {
 
     /// Returns a link of the tenant, which this key names from now on.
     fn some_link(&mut self, tenant: &Tenant<'_>) -> Link {
-        let link = self.rng.pick(&tenant.links).expect("a tenant has links").clone();
+        let link = self.rng.any(&tenant.links).expect("a tenant has links").clone();
         self.send(&link.code);
         self.sent.extend(link.domain.clone());
         link
     }
 
     fn some_tag(&mut self, tenant: &Tenant<'_>) -> String {
-        let tag = self.rng.pick(&tenant.tags).cloned().unwrap_or_default();
+        let tag = self.rng.any(&tenant.tags).cloned().unwrap_or_default();
         self.send(&tag)
     }
 
@@ -126,7 +126,7 @@ impl<'a> Intruder<'a> {
         }
         path = path.replace("{domain}", link.domain.as_deref().unwrap_or("DEFAULT"));
         if path.contains("reservations/{id}") {
-            let id = self.rng.pick(&tenant.reservations).cloned();
+            let id = self.rng.any(&tenant.reservations).cloned();
             let id = id.map_or_else(|| "1".to_owned(), |id| self.send(&id));
             path = path.replace("{id}", &id);
         }
@@ -156,7 +156,7 @@ impl<'a> Intruder<'a> {
                     Some(domain) => domain.clone(),
                     None => continue,
                 },
-                _ if self.rng.is_one_in(2) => continue,
+                _ if self.rng.one_in(2) => continue,
                 "tag" | "tags[]" | "excludeTags[]" => self.some_tag(tenant),
                 "shortCode" => link.code.clone(),
                 "itemsPerPage" => "-1".to_owned(),
@@ -182,8 +182,8 @@ impl<'a> Intruder<'a> {
                 json!([{ "longUrl": mine }, named])
             }
             "short-urls/bulk-edit" => {
-                let (tags, dry_run) = ([self.some_tag(tenant)], self.rng.is_one_in(2));
-                match self.rng.is_one_in(2) {
+                let (tags, dry_run) = ([self.some_tag(tenant)], self.rng.one_in(2));
+                match self.rng.one_in(2) {
                     true => json!({ "filter": { "tags": tags }, "addTags": ["intruder"], "dryRun": dry_run }),
                     false => json!({
                         "shortUrls": [{ "shortCode": link.code, "domain": link.domain }],
@@ -201,7 +201,7 @@ impl<'a> Intruder<'a> {
             path if path.ends_with("/redirect-rules") => json!({ "redirectRules": [] }),
             path if path.starts_with("reservations/") => json!([{ "shortCode": link.code, "longUrl": mine }]),
             path if path.ends_with("/block") => json!({ "reason": "intruder" }),
-            _ if self.rng.is_one_in(2) => json!({}),
+            _ if self.rng.one_in(2) => json!({}),
             _ => json!({ "title": "intruder" }),
         }
     }
@@ -222,7 +222,7 @@ impl<'a> Intruder<'a> {
         let edit = EditLinkRequest {
             short_code,
             domain,
-            tags: self.rng.is_one_in(2).then(|| Tags { tags: tags.clone() }),
+            tags: self.rng.one_in(2).then(|| Tags { tags: tags.clone() }),
             ..EditLinkRequest::default()
         };
         let list = ListLinksRequest { items_per_page: 1_000, ..ListLinksRequest::default() };

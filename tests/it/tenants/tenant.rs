@@ -7,10 +7,10 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::{
-    marks::{MARK, Rng},
+    marks::MARK,
     stage::{DOMAINS, Stage},
 };
-use crate::rest_calls::call;
+use crate::{rest_calls::call, rng::Rng};
 
 /// One sequence in so many imports links.
 const IMPORTS: usize = 8;
@@ -93,7 +93,7 @@ impl<'a> Tenant<'a> {
                 _ => self.visit_nothing().await,
             }
         }
-        if self.is_of_domain && self.rng.is_one_in(IMPORTS) {
+        if self.is_of_domain && self.rng.one_in(IMPORTS) {
             self.import(stage).await;
         }
         // So that there is something to pick again.
@@ -139,7 +139,7 @@ impl<'a> Tenant<'a> {
     fn some(&mut self, is_deleted: bool) -> Option<usize> {
         let fits: Vec<usize> =
             (0..self.links.len()).filter(|place| self.links[*place].is_deleted == is_deleted).collect();
-        self.rng.pick(&fits).copied()
+        self.rng.any(&fits).copied()
     }
 
     async fn change(&self, method: Method, path: &str, body: Option<Value>) -> bool {

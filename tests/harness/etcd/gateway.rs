@@ -1,17 +1,17 @@
-//! A client of etcd's JSON gateway.
+//! Calls of an etcd cluster, by its JSON gateway.
 //!
-//! A gRPC client would need generated code, and so a protocol compiler on every machine that runs
-//! the tests. A call tries one member after the other until one responds: all calls here can safely
-//! be repeated.
+//! A call tries one member after the other until one responds: all calls here can safely be
+//! repeated.
 
 use std::time::Duration;
 
 use anyhow::Context;
-use reqwest::Client;
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
 
+use super::EtcdCluster;
 use crate::http::{self, Answer};
-use crate::{base64, wait};
+use crate::wait;
 
 /// The time limit for one member's response, longer than an election with etcd's default timings.
 const ANSWER_WITHIN: Duration = Duration::from_secs(3);
@@ -19,35 +19,17 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(3);
 /// The time limit for a call over all members, which may be electing a leader.
 const CALL_WITHIN: Duration = Duration::from_secs(15);
 
-/// A client of some or all members of an etcd cluster.
-#[derive(Clone, Debug)]
-pub struct Gateway {
-    endpoints: Vec<String>,
-    http: Client,
-}
-
-impl Gateway {
-    /// Creates a client of the members at these URLs.
+impl EtcdCluster {
+    /// Returns all keys with a prefix and their values, in key order.
     ///
     /// # Errors
-    /// Returns an error if the HTTP client cannot be built.
-    pub fn new(endpoints: Vec<String>) -> anyhow::Result<Self> {
-        Ok(Self { endpoints, http: http::client()? })
-    }
-
-    /// Returns the members' URLs.
-    pub fn endpoints(&self) -> &[String] {
-        &self.endpoints
-    }
-
-    /// Returns all keys with a prefix, in key order, and their values as bytes. The empty prefix
-    /// matches every key.
-    ///
-    /// # Errors
-    /// Returns an error if no member responds or a key is not UTF-8.
-    pub async fn get_prefix_bytes(&self, prefix: &str) -> anyhow::Result<Vec<(String, Vec<u8>)>> {
-        let (key, range_end) = prefix_range(prefix.as_bytes());
-        let asked = json!({ "key": base64::encode(&key), "range_end": base64::encode(&range_end) });
+    /// Returns an error if no member responds, the prefix is empty, or a key or a value is not
+    /// UTF-8.
+    pub async fn get_prefix(&self, prefix: &str) -> anyhow::Result<Vec<(String, String)>> {
+        // The first key behind them. No byte of UTF-8 is the highest one.
+        let mut end = prefix.as_bytes().to_vec();
+        *end.last_mut().context("the prefix is empty")? += 1;
+        let asked = json!({ "key": STANDARD.encode(prefix), "range_end": STANDARD.encode(end) });
         let answer = self.call("/v3/kv/range", &asked).await?;
         // The gateway omits empty lists and empty values.
         let pairs = answer.get("kvs").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
@@ -59,8 +41,7 @@ impl Gateway {
     /// # Errors
     /// Returns an error if no member responds or etcd refuses the write.
     pub async fn put(&self, key: &str, value: &str) -> anyhow::Result<()> {
-        let pair =
-            json!({ "key": base64::encode(key.as_bytes()), "value": base64::encode(value.as_bytes()) });
+        let pair = json!({ "key": STANDARD.encode(key), "value": STANDARD.encode(value) });
         self.call("/v3/kv/put", &pair).await.map(drop)
     }
 
@@ -69,7 +50,7 @@ impl Gateway {
     /// # Errors
     /// Returns an error if no member responds or etcd refuses the deletion.
     pub async fn delete(&self, key: &str) -> anyhow::Result<()> {
-        self.call("/v3/kv/deleterange", &json!({ "key": base64::encode(key.as_bytes()) })).await.map(drop)
+        self.call("/v3/kv/deleterange", &json!({ "key": STANDARD.encode(key) })).await.map(drop)
     }
 
     /// Returns the ids of all leases.
@@ -86,7 +67,7 @@ impl Gateway {
             .collect()
     }
 
-    /// Revokes a lease, which deletes the keys bound to it.
+    /// Revokes a lease while its owner is still alive, which deletes the keys bound to it.
     ///
     /// # Errors
     /// Returns an error if no member responds or the lease does not exist (any more).
@@ -99,7 +80,7 @@ impl Gateway {
     /// # Errors
     /// Returns an error if no member responds.
     pub async fn lease_of(&self, key: &str) -> anyhow::Result<Option<i64>> {
-        let answer = self.call("/v3/kv/range", &json!({ "key": base64::encode(key.as_bytes()) })).await?;
+        let answer = self.call("/v3/kv/range", &json!({ "key": STANDARD.encode(key) })).await?;
         // The gateway omits a lease id of zero, which means "no lease".
         let lease = answer.pointer("/kvs/0/lease").and_then(Value::as_str);
         lease.map(|id| id.parse().context("parse a lease id")).transpose()
@@ -110,9 +91,9 @@ impl Gateway {
     ///
     /// # Errors
     /// Returns an error if that member does not respond.
-    pub async fn status(&self, member: usize) -> anyhow::Result<Value> {
-        let endpoint = self.endpoints.get(member).with_context(|| format!("there is no member {member}"))?;
-        self.call_one(endpoint, "/v3/maintenance/status", &json!({})).await
+    pub async fn member_status(&self, member: usize) -> anyhow::Result<Value> {
+        let member = self.members.get(member).with_context(|| format!("there is no member {member}"))?;
+        self.call_one(&member.url(), "/v3/maintenance/status", &json!({})).await
     }
 
     /// Makes any other call. `path` is as in etcd's gateway documentation, for example
@@ -123,10 +104,10 @@ impl Gateway {
     pub async fn call(&self, path: &str, body: &Value) -> anyhow::Result<Value> {
         let mut last = anyhow::anyhow!("etcd has no members");
         let answered = wait::until_some(CALL_WITHIN, "an etcd member answers", async || {
-            for endpoint in &self.endpoints {
-                match self.call_one(endpoint, path, body).await {
+            for member in &self.members {
+                match self.call_one(&member.url(), path, body).await {
                     Ok(answer) => return Some(Ok(answer)),
-                    Err(failed) if is_refusal(&failed) => return Some(Err(failed)),
+                    Err(failed) if failed.is::<Refused>() => return Some(Err(failed)),
                     Err(failed) => last = failed,
                 }
             }
@@ -161,38 +142,11 @@ impl std::fmt::Display for Refused {
 
 impl std::error::Error for Refused {}
 
-fn is_refusal(error: &anyhow::Error) -> bool {
-    error.downcast_ref::<Refused>().is_some()
-}
-
 /// Decodes the key and the value of one entry of a range response.
-fn pair(entry: &Value) -> anyhow::Result<(String, Vec<u8>)> {
-    let key = base64::decode(&http::text_field(entry, "key")?)?;
-    let value = entry.get("value").and_then(Value::as_str).unwrap_or_default();
-    Ok((String::from_utf8(key).context("a key is not UTF-8")?, base64::decode(value)?))
-}
-
-/// Returns the half-open range of the keys with a prefix.
-fn prefix_range(prefix: &[u8]) -> (Vec<u8>, Vec<u8>) {
-    let mut end = prefix.to_vec();
-    while let Some(last) = end.pop() {
-        if let Some(next) = last.checked_add(1) {
-            end.push(next);
-            return (prefix.to_vec(), end);
-        }
-    }
-    // In etcd a range end of one zero byte means "no end", and an empty key is not allowed.
-    (if prefix.is_empty() { vec![0] } else { prefix.to_vec() }, vec![0])
-}
-
-#[cfg(test)]
-mod tests {
-    use super::prefix_range;
-
-    #[test]
-    fn the_end_of_a_prefix_is_the_next_prefix() {
-        assert_eq!(prefix_range(b"/a/"), (b"/a/".to_vec(), b"/a0".to_vec()));
-        assert_eq!(prefix_range(b"a\xff"), (b"a\xff".to_vec(), b"b".to_vec()));
-        assert_eq!(prefix_range(b""), (vec![0], vec![0]));
-    }
+fn pair(entry: &Value) -> anyhow::Result<(String, String)> {
+    let key = STANDARD.decode(http::text_field(entry, "key")?)?;
+    let key = String::from_utf8(key).context("a key is not UTF-8")?;
+    let value = STANDARD.decode(entry.get("value").and_then(Value::as_str).unwrap_or_default())?;
+    let value = String::from_utf8(value).with_context(|| format!("the value of {key}"))?;
+    Ok((key, value))
 }
