@@ -165,6 +165,7 @@ chosen-done = { $count ->
    *[other] Changed { $shown } links.
   }
 chosen-failed = These links were not changed and are still selected:
+chosen-not-undone = The change of these links was not undone:
 chosen-expected-links = Select links in the list first.
 chosen-expected-domain = Choose the domain that the links move to.
 chosen-expected-tag = Enter a tag.
@@ -239,7 +240,7 @@ error-limited-key = Your API key sees a part of the links only, and this needs o
 error-no-link = There is no link { $value }, or your API key does not see it.
 error-slug-taken = The ending { $value } is taken already.
 error-form-reused = This form has already created another link. Open the page again before you change it.
-error-superseded = The link was changed meanwhile.
+error-superseded = This was changed meanwhile.
 error-blocked = The link was taken down by an operator.
 error-no-scheduled-edit = This change is no longer scheduled.
 error-too-many-scheduled = There are { $value } scheduled changes already. Cancel one first.
