@@ -597,7 +597,6 @@ targets-verdict = Links to them
 targets-allowed = Allowed
 targets-denied = Denied
 targets-remove-one = Remove the rule for { $value }
-targets-remove-text = The next longest pattern then decides about these hosts. Without one they are allowed.
 targets-add = Set a rule
 targets-add-text = example.com is that host alone, *.example.com is every host below it, and * is every host. A pattern that has a rule already gets the new one.
 expected-pattern = The hosts have to be one such as example.com, *.example.com for all below it, or * for every host.

@@ -537,7 +537,6 @@ targets-verdict = 指向它们的链接
 targets-allowed = 允许
 targets-denied = 禁止
 targets-remove-one = 移除 { $value } 的规则
-targets-remove-text = 此后由次长的匹配模式决定；没有时，这些主机是允许的。
 targets-add = 设置规则
 targets-add-text = example.com 仅指该主机，*.example.com 指其下的所有主机，* 指所有主机。已有规则的模式将改用新规则。
 expected-pattern = 主机须为 example.com 这样的主机、*.example.com（其下的所有主机）或 *（所有主机）。
