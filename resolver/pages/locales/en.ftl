@@ -353,8 +353,8 @@ tags-rename-one = Rename { $value }
 tags-new-name = New name of { $value }
 tags-statistics = { $first }: statistics of { $second }
 tags-delete-text = { $count ->
-    [one] The tag is removed from { $shown } link, which stays.
-   *[other] The tag is removed from { $shown } links, which stay.
+    [one] The tag is removed from { $shown } link, which stays. This cannot be undone: nothing records which link had it.
+   *[other] The tag is removed from { $shown } links, which stay. This cannot be undone: nothing records which links had it.
   }
 expected-newName = A tag has 1 to 255 bytes and no control characters.
 error-no-tag = There is no tag { $value } any more.
@@ -390,7 +390,7 @@ domains-assetLinks = Android apps that open links (assetlinks.json)
 expected-appleAppSiteAssociation = The Apple apps have to be JSON of at most 128 KiB: an object whose applinks.details list apps, each with appIDs or appID, and with components or paths.
 expected-assetLinks = The Android apps have to be JSON of at most 128 KiB: a list of statements, each with relation and target, or with include.
 domains-remove-one = Remove { $value }
-domains-remove-text = A domain can be removed once it has no links and no API key is limited to it. Deleted links of it can then not be restored.
+domains-remove-text = A domain can be removed once it has no links and no API key is limited to it. This cannot be undone: its settings are lost, and its deleted links can no longer be restored.
 domains-add = Add a domain
 domains-add-text = Its DNS records have to lead to this service.
 expected-redirect = { $value }: expected an http or https address whose host is allowed, with placeholders behind the host only, or a path of this domain without a backslash.
@@ -616,7 +616,7 @@ reservations-other-key = Another one
 reservations-elsewhere = Only used by other processes
 reservations-give-up = Give up
 reservations-give-up-one = Give up { $value }
-reservations-give-up-text = Links that were stored under its codes stay. Codes without a link may then be given to other links.
+reservations-give-up-text = Links that were stored under its codes stay. This cannot be undone: codes without a link may then be given to other links.
 reservations-add = Reserve codes
 reservations-add-text = From 1 to { $value } codes, which belong to the default domain.
 reservations-number = Number of codes
