@@ -362,9 +362,11 @@ const tests = {
     await press(page, "button[value=disable]");
     assert.equal((await rest("GET", "/short-urls/chosen/2")).enabled, false);
     await page.click("#all");
-    await page.click("form#chosen summary");
     await press(page, "form#chosen button[value=delete]");
     assert.equal(await page.$$eval("tbody tr", (rows) => rows.length), 0, "both are gone");
+    await press(page, "form.undo button");
+    assert.equal(await page.$$eval("tbody tr", (rows) => rows.length), 2, "both are back");
+    assert.equal(await page.$("form.undo"), null);
   },
 
   async "a thousand pasted links are looked through, made and downloaded"(browser, other) {

@@ -131,6 +131,7 @@ mod tls;
 mod tracing;
 mod transfer;
 mod undo;
+mod undo_pages;
 mod unknown_names;
 mod visit_backlog;
 mod visit_conformance;

@@ -12,7 +12,7 @@ use crate::{
     },
 };
 
-const URL: &str = "https://example.com/page";
+pub(crate) const URL: &str = "https://example.com/page";
 
 fn preview(title: &str) -> Value {
     json!({ "title": title, "description": null, "image": "https://example.com/a.png" })
@@ -40,7 +40,7 @@ fn fields() -> [(&'static str, [Value; 2], bool); 15] {
 }
 
 /// Returns what a link has, without what tells of its edits, or of the resolver that shows it.
-async fn shown(api: &Api, slug: &str) -> Value {
+pub(crate) async fn shown(api: &Api, slug: &str) -> Value {
     let mut link = get(api, &format!("short-urls/{slug}")).await;
     for name in ["version", "editedAt", "editedBy", "shortUrl"] {
         link.as_object_mut().unwrap().remove(name);
@@ -48,7 +48,7 @@ async fn shown(api: &Api, slug: &str) -> Value {
     link
 }
 
-async fn make(api: &Api, mut wish: Value, slug: &str) {
+pub(crate) async fn make(api: &Api, mut wish: Value, slug: &str) {
     wish["customSlug"] = json!(slug);
     if wish["longUrl"].is_null() {
         wish["longUrl"] = json!(URL);
@@ -56,7 +56,7 @@ async fn make(api: &Api, mut wish: Value, slug: &str) {
     api.create_with(&wish).await.unwrap();
 }
 
-async fn edit(api: &Api, slug: &str, change: Value) {
+pub(crate) async fn edit(api: &Api, slug: &str, change: Value) {
     done(api, Method::PATCH, &format!("short-urls/{slug}"), Some(change)).await;
 }
 

@@ -165,6 +165,7 @@ chosen-done = { $count ->
    *[other] Changed { $shown } links.
   }
 chosen-failed = These links were not changed and are still selected:
+chosen-not-undone = The change of these links was not undone:
 chosen-expected-links = Select links in the list first.
 chosen-expected-domain = Choose the domain that the links move to.
 chosen-expected-tag = Enter a tag.
@@ -239,7 +240,7 @@ error-limited-key = Your API key sees a part of the links only, and this needs o
 error-no-link = There is no link { $value }, or your API key does not see it.
 error-slug-taken = The ending { $value } is taken already.
 error-form-reused = This form has already created another link. Open the page again before you change it.
-error-superseded = The link was changed meanwhile.
+error-superseded = This was changed meanwhile.
 error-blocked = The link was taken down by an operator.
 error-no-scheduled-edit = This change is no longer scheduled.
 error-too-many-scheduled = There are { $value } scheduled changes already. Cancel one first.
@@ -352,8 +353,8 @@ tags-rename-one = Rename { $value }
 tags-new-name = New name of { $value }
 tags-statistics = { $first }: statistics of { $second }
 tags-delete-text = { $count ->
-    [one] The tag is removed from { $shown } link, which stays.
-   *[other] The tag is removed from { $shown } links, which stay.
+    [one] The tag is removed from { $shown } link, which stays. This cannot be undone: nothing records which link had it.
+   *[other] The tag is removed from { $shown } links, which stay. This cannot be undone: nothing records which links had it.
   }
 expected-newName = A tag has 1 to 255 bytes and no control characters.
 error-no-tag = There is no tag { $value } any more.
@@ -389,7 +390,7 @@ domains-assetLinks = Android apps that open links (assetlinks.json)
 expected-appleAppSiteAssociation = The Apple apps have to be JSON of at most 128 KiB: an object whose applinks.details list apps, each with appIDs or appID, and with components or paths.
 expected-assetLinks = The Android apps have to be JSON of at most 128 KiB: a list of statements, each with relation and target, or with include.
 domains-remove-one = Remove { $value }
-domains-remove-text = A domain can be removed once it has no links and no API key is limited to it. Deleted links of it can then not be restored.
+domains-remove-text = A domain can be removed once it has no links and no API key is limited to it. This cannot be undone: its settings are lost, and its deleted links can no longer be restored.
 domains-add = Add a domain
 domains-add-text = Its DNS records have to lead to this service.
 expected-redirect = { $value }: expected an http or https address whose host is allowed, with placeholders behind the host only, or a path of this domain without a backslash.
@@ -596,7 +597,6 @@ targets-verdict = Links to them
 targets-allowed = Allowed
 targets-denied = Denied
 targets-remove-one = Remove the rule for { $value }
-targets-remove-text = The next longest pattern then decides about these hosts. Without one they are allowed.
 targets-add = Set a rule
 targets-add-text = example.com is that host alone, *.example.com is every host below it, and * is every host. A pattern that has a rule already gets the new one.
 expected-pattern = The hosts have to be one such as example.com, *.example.com for all below it, or * for every host.
@@ -616,7 +616,7 @@ reservations-other-key = Another one
 reservations-elsewhere = Only used by other processes
 reservations-give-up = Give up
 reservations-give-up-one = Give up { $value }
-reservations-give-up-text = Links that were stored under its codes stay. Codes without a link may then be given to other links.
+reservations-give-up-text = Links that were stored under its codes stay. This cannot be undone: codes without a link may then be given to other links.
 reservations-add = Reserve codes
 reservations-add-text = From 1 to { $value } codes, which belong to the default domain.
 reservations-number = Number of codes

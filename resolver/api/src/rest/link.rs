@@ -1,5 +1,6 @@
 //! Calls for one link: show, edit, undo, move, delete, restore, block and unblock.
 
+use app::edit_link::Target;
 use links::Block;
 
 use super::{
@@ -106,7 +107,8 @@ async fn delete(call: &Call, by: &Grant) -> Result<Answer, Problem> {
 }
 
 async fn restore(call: &Call, by: &Grant) -> Result<Answer, Problem> {
-    answer_changed(&call.api, &call.api.links.restore_link(&call.link()?, by).await?, by).await
+    let target = Target { name: call.link()?, versions: None };
+    answer_changed(&call.api, &call.api.links.restore_link(&target, by).await?, by).await
 }
 
 async fn relocate(call: &Call, by: &Grant) -> Result<Answer, Problem> {

@@ -52,11 +52,13 @@ impl LinkService {
         self.lookup.changed(link.id);
     }
 
-    /// Restores the most recently deleted link with a code or slug, with its tags and limits, at a
-    /// new version. A key that may delete a link may undo that.
-    pub fn restore_link<'a>(&'a self, name: &'a LinkName, by: &'a Grant) -> Answer<'a, Record> {
+    /// Restores the most recently deleted link with the target's name, if it is at one of the
+    /// target's versions, with its tags and limits, at a new version. A key that may delete a link
+    /// may undo that.
+    pub fn restore_link<'a>(&'a self, target: &'a Target, by: &'a Grant) -> Answer<'a, Record> {
         Box::pin(async move {
             require(by, Scope::Delete)?;
+            let Target { name, versions } = target;
             let link = self.find_deleted(name, by).await?;
             check_kept_slug(&link)?;
             // The target rules may have changed since the link was created.
@@ -64,7 +66,7 @@ impl LinkService {
             self.check_targets(Field::LongUrl.name(), targets)?;
             let keyspaces = self.lookup.mint.keyspaces();
             let _turn = self.turns.writes.take(by.id).await?;
-            let precondition = Precondition::of(&link);
+            let precondition = Precondition { versions: versions.clone(), ..Precondition::of(&link) };
             let restored = self.store.restore(link.id, &precondition, keyspaces, by.id).await?;
             self.lookup.changed(link.id);
             match restored {
@@ -73,8 +75,9 @@ impl LinkService {
                     Ok(record)
                 }
                 Err(Refusal::Taken) => Err(self.slug_taken(&name.code, link.domain())),
-                // A restoration is for no version, and a block does not hold it up.
-                Err(Refusal::Absent | Refusal::Superseded | Refusal::Blocked) => Err(self.no_link(name)),
+                Err(Refusal::Superseded) => Err(AppError::Superseded),
+                // A block does not hold it up.
+                Err(Refusal::Absent | Refusal::Blocked) => Err(self.no_link(name)),
             }
         })
     }

@@ -75,7 +75,7 @@ fn change_of(action: Action<'_>) -> Result<ChangeMany, &'static str> {
             ChangeMany { fields, ..none }
         }
         Action::Delete => ChangeMany { delete: true, ..none },
-        Action::Move(_) | Action::Restore => return Err("every-expected-action"),
+        Action::Move(_) | Action::Restore | Action::Undo(_) => return Err("every-expected-action"),
     })
 }
 

@@ -5,19 +5,22 @@
 //! 2. A link that cannot be changed does not stop the others. The list then names the links that
 //!    were not changed, with the reason, and they stay chosen. If the database does not answer, or
 //!    it takes too long, the links that are left are among them.
-//! 3. A tag is added to the tags that a link has at this moment: if they change meanwhile, they are
-//!    read again.
+//! 3. A link is changed at the version that it has at this moment. If others change it meanwhile, it
+//!    is read again. So the version that the change makes is known, and an undo is for it alone.
+//! 4. The list that the form leads back to offers the undo. Its address has what that needs, so
+//!    that the list can be loaded again. If there is too much for an address, the list is the
+//!    answer to the form.
 
 use std::time::Duration;
 
-use app::{AppError, FieldErrors, LinkFields, LinkService, edit_link::Target, find_link::LinkName};
+use app::{AppError, FieldErrors, LinkFields, edit_link::Target, find_link::LinkName};
 use hyper::StatusCode;
-use links::{Tag, api_key::Grant};
+use links::{Record, Tag};
 use tokio::time::Instant;
 use web::Answer;
 
 use super::{
-    choice::{self, DONE, Done},
+    choice::{Done, UNDO, Undo, Way, chosen, undone},
     list,
     paged::address,
 };
@@ -30,12 +33,12 @@ use crate::{
     messages::message,
 };
 
-/// Maximum number of links in one change: those of a page.
-const CHOSEN_MAX: usize = 100;
 /// How long one change may take. The links that are left then are listed.
 const WITHIN: Duration = Duration::from_secs(20);
-/// How often the tags of a link are read if others change them meanwhile.
+/// How often a link is read if others change it meanwhile.
 const ATTEMPTS: usize = 3;
+/// Maximum length of the list's address, in bytes. Proxies take 8 KiB or more.
+const ADDRESS_MAX: usize = 4_000;
 
 /// The change to each chosen link, or to all links of the list (`change_all.rs`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +49,8 @@ pub(super) enum Action<'a> {
     Enable(bool),
     Delete,
     Restore,
+    /// The undo of one of the others.
+    Undo(&'a Undo),
 }
 
 impl<'a> Action<'a> {
@@ -65,87 +70,147 @@ impl<'a> Action<'a> {
         }
     }
 
-    async fn apply(self, links: &LinkService, name: &LinkName, by: &Grant) -> Result<(), AppError> {
-        let target = Target { name: name.clone(), versions: None };
-        let none = FieldErrors::default;
+    /// Changes a link, and returns what undoes that; `None` if nothing was changed, or nothing
+    /// undoes it here.
+    async fn apply(self, context: &Context<'_>, name: &LinkName) -> Result<Option<Undo>, AppError> {
+        for _ in 0..ATTEMPTS {
+            match self.try_once(context, name).await {
+                Err(AppError::Superseded) if !matches!(self, Self::Undo(_)) => {}
+                applied => return applied,
+            }
+        }
+        Err(AppError::Superseded)
+    }
+
+    async fn try_once(self, context: &Context<'_>, name: &LinkName) -> Result<Option<Undo>, AppError> {
+        let (links, by) = (context.links, context.by);
         match self {
-            Self::Move(domain) => links.move_link(&target, Some(domain), none(), by).await.map(drop),
-            Self::Tag(tag, has_it) => set_tag(links, name, tag, has_it, by).await,
+            Self::Move(domain) => {
+                let target = at(name, None);
+                let record = links.move_link(&target, Some(domain), FieldErrors::default(), by).await?;
+                let (name_now, version) = (context.pages.name_of(&record.link), record.link.version());
+                let is_moved = name_now != *name;
+                let undo = || Undo { name: name_now, version, way: Way::Move(name.domain.clone()) };
+                Ok(is_moved.then(undo))
+            }
+            Self::Tag(tag, has_it) => {
+                let record = links.get_link(name, by).await?;
+                let Some(tags) = with_tag(&record, tag, has_it) else { return Ok(None) };
+                let fields = LinkFields { tags: Some(Some(tags)), ..LinkFields::default() };
+                edit(context, name, Some(record.link.version()), fields).await
+            }
             Self::Enable(enabled) => {
                 let fields = LinkFields { enabled: Some(Some(enabled)), ..LinkFields::default() };
-                links.edit_link(&target, fields, none(), by).await.map(drop)
+                edit(context, name, version(context, name).await, fields).await
             }
-            Self::Delete => links.delete_link(&target, by).await,
-            Self::Restore => links.restore_link(name, by).await.map(drop),
+            Self::Delete => {
+                let version = version(context, name).await;
+                links.delete_link(&at(name, version), by).await?;
+                // A deletion is a version of its own.
+                let undo = |version| Undo { name: name.clone(), version: version + 1, way: Way::Restore };
+                Ok(version.map(undo))
+            }
+            Self::Restore => links.restore_link(&at(name, None), by).await.map(|_| None),
+            Self::Undo(Undo { name, version, way }) => {
+                undo(context, &at(name, Some(*version)), way).await.map(|()| None)
+            }
         }
     }
 }
 
-/// Adds a tag to a link, or removes it. A link that already has the requested tags is not changed.
-async fn set_tag(
-    links: &LinkService,
+fn at(name: &LinkName, version: Option<u64>) -> Target {
+    Target { name: name.clone(), versions: version.map(|version| vec![version]) }
+}
+
+/// Returns the present version of a link. If it is not found, the use case says why.
+async fn version(context: &Context<'_>, name: &LinkName) -> Option<u64> {
+    context.links.find_link(name, context.by).await.ok().map(|link| link.version())
+}
+
+/// Edits a link that is at this version.
+async fn edit(
+    context: &Context<'_>,
     name: &LinkName,
-    tag: &str,
-    has_it: bool,
-    by: &Grant,
-) -> Result<(), AppError> {
-    for _ in 0..ATTEMPTS {
-        let record = links.get_link(name, by).await?;
-        let mut tags: Vec<String> = record.tags.iter().map(ToString::to_string).collect();
-        let before = tags.len();
-        // Tags are stored in lower case with dashes; older ones may be as they were written.
-        tags.retain(|has| has != tag && !Tag::parse(tag).is_ok_and(|tag| tag.as_str() == has));
-        let had_it = tags.len() < before;
-        if had_it == has_it {
-            return Ok(());
+    before: Option<u64>,
+    fields: LinkFields,
+) -> Result<Option<Undo>, AppError> {
+    let target = at(name, before);
+    let edited = context.links.edit_link(&target, fields, FieldErrors::default(), context.by).await?;
+    let version = edited.link.version();
+    // An edit that changes nothing makes no version.
+    let is_changed = before.is_some_and(|before| before != version);
+    Ok(is_changed.then(|| Undo { name: name.clone(), version, way: Way::Edit }))
+}
+
+/// Undoes the change that has made the target's version.
+async fn undo(context: &Context<'_>, target: &Target, way: &Way) -> Result<(), AppError> {
+    let (links, by, none) = (context.links, context.by, FieldErrors::default());
+    match way {
+        // At this version, the last edit is the one that made it.
+        Way::Edit => links.undo_edit(target, None, none, by).await.map(drop),
+        Way::Move(from) => {
+            let default = context.pages.api.domain_cache.default_name();
+            let from = from.as_deref().unwrap_or(default);
+            links.move_link(target, Some(from), none, by).await.map(drop)
         }
-        tags.extend(has_it.then(|| tag.to_owned()));
-        let target = Target { name: name.clone(), versions: Some(vec![record.link.version()]) };
-        let fields = LinkFields { tags: Some(Some(tags)), ..LinkFields::default() };
-        match links.edit_link(&target, fields, FieldErrors::default(), by).await {
-            Err(AppError::Superseded) => {}
-            edited => return edited.map(drop),
-        }
+        Way::Restore => links.restore_link(target, by).await.map(drop),
     }
-    Err(AppError::Superseded)
+}
+
+/// Returns the tags of a link with another one, or without it; `None` if they are so already.
+fn with_tag(record: &Record, tag: &str, has_it: bool) -> Option<Vec<String>> {
+    let mut tags: Vec<String> = record.tags.iter().map(ToString::to_string).collect();
+    let before = tags.len();
+    // Tags are stored in lower case with dashes; older ones may be as they were written.
+    tags.retain(|has| has != tag && !Tag::parse(tag).is_ok_and(|tag| tag.as_str() == has));
+    let had_it = tags.len() < before;
+    tags.extend(has_it.then(|| tag.to_owned()));
+    (had_it != has_it).then_some(tags)
 }
 
 pub(super) async fn change(context: &Context<'_>) -> Result<Answer, PageError> {
     let form = context.form;
-    let mut chosen: Vec<LinkName> = Vec::new();
-    for name in form.all("link").filter_map(choice::read) {
-        if chosen.len() < CHOSEN_MAX && !chosen.contains(&name) {
-            chosen.push(name);
-        }
-    }
-    let action = Action::read(form)
-        .and_then(|action| if chosen.is_empty() { Err("chosen-expected-links") } else { Ok(action) });
-    let typed = |name: &str| form.value(name).to_owned();
-    let (status, done) = match action {
+    let (is_undo, undone) = (form.get("do") == Some(UNDO), undone(form));
+    let changes: Result<Vec<(LinkName, Action<'_>)>, &str> = if is_undo {
+        Ok(undone.iter().map(|undo| (undo.name.clone(), Action::Undo(undo))).collect())
+    } else {
+        Action::read(form).map(|action| chosen(form).into_iter().map(|name| (name, action)).collect())
+    };
+    let changes = changes.and_then(|all| if all.is_empty() { Err("chosen-expected-links") } else { Ok(all) });
+    let (status, done) = match changes {
         Err(expected) => {
             (StatusCode::BAD_REQUEST, Done { refused: Some(context.t.text(expected)), ..Done::default() })
         }
-        Ok(action) => (StatusCode::CONFLICT, change_each(context, action, chosen).await),
+        Ok(changes) => (StatusCode::CONFLICT, Done { is_undo, ..change_each(context, changes).await }),
     };
-    if let Some(count) = done.count.filter(|_| done.failed.is_empty()) {
-        let list = with_parameter(&address(LINKS, context.query), &format!("{DONE}={count}"));
-        return Ok(redirect(StatusCode::SEE_OTHER, &list));
+    if done.count.is_some() && done.failed.is_empty() {
+        let list = with_parameter(&address(LINKS, context.query), &done.query());
+        if list.len() <= ADDRESS_MAX {
+            return Ok(redirect(StatusCode::SEE_OTHER, &list));
+        }
+        // The page of the list may be gone with its links. There is always a first one.
+        let query = context.query.without(&["page"]);
+        return list::answer(&Context { query: &query, ..*context }, StatusCode::OK, done, None).await;
     }
+    let typed = |name: &str| form.value(name).to_owned();
     list::answer(context, status, Done { to: typed("to"), tag: typed("newTag"), ..done }, None).await
 }
 
 /// Changes one link after the other, until what stopped one would stop the others too.
-async fn change_each(context: &Context<'_>, action: Action<'_>, chosen: Vec<LinkName>) -> Done {
-    let (mut count, mut failed) = (0, Vec::new());
+async fn change_each(context: &Context<'_>, changes: Vec<(LinkName, Action<'_>)>) -> Done {
+    let (mut count, mut undo, mut failed) = (0, Vec::new(), Vec::new());
     let until = Instant::now() + WITHIN;
     let mut stopped: Option<String> = None;
-    for name in chosen {
+    for (name, action) in changes {
         if let Some(why) = &stopped {
             failed.push((name, why.clone()));
             continue;
         }
-        match action.apply(context.links, &name, context.by).await {
-            Ok(()) => count += 1,
+        match action.apply(context, &name).await {
+            Ok(undone_by) => {
+                count += 1;
+                undo.extend(undone_by);
+            }
             Err(error) => {
                 let why = message(&error, context.t);
                 let stops = matches!(error, AppError::Unavailable | AppError::TooMuchAtOnce(_));
@@ -157,7 +222,7 @@ async fn change_each(context: &Context<'_>, action: Action<'_>, chosen: Vec<Link
             stopped = Some(context.t.text("too-much-text"));
         }
     }
-    Done { count: Some(count), failed, ..Done::default() }
+    Done { count: Some(count), undo, failed, ..Done::default() }
 }
 
 #[cfg(test)]

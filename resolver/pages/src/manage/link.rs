@@ -68,12 +68,16 @@ pub(super) async fn show(context: &Context<'_>, name: &str) -> Result<Answer, Pa
 
 pub(super) async fn change(context: &Context<'_>, name: &str) -> Result<Answer, PageError> {
     let (links, by, name) = (context.links, context.by, context.link_name(name));
+    let any_version = || Target { name: name.clone(), versions: None };
     let to = match context.form.get("do") {
         Some("delete") => {
-            links.delete_link(&Target { name: name.clone(), versions: None }, by).await?;
+            links.delete_link(&any_version(), by).await?;
             format!("{LINKS}?{}", Form::default().query_with("gone", &written(&name)))
         }
-        Some("restore") => link_page(&context.pages.name_of(&links.restore_link(&name, by).await?.link)),
+        Some("restore") => {
+            let restored = links.restore_link(&any_version(), by).await?;
+            link_page(&context.pages.name_of(&restored.link))
+        }
         Some("undo") => return undo(context, name).await,
         Some(PREVIEW) => return preview_form::store(context, name).await,
         Some("cancel") => {

@@ -204,8 +204,9 @@ pub(super) async fn answer(
     let paged = match page_of(counted, listed.page, listed.per_page, listed.entries.len() as u64, query) {
         Ok(paged) => paged,
         Err(last) => {
-            // The last link of the last page was deleted, or a bookmark is old.
-            let query = query.only(&KNOWN).query_with("page", &last.to_string());
+            // The last link of the last page was deleted, or a bookmark is old. The notice of the
+            // deletion stays, with its undo.
+            let query = query.query_with("page", &last.to_string());
             return Ok(redirect(StatusCode::SEE_OTHER, &format!("{LINKS}?{query}")));
         }
     };

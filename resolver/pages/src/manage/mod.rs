@@ -71,9 +71,8 @@ pub(crate) async fn answer(context: &Context<'_>) -> Result<Answer, PageError> {
     };
     let refusal = changed.err().map(|error| Refusal::new(error, context.t)).transpose()?;
     let answering: Answering<'_> = match (path, is_form) {
-        (tags::PATH | domains::PATH | targets::PATH, true) if refusal.is_none() => {
-            return Ok(stored(context, path));
-        }
+        (targets::PATH, true) if refusal.is_none() => return Ok(targets::stored(context)),
+        (tags::PATH | domains::PATH, true) if refusal.is_none() => return Ok(stored(context, path)),
         (tags::PATH, _) => Box::pin(tags::answer(context, refusal)),
         (domains::PATH, _) => Box::pin(domains::answer(context, refusal)),
         (targets::PATH, _) => Box::pin(targets::answer(context, refusal)),

@@ -2,14 +2,17 @@
 
 use app::AppError;
 use askama::Template;
+use hyper::StatusCode;
 use links::targets::TargetRule;
 use web::Answer;
 
 use super::{
     notices::{Notices, Refusal},
-    paged::Paged,
+    paged::{Paged, stored_address},
 };
-use crate::{context::Context, error::PageError, form::Form, frame::Frame};
+use crate::{
+    addresses::with_parameter, answer::redirect, context::Context, error::PageError, form::Form, frame::Frame,
+};
 
 pub(super) const PATH: &str = "/manage/targets";
 
@@ -20,16 +23,36 @@ struct TargetsPage<'a> {
     rules: Vec<TargetRule>,
     paged: Paged,
     notices: Notices,
+    /// The rule that was removed before this page.
+    removed: Option<TargetRule>,
     is_wrong: bool,
     typed: Form,
 }
 
 pub(super) async fn change(context: &Context<'_>) -> Result<(), AppError> {
     let (links, by, form) = (context.links, context.by, context.form);
-    match form.get("do") {
-        Some("remove") => links.remove_target_rule(form.value("pattern"), by).await,
-        _ => links.set_target_rule(&read_rule(form)?, by).await,
+    let (rule, action) = (read_rule(form)?, form.get("do"));
+    if matches!(action, Some("remove" | "undo")) {
+        // Neither a removal nor its undo is for what others have made of the rule meanwhile.
+        let rules = links.target_rules(by).await?;
+        if rules.iter().any(|has| has.pattern() == rule.pattern() && *has != rule) {
+            return Err(AppError::Superseded);
+        }
     }
+    match action {
+        Some("remove") => links.remove_target_rule(rule.pattern(), by).await,
+        _ => links.set_target_rule(&rule, by).await,
+    }
+}
+
+/// Leads back to the list, which offers to set a rule again that was removed.
+pub(super) fn stored(context: &Context<'_>) -> Answer {
+    let (form, list) = (context.form, stored_address(PATH, context.query));
+    let list = match form.get("do") {
+        Some("remove") => with_parameter(&list, &form.only(&["pattern", "allowed"]).query()),
+        _ => list,
+    };
+    redirect(StatusCode::SEE_OTHER, &list)
 }
 
 fn read_rule(form: &Form) -> Result<TargetRule, AppError> {
@@ -46,7 +69,8 @@ pub(super) async fn answer(context: &Context<'_>, refusal: Option<Refusal>) -> R
     let form = context.form;
     let rules = context.links.target_rules(context.by).await?;
     let (paged, rules) = Paged::cut(rules, PATH, context.query);
-    let is_wrong = refusal.is_some() && form.get("do") != Some("remove");
+    let is_wrong = refusal.is_some() && form.get("do") == Some("set");
+    let notices = Notices::new(context.query, refusal);
     let page = TargetsPage {
         frame: context.frame(PATH),
         rules,
@@ -54,7 +78,8 @@ pub(super) async fn answer(context: &Context<'_>, refusal: Option<Refusal>) -> R
         typed: if is_wrong { form.clone() } else { Form::default() },
         is_wrong,
         paged,
-        notices: Notices::new(context.query, refusal),
+        removed: read_rule(context.query).ok().filter(|_| notices.is_stored),
+        notices,
     };
     Ok(context.page(page.notices.status(), &page))
 }

@@ -5,7 +5,9 @@
 //!    meanwhile, nothing is stored, and the page shows the present rules.
 //! 2. Rules are checked by the use case that the REST API calls too. This page says its errors in
 //!    words (`refusal.rs`).
-//! 3. The example is decided as a redirect is, by [`links::choose`] and the target rules.
+//! 3. A change is undone as any edit of a link, by its entry in the log. The page offers that as
+//!    long as the link is at the version that the change has made.
+//! 4. The example is decided as a redirect is, by [`links::choose`] and the target rules.
 //!
 //! Rejected: forms that carry the whole list. A page would repeat up to two thousand conditions in
 //! each of its forms, and an old page would undo the changes of others.
@@ -15,7 +17,9 @@ mod example;
 mod refusal;
 mod shown;
 
-use app::{AppError, FieldErrors, authorize::require, edit_link::Target};
+use std::sync::Arc;
+
+use app::{AppError, FieldErrors, authorize::require, edit_link::Target, find_link::LinkName};
 use askama::Template;
 use hyper::StatusCode;
 use links::{
@@ -24,13 +28,14 @@ use links::{
 use web::Answer;
 
 use super::{
+    history::UNDO,
     notices::{Notices, Refusal},
     paged::{address, stored_address},
     shown::ShownLink,
 };
 use crate::{
     Pages,
-    addresses::{LINKS, link_page},
+    addresses::{LINKS, link_page, with_parameter},
     answer::redirect,
     context::Context,
     error::PageError,
@@ -58,6 +63,7 @@ struct RulesPage<'a> {
     types: Vec<(&'static str, String)>,
     values_text: String,
     may_edit: bool,
+    may_undo: bool,
     notices: Notices,
     example: ShownExample,
 }
@@ -70,10 +76,30 @@ impl<'a> RulesPage<'a> {
 }
 
 pub(super) async fn show(context: &Context<'_>, name: &str) -> Result<Answer, PageError> {
-    let link = context.links.get_redirect_rules(&context.link_name(name), context.by).await?;
+    let link = read_link(context, &context.link_name(name), version_made(context)).await?;
     let page = page_of(context, &link, None, None);
     let is_wrong = page.example.lead.is_err();
     Ok(context.page(if is_wrong { StatusCode::BAD_REQUEST } else { StatusCode::OK }, &page))
+}
+
+/// Returns the version that the change before this page has made.
+fn version_made(context: &Context<'_>) -> Option<u64> {
+    context.query.get(UNDO).and_then(|text| text.parse().ok())
+}
+
+/// Reads the link that a page is about, at least in this version.
+async fn read_link(
+    context: &Context<'_>,
+    name: &LinkName,
+    version: Option<u64>,
+) -> Result<Arc<Link>, AppError> {
+    let link = context.links.get_redirect_rules(name, context.by).await?;
+    if version.is_none_or(|version| version <= link.version()) {
+        return Ok(link);
+    }
+    // Another process has made the version, and the entry in this process's cache is older.
+    context.pages.api.lookup.changed(link.id);
+    context.links.get_redirect_rules(name, context.by).await
 }
 
 pub(super) async fn change(context: &Context<'_>, name: &str) -> Result<Answer, PageError> {
@@ -81,26 +107,29 @@ pub(super) async fn change(context: &Context<'_>, name: &str) -> Result<Answer, 
     require(by, Scope::Edit)?;
     let (name, api) = (context.link_name(name), &context.pages.api);
     let version: Option<u64> = form.filled("version").and_then(|text| text.parse().ok());
-    let mut before = links.get_redirect_rules(&name, by).await?;
-    if version.is_some_and(|version| version > before.version()) {
-        // Another process has served the form, and the entry in this process's cache is older.
-        api.lookup.changed(before.id);
-        before = links.get_redirect_rules(&name, by).await?;
-    }
+    let before = read_link(context, &name, version).await?;
     let read = || Change::read(form, before.rules());
+    let target = Target { name: name.clone(), versions: Some(vec![before.version()]) };
+    let wrong = FieldErrors::default();
     let stored = match read() {
         _ if version != Some(before.version()) => Err(AppError::Superseded),
+        _ if form.get("do") == Some(UNDO) => {
+            // At this version, the last edit is the one that made it.
+            links.undo_edit(&target, None, wrong, by).await.map(|record| (record, None))
+        }
         Some(Change { rules, place, .. }) => {
-            let target = Target { name: name.clone(), versions: Some(vec![before.version()]) };
             let rules = Some(rules.into_iter().map(Ok).collect());
-            let wrong = FieldErrors::default();
-            links.set_redirect_rules(&target, rules, wrong, &api.time_zone, by).await.map(|_| place)
+            let stored = links.set_redirect_rules(&target, rules, wrong, &api.time_zone, by).await;
+            stored.map(|record| (record, place))
         }
         None => Err(AppError::invalid("do", "no change of a rule that exists")),
     };
     let error = match stored {
-        Ok(place) => {
-            let stored = stored_address(context.request.path(), context.query);
+        Ok((record, place)) => {
+            let mut stored = stored_address(context.request.path(), context.query);
+            if record.link.version() != before.version() {
+                stored = with_parameter(&stored, &format!("{UNDO}={}", record.link.version()));
+            }
             let anchor = place.map(|place| format!("#rule-{}", place + 1)).unwrap_or_default();
             return Ok(redirect(StatusCode::SEE_OTHER, &format!("{stored}{anchor}")));
         }
@@ -128,6 +157,7 @@ fn page_of<'a>(
     refusal: Option<Refusal>,
 ) -> RulesPage<'a> {
     let (t, query) = (context.t, context.query);
+    let (may_edit, notices) = (context.allows(Scope::Edit), Notices::new(query, refusal));
     let record = Record { link: link.clone(), tags: Vec::new() };
     RulesPage {
         frame: context.frame(LINKS),
@@ -139,8 +169,9 @@ fn page_of<'a>(
         refused,
         types: CONDITION_TYPES.map(|kind| (kind, t.text(&format!("rules-type-{kind}")))).to_vec(),
         values_text: values_text(context.pages, t),
-        may_edit: context.allows(Scope::Edit),
-        notices: Notices::new(query, refusal),
+        may_edit,
+        may_undo: may_edit && notices.is_stored && version_made(context) == Some(link.version()),
+        notices,
         example: ShownExample::new(context, link),
     }
 }
