@@ -603,6 +603,7 @@ const tests = {
       `/manage/statistics?of=tag&tag=${written}`, `/manage/statistics?of=domain&domain=${written}`, `/manage/link/${written}`,
       `/manage/rules/${shortCode}?userAgent=${written}&language=${written}&ip=${written}`, `/_pages/sign-in?to=${written}`,
       `/manage/create?longUrl=${written}`, `/${written}`, `/manage/domains?search=${written}`, `/manage/targets?search=${written}`,
+      `/manage/explain?shortUrl=${written}&userAgent=${written}&ip=${written}`,
     ];
     for (const to of places) {
       await go(page, to);
@@ -687,7 +688,7 @@ const tests = {
       "no-page": "/manage/nothing", tags: "/manage/tags", domains: "/manage/domains", bulk: "/manage/bulk", log: "/manage/audit",
       statistics: "/manage/statistics", cluster: "/cluster", rules: `/manage/rules/${shortCode}`, targets: "/manage/targets", reservations: "/manage/reservations",
       "qr-sheet": "/manage/qr-sheet", "statistics-link": `/manage/statistics?of=link&code=${shortCode}`, orphans: "/manage/statistics?of=orphans", keys: "/manage/keys",
-      webhooks: "/manage/webhooks", webhook: `/manage/webhooks/${webhook}`,
+      webhooks: "/manage/webhooks", webhook: `/manage/webhooks/${webhook}`, explain: `/manage/explain?shortUrl=${shortCode}`,
       "link-other": `/manage/link/${elsewhere.shortCode}?domain=seen.example`, result: "/manage?done=2&gone=+seen" };
     let view = 0;
     if (folder) await mkdir(folder, { recursive: true });

@@ -326,7 +326,8 @@ const tasks = {
   },
   async "See why a visitor from Austria gets what they get"({ code }) {
     await follow(named(code));
-    await type("#explain-country", "AT");
+    await follow(".headline " + named("Explain a link"));
+    await type("#country", "AT");
     await enter();
     assert.ok((await page.$$("[role=status] ol li")).length > 1);
   },

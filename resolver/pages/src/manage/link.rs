@@ -8,7 +8,6 @@ use web::Answer;
 
 use super::{
     choice::written,
-    explanation::{ShownExplanation, explain, is_asked},
     history::{History, UNDO},
     link_form::{Conflict, Input, LinkForm},
     notices::{Notices, Refusal},
@@ -18,7 +17,7 @@ use super::{
     shown::ShownLink,
 };
 use crate::{
-    addresses::{LINKS, link_page, link_statistics, with_parameter},
+    addresses::{LINKS, explain_page, link_page, link_statistics, with_parameter},
     answer::redirect,
     context::Context,
     error::PageError,
@@ -47,21 +46,11 @@ pub(super) struct LinkPage<'a> {
     conflicts: Vec<Conflict>,
     schedule: Schedule,
     history: History,
-    explanation: ShownExplanation,
 }
 
 pub(super) async fn show(context: &Context<'_>, name: &str) -> Result<Answer, PageError> {
     let record = context.links.get_link(&context.link_name(name), context.by).await?;
-    let (mut texts, mut refusal) = (None, None);
-    if is_asked(context) {
-        match explain(context, context.pages.short_url(&record.link)).await {
-            Ok(explained) => texts = Some(explained),
-            Err(error) => refusal = Some(Refusal::new(error, context.t)?),
-        }
-    }
-    let mut page = page_of(context, &record, refusal).await;
-    page.explanation.texts = texts;
-    Ok(context.page(page.notices.status(), &page))
+    Ok(context.page(StatusCode::OK, &page_of(context, &record, None).await))
 }
 
 pub(super) async fn change(context: &Context<'_>, name: &str) -> Result<Answer, PageError> {
@@ -169,7 +158,6 @@ pub(super) async fn page_of<'a>(
         conflicts: Vec::new(),
         schedule,
         history,
-        explanation: ShownExplanation::new(context),
         link,
     }
 }

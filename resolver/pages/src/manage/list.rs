@@ -22,7 +22,7 @@ use super::{
     tour::{self, Step},
 };
 use crate::{
-    addresses::{LINKS, QR_SHEET, link_page, link_statistics},
+    addresses::{LINKS, QR_SHEET, explain_page, link_page, link_statistics},
     answer::redirect,
     context::Context,
     error::PageError,
