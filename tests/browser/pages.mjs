@@ -632,16 +632,31 @@ const tests = {
     await go(page, "/");
     assert.ok(await isOneRow(".brand, .account"), "the name of the service and the way to sign in");
     await signIn(page);
-    await go(page, "/manage/tags");
-    assert.ok(await isOneRow(".parts > *"));
+    for (const language of ["zh", "en"]) {
+      await go(page, `/_pages/preferences?language=${language}&to=/manage/bulk`);
+      assert.equal((await page.$$(".parts > a")).length, 4);
+      assert.ok(await isOneRow(".parts > *"), language);
+    }
     assert.equal(await page.$eval(".menu summary", (summary) => summary.getAttribute("aria-current")), "true");
-    assert.equal(await page.$eval(".menu a[aria-current=page]", (link) => link.getAttribute("href")), "/manage/tags");
+    assert.equal(await page.$eval(".menu a[aria-current=page]", (link) => link.getAttribute("href")), "/manage/bulk");
     await page.focus(".menu summary");
     await page.keyboard.press("Enter");
     await page.waitForSelector(`.menu a[href="/manage/domains"]`, { visible: true });
     await check(page, "the menu");
     await press(page, `.menu a[href="/manage/domains"]`);
-    assert.equal(await page.$eval(".menu", (menu) => menu.open), false);
+    const isOpen = () => page.$eval(".menu", (menu) => menu.open);
+    assert.equal(await isOpen(), false);
+    const closes = async (close, what) => {
+      await page.click(".menu summary");
+      await page.focus(".menu a");
+      assert.equal(await isOpen(), true);
+      await close();
+      assert.equal(await isOpen(), false, what);
+    };
+    await closes(() => page.keyboard.press("Escape"), "Escape");
+    assert.ok(await page.$(".menu summary:focus"), "the focus is not lost");
+    await closes(() => page.mouse.click(4, 600), "a click outside");
+    await closes(() => page.focus("footer a"), "the focus outside");
   },
 
   async "language and colours follow the browser and then the choice"(browser) {

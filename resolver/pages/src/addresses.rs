@@ -11,6 +11,7 @@ pub(crate) const LINKS: &str = "/manage";
 /// The beginning of the address of a link's page; its name follows.
 pub(crate) const LINK: &str = "/manage/link/";
 pub(crate) const STATISTICS: &str = "/manage/statistics";
+pub(crate) const TAGS: &str = "/manage/tags";
 pub(crate) const EXPLAIN: &str = "/manage/explain";
 pub(crate) const QR_SHEET: &str = "/manage/qr-sheet";
 pub(crate) const QR_PACK: &str = "/manage/qr-codes";
