@@ -363,7 +363,20 @@ async fn a_form_keeps_what_was_chosen_and_offers_what_can_be_made() {
     // A form without a filter names the period all the same.
     let empty = page("/manage?search=&created=all&visits=all").await;
     assert!(empty.contains("There are no links yet."), "{empty}");
-    assert!(page("/manage?created=7d").await.contains("No link matches."));
+    let all = "<a href=\"/manage\">Clear filters</a>";
+    assert!(page("/manage?created=7d").await.contains(&format!("No link matches. {all}")));
+    let trash = page("/manage?deleted=true&search=x").await;
+    assert!(trash.contains("<a href=\"/manage?deleted=true\">Clear filters</a>"), "{trash}");
+    for (path, teaches) in [
+        ("/manage?deleted=true", "A link that you delete"),
+        ("/manage/qr-sheet", "The QR code of each link"),
+        ("/manage/targets", "Set a rule below"),
+        ("/manage/reservations", "Reserve codes below"),
+        ("/manage/audit", "Edit a link to see one."),
+        ("/manage/audit?object=none", "No entry matches. <a href=\"/manage/audit\">Clear filters</a>"),
+    ] {
+        assert!(page(path).await.contains(teaches), "{path}");
+    }
 
     for link in 0..4 {
         let tags: Vec<String> = (0..100).map(|tag| format!("tag-{link}-{tag:02}")).collect();
