@@ -297,6 +297,23 @@ const tests = {
     assert.equal(await isShown("#search"), true, "there is room for them");
   },
 
+  async "on a phone domains, webhooks, tags and keys are cards with their states in sight"(browser, other) {
+    const page = await open(browser);
+    await signIn(page);
+    await rest("POST", "/short-urls", { longUrl: `${other.url}/cards`, domain: "a-card-of-a-long-name.example", tags: ["cards"] });
+    const { id } = await rest("POST", "/webhooks", { url: "https://hooks.example/a-long-path-of-a-receiver", events: ["link.created", "link.deleted"] });
+    await page.setViewport({ width: 320, height: 640 });
+    for (const [to, hasStates] of [["/manage/domains", true], ["/manage/webhooks", true], ["/manage/keys", true], ["/manage/tags", false]]) {
+      await go(page, to);
+      await page.$$eval(".cards details", (forms) => forms.forEach((form) => (form.open = true)));
+      const [wide, room] = await page.$eval(".cards", (table) => [table.scrollWidth, table.parentElement.clientWidth]);
+      assert.ok(wide <= room, `${to}: ${wide} of ${room}`);
+      const states = await page.$$eval(".cards .state", (states) => states.map((state) => state.getBoundingClientRect()));
+      assert.ok(states.length > 0 === hasStates && states.every(({ left, right }) => left >= 0 && left < right && right <= 320), to);
+    }
+    await rest("DELETE", `/webhooks/${id}`);
+  },
+
   async "an edit is undone beside the notice of it, and from the history"(browser, other) {
     const page = await open(browser);
     await signIn(page);
