@@ -480,6 +480,10 @@ const tests = {
     await signIn(page);
     const { shortCode, shortUrl } = await rest("POST", "/short-urls", { longUrl: `${other.url}/default` });
     await go(page, `/manage/rules/${shortCode}`);
+    const isExplained = () => page.$eval("#values-text", (text) => text.checkVisibility());
+    assert.equal(await isExplained(), false);
+    await page.click(".values summary");
+    assert.equal(await isExplained(), true);
     const add = async (to, value) => {
       await fill(page, "#longUrl", `${other.url}${to}`);
       await page.select("#add-rule select[name=type]", "language");

@@ -700,6 +700,7 @@ rules-type = Condition
 rules-choose = Choose a condition
 rules-key = Name of the query parameter
 rules-value = Value
+rules-what = What to write as a value
 rules-values = Devices: { $first }. Browsers: { $second }, of which in-app is the browser within an app such as Instagram. A language is written as en or en-US, a country as DE. An IP address may also be a network such as 192.0.2.0/24, or a pattern such as 192.0.*.7. A share is a percentage such as 50: a visitor stays in the same one, and those of all rules are 100 at most. A path begins with a slash, as in /v#/**: # stands for digits, * for a part between slashes, ** for anything, and what they match replaces {"{1}"}, {"{2}"}, … in the address.
 rules-limits = A time is written as 2030-12-31 18:00 and is in the zone { $first }; a date alone begins at midnight there. A rule may have { $second } conditions, which all have to hold.
 rules-type-device = Device
