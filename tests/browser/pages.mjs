@@ -248,6 +248,9 @@ const tests = {
     assert.equal(await page.$eval("th[aria-sort=ascending]", (head) => head.innerText), "Leads to");
     await press(page, `thead a[href*="longUrl-DESC"]`);
     assert.deepEqual(await codes(), ["listed-b", "listed-a"]);
+    await press(page, `thead a[href*="shortCode-ASC"]`);
+    assert.deepEqual(await codes(), ["listed-a", "listed-b"]);
+    assert.equal(await page.$eval("th[aria-sort=ascending]", (head) => head.innerText), "Short link");
     assert.ok((await page.$eval(`a[href*="links.csv"]`, (link) => link.href)).includes("tag=listed"));
     const [answer] = await press(page, `tbody a[href^="${made[1].shortUrl}/qr-code"]`);
     assert.equal(answer.headers()["content-type"], "image/svg+xml");
