@@ -264,6 +264,7 @@ const tests = {
     await page.click(".new-link summary");
     await page.type("#new-long-url", `${other.url}/made-here`);
     await page.type("#new-slug", "manage");
+    await page.click(".new-link input[name=fetchTitle]");
     await page.type("#new-tags", "first, ");
     const offered = () => page.$$eval("#known-tags option", (options) => options.map((option) => option.value));
     assert.ok((await offered()).includes("first, new-tag"));
@@ -272,6 +273,8 @@ const tests = {
     await press(page, ".new-link button");
     assert.ok(await page.$(".new-link[open] [role=alert]"));
     assert.equal(await page.$eval("#new-slug", (field) => field.getAttribute("aria-invalid")), "true");
+    assert.ok(await page.$(".new-link input[name=fetchTitle]:checked"));
+    await page.click(".new-link input[name=fetchTitle]");
     await fill(page, "#new-slug", "made/here");
     await page.$eval("#new-since", (field) => (field.value = "2020-01-31T08:00"));
     await press(page, ".new-link button");
