@@ -392,6 +392,7 @@ async fn a_form_keeps_what_was_chosen_and_offers_what_can_be_made() {
     let code = api.create("https://example.com/").await.unwrap().code;
     let link = page(&format!("/manage/link/{code}")).await;
     assert!(link.contains("<option value=\"svg\" selected>") && link.contains("SVG only"), "{link}");
+    assert!(link.contains("list=\"known-tags\" data-tags") && link.contains("<option value=\"tag-0-00\">"));
     assert!(link.contains("Times are those of "), "its fields name no zone: {link}");
     let picture = api.get(&format!("{code}/qr-code?format=svg&logo=on")).await.unwrap();
     assert_eq!(picture.status, 200);

@@ -3,7 +3,7 @@
 use app::{AppError, Field, FieldErrors, edit_link::Target, find_link::LinkName};
 use askama::Template;
 use hyper::StatusCode;
-use links::{ExtraPath, Record, scope::Scope};
+use links::{ExtraPath, Record, Tag, scope::Scope};
 use web::Answer;
 
 use super::{
@@ -23,6 +23,7 @@ use crate::{
     error::PageError,
     form::Form,
     frame::Frame,
+    link_input::offered_tags,
     markup::Markup,
 };
 
@@ -32,6 +33,8 @@ pub(super) struct LinkPage<'a> {
     frame: Frame<'a>,
     link: ShownLink,
     form: LinkForm,
+    /// The tags that the form offers.
+    tags: Vec<Tag>,
     version: u64,
     has_password: bool,
     qr_code: Markup,
@@ -145,6 +148,7 @@ pub(super) async fn page_of<'a>(
     let schedule = Schedule::of(context, &link.name).await;
     LinkPage {
         frame: context.frame(LINKS),
+        tags: offered_tags(context.links, context.by).await,
         form: LinkForm::of(record, &context.pages.api.time_zone),
         version: record.link.version(),
         has_password: record.link.password().is_some(),
