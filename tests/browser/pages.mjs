@@ -250,9 +250,13 @@ const tests = {
     assert.equal(await page.$eval("th[aria-sort=ascending]", (head) => head.innerText), "Leads to");
     await press(page, `thead a[href*="longUrl-DESC"]`);
     assert.deepEqual(await codes(), ["listed-b", "listed-a"]);
+    await press(page, `thead a[href*="shortCode-ASC"]`);
+    assert.deepEqual(await codes(), ["listed-a", "listed-b"]);
+    assert.equal(await page.$eval("th[aria-sort=ascending]", (head) => head.innerText), "Short link");
     assert.ok((await page.$eval(`a[href*="links.csv"]`, (link) => link.href)).includes("tag=listed"));
-    const [answer] = await press(page, `tbody a[href^="${made[1].shortUrl}/qr-code"]`);
-    assert.equal(answer.headers()["content-type"], "image/svg+xml");
+    await press(page, `tbody a[href$="/listed-b#qr"]`);
+    assert.equal(new URL(page.url()).pathname, "/manage/link/listed-b");
+    assert.ok(await page.$("#qr:target svg"));
   },
 
   async "a link is made above the list, and what is wrong is said there"(browser, other) {
@@ -262,6 +266,7 @@ const tests = {
     await page.click(".new-link summary");
     await page.type("#new-long-url", `${other.url}/made-here`);
     await page.type("#new-slug", "manage");
+    await page.click(".new-link input[name=fetchTitle]");
     await page.type("#new-tags", "first, ");
     const offered = () => page.$$eval("#known-tags option", (options) => options.map((option) => option.value));
     assert.ok((await offered()).includes("first, new-tag"));
@@ -270,6 +275,8 @@ const tests = {
     await press(page, ".new-link button");
     assert.ok(await page.$(".new-link[open] [role=alert]"));
     assert.equal(await page.$eval("#new-slug", (field) => field.getAttribute("aria-invalid")), "true");
+    assert.ok(await page.$(".new-link input[name=fetchTitle]:checked"));
+    await page.click(".new-link input[name=fetchTitle]");
     await fill(page, "#new-slug", "made/here");
     await page.$eval("#new-since", (field) => (field.value = "2020-01-31T08:00"));
     await press(page, ".new-link button");
@@ -295,6 +302,23 @@ const tests = {
     await page.setViewport({ width: 1200, height: 800 });
     await go(page, "/manage?tag=card");
     assert.equal(await isShown("#search"), true, "there is room for them");
+  },
+
+  async "on a phone domains, webhooks, tags and keys are cards with their states in sight"(browser, other) {
+    const page = await open(browser);
+    await signIn(page);
+    await rest("POST", "/short-urls", { longUrl: `${other.url}/cards`, domain: "a-card-of-a-long-name.example", tags: ["cards"] });
+    const { id } = await rest("POST", "/webhooks", { url: "https://hooks.example/a-long-path-of-a-receiver", events: ["link.created", "link.deleted"] });
+    await page.setViewport({ width: 320, height: 640 });
+    for (const [to, hasStates] of [["/manage/domains", true], ["/manage/webhooks", true], ["/manage/keys", true], ["/manage/tags", false]]) {
+      await go(page, to);
+      await page.$$eval(".cards details", (forms) => forms.forEach((form) => (form.open = true)));
+      const [wide, room] = await page.$eval(".cards", (table) => [table.scrollWidth, table.parentElement.clientWidth]);
+      assert.ok(wide <= room, `${to}: ${wide} of ${room}`);
+      const states = await page.$$eval(".cards .state", (states) => states.map((state) => state.getBoundingClientRect()));
+      assert.ok(states.length > 0 === hasStates && states.every(({ left, right }) => left >= 0 && left < right && right <= 320), to);
+    }
+    await rest("DELETE", `/webhooks/${id}`);
   },
 
   async "an edit is undone beside the notice of it, and from the history"(browser, other) {
@@ -456,6 +480,10 @@ const tests = {
     const page = await openSignedIn(browser);
     const { shortCode, shortUrl } = await rest("POST", "/short-urls", { longUrl: `${other.url}/default` });
     await go(page, `/manage/rules/${shortCode}`);
+    const isExplained = () => page.$eval("#values-text", (text) => text.checkVisibility());
+    assert.equal(await isExplained(), false);
+    await page.click(".values summary");
+    assert.equal(await isExplained(), true);
     const add = async (to, value) => {
       await fill(page, "#longUrl", `${other.url}${to}`);
       await page.select("#add-rule select[name=type]", "language");
@@ -591,6 +619,7 @@ const tests = {
       `/manage/statistics?of=tag&tag=${written}`, `/manage/statistics?of=domain&domain=${written}`, `/manage/link/${written}`,
       `/manage/rules/${shortCode}?userAgent=${written}&language=${written}&ip=${written}`, `/_pages/sign-in?to=${written}`,
       `/manage/create?longUrl=${written}`, `/${written}`, `/manage/domains?search=${written}`, `/manage/targets?search=${written}`,
+      `/manage/explain?shortUrl=${written}&userAgent=${written}&ip=${written}`,
     ];
     for (const to of places) {
       await go(page, to);
@@ -619,16 +648,31 @@ const tests = {
     await go(page, "/");
     assert.ok(await isOneRow(".brand, .account"), "the name of the service and the way to sign in");
     await signIn(page);
-    await go(page, "/manage/tags");
-    assert.ok(await isOneRow(".parts > *"));
+    for (const language of ["zh", "en"]) {
+      await go(page, `/_pages/preferences?language=${language}&to=/manage/bulk`);
+      assert.equal((await page.$$(".parts > a")).length, 4);
+      assert.ok(await isOneRow(".parts > *"), language);
+    }
     assert.equal(await page.$eval(".menu summary", (summary) => summary.getAttribute("aria-current")), "true");
-    assert.equal(await page.$eval(".menu a[aria-current=page]", (link) => link.getAttribute("href")), "/manage/tags");
+    assert.equal(await page.$eval(".menu a[aria-current=page]", (link) => link.getAttribute("href")), "/manage/bulk");
     await page.focus(".menu summary");
     await page.keyboard.press("Enter");
     await page.waitForSelector(`.menu a[href="/manage/domains"]`, { visible: true });
     await check(page, "the menu");
     await press(page, `.menu a[href="/manage/domains"]`);
-    assert.equal(await page.$eval(".menu", (menu) => menu.open), false);
+    const isOpen = () => page.$eval(".menu", (menu) => menu.open);
+    assert.equal(await isOpen(), false);
+    const closes = async (close, what) => {
+      await page.click(".menu summary");
+      await page.focus(".menu a");
+      assert.equal(await isOpen(), true);
+      await close();
+      assert.equal(await isOpen(), false, what);
+    };
+    await closes(() => page.keyboard.press("Escape"), "Escape");
+    assert.ok(await page.$(".menu summary:focus"), "the focus is not lost");
+    await closes(() => page.mouse.click(4, 600), "a click outside");
+    await closes(() => page.focus("footer a"), "the focus outside");
   },
 
   async "language and colours follow the browser and then the choice"(browser) {
@@ -674,7 +718,7 @@ const tests = {
       "no-page": "/manage/nothing", tags: "/manage/tags", domains: "/manage/domains", bulk: "/manage/bulk", log: "/manage/audit",
       statistics: "/manage/statistics", cluster: "/cluster", rules: `/manage/rules/${shortCode}`, targets: "/manage/targets", reservations: "/manage/reservations",
       "qr-sheet": "/manage/qr-sheet", "statistics-link": `/manage/statistics?of=link&code=${shortCode}`, orphans: "/manage/statistics?of=orphans", keys: "/manage/keys",
-      webhooks: "/manage/webhooks", webhook: `/manage/webhooks/${webhook}`,
+      webhooks: "/manage/webhooks", webhook: `/manage/webhooks/${webhook}`, explain: `/manage/explain?shortUrl=${shortCode}`,
       "link-other": `/manage/link/${elsewhere.shortCode}?domain=seen.example`, result: "/manage?done=2&gone=+seen" };
     let view = 0;
     if (folder) await mkdir(folder, { recursive: true });

@@ -295,15 +295,30 @@ async fn it_is_explained_on_the_command_line_and_on_a_page(alone: &Alone) {
     let table = person.read(&["link", "explain", "secret", "--user-agent", "curl"]).await;
     assert!(table.contains("password  asked") && table.ends_with("answer: 200 password\n"), "{table}");
     let (api, cookie) = (alone.api(), sign_in(alone.api().url(), alone.api().key()).await);
+    let page = async |path: &str| {
+        let request = api.http().get(format!("{}/manage{path}", api.url())).header("cookie", &cookie);
+        Answer::to(request.header("user-agent", "Reader/1")).await.unwrap()
+    };
     for (query, status, part) in [
-        ("?explain=1&language=de", 200, "This link has a password"),
-        ("?explain=1&at=2030-13-01", 400, "The time has to be a date"),
-        ("", 200, "<h2 id=\"explain\">"),
+        ("shortUrl=secret&language=de", 200, "This link has a password"),
+        ("shortUrl=secret", 200, "href=\"/manage/link/secret\""),
+        ("shortUrl=no%2Fsuch%3Fa%3D1", 200, "No link has the name. Tried: /no/such /no"),
+        ("shortUrl=http%3A%2F%2Fother.test%2Fsecret", 200, "No domain has this host"),
+        ("shortUrl=over%3Fa%3D1", 200, "own address for after its end is used. https://over.example/"),
+        ("shortUrl=secret&at=2030-13-01", 400, "The time has to be a date"),
+        ("shortUrl=secret&ip=1.2.3", 400, "The IP address has to be written"),
+        ("shortUrl=%2Frest%2Fv3%2Fhealth", 400, "Enter a short URL"),
+        ("", 200, "name=\"userAgent\" value=\"Reader/1\""),
+        ("userAgent=", 200, "name=\"userAgent\" value=\"\""),
     ] {
-        let request = api.http().get(format!("{}/manage/link/secret{query}", api.url()));
-        let page = Answer::to(request.header("cookie", &cookie)).await.unwrap();
-        assert!(page.status == status && page.body.contains(part), "{query}: {page:?}");
+        let explained = page(&format!("/explain?{query}")).await;
+        assert!(explained.status == status && explained.body.contains(part), "{query}: {explained:?}");
     }
+    // The page of a link leads to it, and so does a search without a result.
+    let link = page("/link/secret").await.body;
+    let to = "/manage/explain?shortUrl=";
+    assert!(link.contains(&format!("{to}http%3A%2F%2F")) && link.contains("%2Fsecret\""), "{link}");
+    assert!(page("?search=a%2Fb").await.body.contains(&format!("{to}a%2Fb\"")));
 }
 
 #[tokio::test(flavor = "multi_thread")]

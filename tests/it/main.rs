@@ -77,6 +77,7 @@ mod migrations;
 mod monitoring;
 mod moves;
 mod names;
+mod navigation;
 mod nodes;
 mod nospace;
 mod older_copies;

@@ -353,7 +353,20 @@ async fn a_form_keeps_what_was_chosen_and_offers_what_can_be_made() {
     // A form without a filter names the period all the same.
     let empty = page("/manage?search=&created=all&visits=all").await;
     assert!(empty.contains("There are no links yet."), "{empty}");
-    assert!(page("/manage?created=7d").await.contains("No link matches."));
+    let all = "<a href=\"/manage\">Clear filters</a>";
+    assert!(page("/manage?created=7d").await.contains(&format!("No link matches. {all}")));
+    let trash = page("/manage?deleted=true&search=x").await;
+    assert!(trash.contains("<a href=\"/manage?deleted=true\">Clear filters</a>"), "{trash}");
+    for (path, teaches) in [
+        ("/manage?deleted=true", "A link that you delete"),
+        ("/manage/qr-sheet", "The QR code of each link"),
+        ("/manage/targets", "Set a rule below"),
+        ("/manage/reservations", "Reserve codes below"),
+        ("/manage/audit", "Edit a link to see one."),
+        ("/manage/audit?object=none", "No entry matches. <a href=\"/manage/audit\">Clear filters</a>"),
+    ] {
+        assert!(page(path).await.contains(teaches), "{path}");
+    }
 
     for link in 0..4 {
         let tags: Vec<String> = (0..100).map(|tag| format!("tag-{link}-{tag:02}")).collect();
@@ -369,6 +382,7 @@ async fn a_form_keeps_what_was_chosen_and_offers_what_can_be_made() {
     let code = api.create("https://example.com/").await.unwrap().code;
     let link = page(&format!("/manage/link/{code}")).await;
     assert!(link.contains("<option value=\"svg\" selected>") && link.contains("SVG only"), "{link}");
+    assert!(link.contains("list=\"known-tags\" data-tags") && link.contains("<option value=\"tag-0-00\">"));
     assert!(link.contains("Times are those of "), "its fields name no zone: {link}");
     let picture = api.get(&format!("{code}/qr-code?format=svg&logo=on")).await.unwrap();
     assert_eq!(picture.status, 200);

@@ -46,7 +46,8 @@ async fn crawlers_may_follow_the_links_that_say_so(place: Place) {
     for (host, domain) in [("s.test", "domains/DEFAULT"), ("one.example", "domains/one.example")] {
         let before = robots(api, host).await;
         done(api, Method::PATCH, domain, Some(json!({ "crawlable": true }))).await;
-        assert_eq!(robots(api, host).await, ["Disallow: /rest/", "Disallow: /manage"], "{host}");
+        let no_links = ["Disallow: /rest/", "Disallow: /manage", "Disallow: /cluster$"];
+        assert_eq!(robots(api, host).await, no_links, "{host}");
         done(api, Method::PATCH, domain, Some(json!({ "crawlable": false }))).await;
         assert_eq!(robots(api, host).await, before, "{host}");
     }

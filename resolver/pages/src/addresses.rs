@@ -11,6 +11,8 @@ pub(crate) const LINKS: &str = "/manage";
 /// The beginning of the address of a link's page; its name follows.
 pub(crate) const LINK: &str = "/manage/link/";
 pub(crate) const STATISTICS: &str = "/manage/statistics";
+pub(crate) const TAGS: &str = "/manage/tags";
+pub(crate) const EXPLAIN: &str = "/manage/explain";
 pub(crate) const QR_SHEET: &str = "/manage/qr-sheet";
 pub(crate) const QR_PACK: &str = "/manage/qr-codes";
 /// The address of the form that opens a session.
@@ -41,6 +43,11 @@ pub(crate) fn link_statistics(LinkName { code, domain }: &LinkName) -> String {
     let domain = domain.as_deref().map(|domain| ("domain", domain));
     let fields = [("of", "link"), ("code", code.as_str())].into_iter().chain(domain);
     format!("{STATISTICS}?{}", form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish())
+}
+
+/// Returns the address of the explanation of a short URL, or of what is typed as one.
+pub(crate) fn explain_page(short_url: &str) -> String {
+    format!("{EXPLAIN}?shortUrl={}", utf8_percent_encode(short_url, NON_ALPHANUMERIC))
 }
 
 pub(crate) fn with_parameter(address: &str, parameter: &str) -> String {

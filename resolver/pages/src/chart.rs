@@ -25,6 +25,8 @@ const TOP: f64 = 14.0;
 /// Lower edge of the bars; times stand below it.
 const BASE: f64 = HEIGHT - 28.0;
 const BAR_SHARE: f64 = 0.8;
+/// Maximum width of a bar: few bars would be blocks.
+const BAR_MAX: f64 = 64.0;
 /// Distance of texts from the edges of the bars.
 const TEXT_GAP: f64 = 8.0;
 /// Maximum number of intervals between grid lines, and of times below the bars.
@@ -69,7 +71,13 @@ impl Chart {
     }
 
     fn bar_width(&self) -> f64 {
-        rounded(BAR_SHARE * (RIGHT - LEFT) / self.values.len().max(1) as f64)
+        let width = BAR_SHARE * (RIGHT - LEFT) / self.values.len().max(1) as f64;
+        rounded(width.min(BAR_MAX))
+    }
+
+    /// Returns the left edge of a bar, which stands in the middle of its slot.
+    fn bar_x(&self, slot: &usize) -> f64 {
+        rounded(self.x(slot, 0.5) - self.bar_width() / 2.0)
     }
 
     /// Returns a place within a slot: 0 is its left edge, 1 its right one.
@@ -142,7 +150,7 @@ mod tests {
             [0, 10, 40].iter().all(|number| (chart.y(number) + chart.height(number) - BASE).abs() < 0.02)
         );
         assert!(chart.x(&0, 0.0) >= LEFT && chart.x(&3, 1.0) <= RIGHT && chart.y(&40) >= TOP);
-        assert!(chart.x(&0, 0.1) + chart.bar_width() < chart.x(&1, 0.1));
+        assert!(chart.bar_x(&0) + chart.bar_width() < chart.bar_x(&1));
         // Without visits the bars are flat, below 0 and 1.
         let flat = drawn(&[0, 0, 0], &[0, 0, 0]);
         assert_eq!((flat.height(&0), flat.y(&0), flat.grid.len()), (0.0, BASE, 2));
@@ -176,6 +184,17 @@ mod tests {
     }
 
     #[test]
+    fn bars_have_a_maximum_width_and_stand_in_the_middle_of_their_slots() {
+        for (count, width) in [(1, BAR_MAX), (2, BAR_MAX), (30, 17.92)] {
+            let chart = drawn(&vec![1; count], &[]);
+            let before = chart.bar_x(&0) - chart.x(&0, 0.0);
+            let behind = chart.x(&0, 1.0) - chart.bar_x(&0) - chart.bar_width();
+            assert!((chart.bar_width() - width).abs() < 0.01, "{count}: {}", chart.bar_width());
+            assert!((before - behind).abs() < 0.02, "{count}: {before} {behind}");
+        }
+    }
+
+    #[test]
     fn the_line_has_a_point_for_each_bar_and_two_for_a_single_one() {
         let points = |numbers: &[u64], before: &[u64]| {
             drawn(numbers, before).line().map_or(0, |points| points.split(' ').count())
@@ -184,7 +203,6 @@ mod tests {
         assert_eq!((points(&[1, 2], &[]), points(&[], &[1])), (0, 0));
         let single = drawn(&[5], &[10]);
         assert_eq!(single.line().as_deref(), Some("72,14 744,14"));
-        assert!(single.bar_width() > (RIGHT - LEFT) / 2.0);
         assert_eq!(single.times(), [(0, "11-25")]);
     }
 }

@@ -4,7 +4,7 @@ use links::scope::Scope;
 
 use crate::{
     Renderer, Theme,
-    addresses::{CREATE, LINKS, STATISTICS},
+    addresses::{CREATE, LINKS, STATISTICS, TAGS},
     locale::Locale,
     preferences::Preferences,
     request::PageRequest,
@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// The parts of the navigation that are in sight. Its menu has the others.
-const IN_SIGHT: [&str; 3] = [CREATE, LINKS, STATISTICS];
+const IN_SIGHT: [&str; 4] = [CREATE, LINKS, STATISTICS, TAGS];
 
 #[derive(Clone, Copy)]
 pub(crate) struct Frame<'a> {
@@ -61,14 +61,35 @@ impl<'a> Frame<'a> {
         self.session.map(|session| &*session.grant.name)
     }
 
+    fn allows(&self, scope: Scope) -> bool {
+        self.session.is_some_and(|session| session.grant.scopes.allow(scope))
+    }
+
     /// Returns whether the key of the session may see what concerns all links.
     pub(crate) fn is_operator(&self) -> bool {
-        self.session
-            .is_some_and(|session| session.grant.scopes.allow(Scope::Admin) && !session.grant.limits.hide())
+        self.allows(Scope::Admin) && self.session.is_some_and(|session| !session.grant.limits.hide())
+    }
+
+    pub(crate) fn may_create(&self) -> bool {
+        self.allows(Scope::Create)
+    }
+
+    pub(crate) fn may_read(&self) -> bool {
+        self.allows(Scope::Read)
+    }
+
+    /// Returns whether the key may open the statistics, which offer tags and domains too.
+    pub(crate) fn may_count(&self) -> bool {
+        self.allows(Scope::Visits) && self.may_read()
     }
 
     pub(crate) fn may_reserve(&self) -> bool {
-        self.session.is_some_and(|session| session.grant.scopes.allow(Scope::Reserve))
+        self.allows(Scope::Reserve)
+    }
+
+    /// Returns whether the menu has any entry for the key.
+    pub(crate) fn has_menu(&self) -> bool {
+        self.may_create() || self.may_read() || self.may_reserve()
     }
 
     /// Returns the form token of the session; empty without one.

@@ -53,6 +53,13 @@ pub(super) struct Change {
     pub(super) after: String,
 }
 
+impl AuditPage<'_> {
+    fn is_filtered(&self) -> bool {
+        let is_filled = |name: &&str| self.query.filled(name).is_some();
+        self.period != Period::All || ["action", "key", "object"].iter().any(is_filled)
+    }
+}
+
 pub(super) async fn show(context: &Context<'_>) -> Result<Answer, PageError> {
     let query = context.query;
     let filter = read_filter(context).await?;

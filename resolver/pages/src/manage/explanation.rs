@@ -1,61 +1,92 @@
-//! Why a link answers as it does: an example of a visit, and the steps of the decision about it.
+//! Why a short URL is answered as it is: an example of a visit, and the steps of the decision about
+//! it. The URL need not be that of a link.
 
-use app::{AppError, FieldErrors, explain_link::ExampleFields};
-use hyper::header::{ACCEPT_LANGUAGE, HeaderName, HeaderValue, USER_AGENT};
-use links::Explanation;
+use app::{AppError, FieldErrors, authorize::require, explain_link::ExampleFields, find_link::LinkName};
+use askama::Template;
+use hyper::header::{ACCEPT_LANGUAGE, USER_AGENT};
+use links::{Explanation, scope::Scope};
+use web::Answer;
 
-use crate::{context::Context, form::Form, locale::Locale};
+use super::notices::{Notices, Refusal};
+use crate::{
+    addresses::{EXPLAIN, link_page},
+    context::Context,
+    error::PageError,
+    form::Form,
+    frame::Frame,
+    locale::Locale,
+};
 
-/// The parameter of the query that asks for an explanation.
-const ASKED: &str = "explain";
+/// The field of the short URL. The use case names it `url`, like the address of a webhook, of which
+/// something else is expected.
+const SHORT_URL: &str = "shortUrl";
 
-/// The form of the example, and what came of it.
-pub(super) struct ShownExplanation {
+#[derive(Template)]
+#[template(path = "manage/explain.html")]
+struct ExplainPage<'a> {
+    frame: Frame<'a>,
     typed: Form,
-    /// The steps and the answer; `None` before the form is sent.
-    pub(super) texts: Option<(Vec<String>, String)>,
+    notices: Notices,
+    /// The steps and the answer; `None` before a short URL is typed.
+    texts: Option<(Vec<String>, String)>,
+    /// The link that was found, if it has a page.
+    link: Option<LinkName>,
 }
 
-impl ShownExplanation {
-    /// Makes the form. Before it is sent, it describes the visit of the page's reader.
-    pub(super) fn new(context: &Context<'_>) -> Self {
-        if is_asked(context) {
-            return Self { typed: context.query.clone(), texts: None };
+pub(super) async fn show(context: &Context<'_>) -> Result<Answer, PageError> {
+    require(context.by, Scope::Read)?;
+    let typed = typed(context);
+    let (mut texts, mut link, mut refusal) = (None, None, None);
+    if typed.filled(SHORT_URL).is_some() {
+        match explain(context, &typed).await {
+            Ok(explained) => {
+                texts = Some(texts_of(&explained, context.t));
+                let found = explained.link.filter(|link| !link.is_deleted());
+                link = found.map(|link| context.pages.name_of(&link));
+            }
+            Err(error) => refusal = Some(Refusal::new(error, context.t)?),
         }
-        let header = |name: HeaderName| {
-            let value = context.request.head.headers.get(name).map(HeaderValue::to_str);
-            value.and_then(Result::ok).unwrap_or_default().to_owned()
-        };
-        let fields = [("userAgent", header(USER_AGENT)), ("language", header(ACCEPT_LANGUAGE))];
-        Self { typed: Form(fields.map(|(name, value)| (name.to_owned(), value)).to_vec()), texts: None }
     }
-
-    pub(super) fn value(&self, field: &str) -> &str {
-        self.typed.value(field)
-    }
+    let notices = Notices::new(context.query, refusal);
+    let page = ExplainPage { frame: context.frame(EXPLAIN), typed, notices, texts, link };
+    Ok(context.page(page.notices.status(), &page))
 }
 
-pub(super) fn is_asked(context: &Context<'_>) -> bool {
-    context.query.is_on(ASKED)
+/// Returns the fields of the form. As long as the query does not have them, they describe the
+/// browser of the page's reader.
+fn typed(context: &Context<'_>) -> Form {
+    let mut typed = context.query.clone();
+    for (field, header) in [("userAgent", USER_AGENT), ("language", ACCEPT_LANGUAGE)] {
+        if !typed.is_on(field) {
+            let value = context.request.head.headers.get(header).and_then(|value| value.to_str().ok());
+            typed.0.push((field.to_owned(), value.unwrap_or_default().to_owned()));
+        }
+    }
+    typed
 }
 
-/// Explains the answer of a link to the example in the query.
-pub(super) async fn explain(
-    context: &Context<'_>,
-    short_url: String,
-) -> Result<(Vec<String>, String), AppError> {
-    let query = context.query;
+async fn explain(context: &Context<'_>, typed: &Form) -> Result<Explanation, AppError> {
     let fields = ExampleFields {
-        url: Some(short_url),
-        user_agent: query.owned("userAgent"),
-        accept_language: query.owned("language"),
-        ip: None,
-        country: query.owned("country"),
-        at: query.owned("at"),
+        url: typed.owned(SHORT_URL),
+        user_agent: typed.owned("userAgent"),
+        accept_language: typed.owned("language"),
+        ip: typed.owned("ip"),
+        country: typed.owned("country"),
+        at: typed.owned("at"),
     };
     let of_reader = (context.request.client, &context.pages.api.time_zone);
-    let explained = context.links.explain(&fields, FieldErrors::default(), of_reader, context.by).await?;
-    Ok(texts_of(&explained, context.t))
+    let explained = context.links.explain(&fields, FieldErrors::default(), of_reader, context.by).await;
+    explained.map_err(with_own_name)
+}
+
+/// Names the field of the short URL as the form does.
+fn with_own_name(mut error: AppError) -> AppError {
+    if let AppError::Invalid(fields) = &mut error {
+        for field in fields.iter_mut().filter(|field| field.field == "url") {
+            SHORT_URL.clone_into(&mut field.field);
+        }
+    }
+    error
 }
 
 /// Returns the texts of the steps and of the answer.
@@ -76,10 +107,19 @@ fn texts_of(explained: &Explanation, t: &Locale) -> (Vec<String>, String) {
 
 #[cfg(test)]
 mod tests {
+    use app::InvalidField;
     use links::{Finding, Step};
 
     use super::*;
-    use crate::locale::english;
+    use crate::{locale::english, messages::message};
+
+    #[test]
+    fn a_wrong_short_url_is_no_wrong_address_of_a_webhook() {
+        let wrong = |field: &str| InvalidField { field: field.to_owned(), expected: String::new() };
+        let wrong = AppError::Invalid(["url", "ip"].map(wrong).into());
+        let told = message(&with_own_name(wrong), english());
+        assert!(told.contains("a short URL") && told.contains("192.0.2.7"), "{told}");
+    }
 
     #[test]
     fn steps_and_answers_are_told_with_what_they_are_about() {

@@ -3,13 +3,12 @@
 use app::{AppError, Field, FieldErrors, edit_link::Target, find_link::LinkName};
 use askama::Template;
 use hyper::StatusCode;
-use links::{ExtraPath, Record, ScheduledEdit, scope::Scope};
+use links::{ExtraPath, Record, ScheduledEdit, Tag, scope::Scope};
 use web::Answer;
 
 use super::{
     audit::{Change, action_text},
     choice::written,
-    explanation::{ShownExplanation, explain, is_asked},
     history::{History, UNDO, is_edit},
     link_form::{Conflict, Input, LinkForm},
     notices::{Notices, Refusal},
@@ -19,12 +18,13 @@ use super::{
     shown::ShownLink,
 };
 use crate::{
-    addresses::{LINKS, link_page, link_statistics, with_parameter},
+    addresses::{LINKS, explain_page, link_page, link_statistics, with_parameter},
     answer::redirect,
     context::Context,
     error::PageError,
     form::Form,
     frame::Frame,
+    link_input::offered_tags,
     markup::Markup,
 };
 
@@ -35,6 +35,8 @@ pub(super) struct LinkPage<'a> {
     context: Context<'a>,
     link: ShownLink,
     form: LinkForm,
+    /// The tags that the form offers.
+    tags: Vec<Tag>,
     version: u64,
     has_password: bool,
     qr_code: Markup,
@@ -49,21 +51,11 @@ pub(super) struct LinkPage<'a> {
     conflicts: Vec<Conflict>,
     schedule: Vec<(ScheduledEdit, Vec<Change>)>,
     history: History,
-    explanation: ShownExplanation,
 }
 
 pub(super) async fn show(context: &Context<'_>, name: &str) -> Result<Answer, PageError> {
     let record = context.links.get_link(&context.link_name(name), context.by).await?;
-    let (mut texts, mut refusal) = (None, None);
-    if is_asked(context) {
-        match explain(context, context.pages.short_url(&record.link)).await {
-            Ok(explained) => texts = Some(explained),
-            Err(error) => refusal = Some(Refusal::new(error, context.t)?),
-        }
-    }
-    let mut page = page_of(context, &record, refusal).await;
-    page.explanation.texts = texts;
-    Ok(context.page(page.notices.status(), &page))
+    Ok(context.page(StatusCode::OK, &page_of(context, &record, None).await))
 }
 
 pub(super) async fn change(context: &Context<'_>, name: &str) -> Result<Answer, PageError> {
@@ -163,6 +155,7 @@ pub(super) async fn page_of<'a>(
     LinkPage {
         frame: context.frame(LINKS),
         context: *context,
+        tags: offered_tags(context.links, context.by).await,
         form: LinkForm::of(record, &context.pages.api.time_zone),
         version: record.link.version(),
         has_password: record.link.password().is_some(),
@@ -176,7 +169,6 @@ pub(super) async fn page_of<'a>(
         conflicts: Vec::new(),
         schedule,
         history,
-        explanation: ShownExplanation::new(context),
         link,
     }
 }

@@ -22,7 +22,7 @@ use super::{
     tour::{self, Step},
 };
 use crate::{
-    addresses::{LINKS, QR_SHEET, link_page, link_statistics},
+    addresses::{LINKS, QR_SHEET, explain_page, link_page, link_statistics},
     answer::redirect,
     context::Context,
     error::PageError,
@@ -39,12 +39,13 @@ const COUNTS: [u64; 3] = [10, PER_PAGE, 100];
 const COUNTED_MAX: u64 = 10_000;
 const FILTERED_MAX: u64 = 2_000;
 /// The orders that a list can have, with the texts that name them.
-const ORDERS: [(&str, &str); 8] = [
+const ORDERS: [(&str, &str); 9] = [
     ("dateCreated-DESC", "order-newest"),
     ("dateCreated-ASC", "order-oldest"),
     ("visits-DESC", "order-visits"),
     ("visits-ASC", "order-fewest-visits"),
     ("lastVisit-DESC", "order-last-visit"),
+    ("shortCode-ASC", "column-link"),
     ("title-ASC", "field-title"),
     ("longUrl-ASC", "field-longUrl"),
     ("longUrl-DESC", "order-long-url-back"),

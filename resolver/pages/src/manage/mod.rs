@@ -35,7 +35,7 @@ use percent_encoding::percent_decode_str;
 use web::Answer;
 
 use crate::{
-    addresses::{LINK, LINKS, QR_PACK, QR_SHEET, STATISTICS},
+    addresses::{EXPLAIN, LINK, LINKS, QR_PACK, QR_SHEET, STATISTICS},
     context::{Answering, Context},
     error::PageError,
 };
@@ -97,6 +97,7 @@ pub(crate) async fn answer(context: &Context<'_>) -> Result<Answer, PageError> {
         (reservations::PATH, false) => Box::pin(reservations::show(context)),
         (reservations::PATH, true) => Box::pin(reservations::change(context)),
         (reservations::TABLE, false) => Box::pin(reservations::download(context)),
+        (EXPLAIN, false) => Box::pin(explanation::show(context)),
         (QR_SHEET, false) => Box::pin(qr_sheet::show(context)),
         (QR_PACK, false) => Box::pin(qr_sheet::download(context)),
         (audit::PATH, false) => Box::pin(audit::show(context)),

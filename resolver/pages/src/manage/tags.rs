@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{context::Context, error::PageError, form::Form, frame::Frame};
 
-pub(super) const PATH: &str = "/manage/tags";
+pub(super) const PATH: &str = crate::addresses::TAGS;
 /// The orders that the list can have, with the texts that name them.
 const ORDERS: [(&str, &str); 3] = [
     ("tag-ASC", "tags-order-name"),
