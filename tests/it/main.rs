@@ -35,6 +35,7 @@ mod drain;
 mod durability;
 mod election;
 mod embedded;
+mod epoch_seconds;
 mod erasure;
 mod examples;
 mod exhaustion;
