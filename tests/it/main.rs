@@ -68,6 +68,7 @@ mod ledger_id;
 mod left_visits;
 mod limits;
 mod links;
+mod list_orders;
 mod live;
 mod live_import;
 mod logs;
