@@ -11,7 +11,7 @@ use std::{
 use cli::code_key_file;
 use futures_util::future::join_all;
 use harness::{Answer, Api, Cluster, Resolver, Scratch, wait};
-use reqwest::{Method, Url};
+use reqwest::{Method, StatusCode, Url};
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -19,7 +19,10 @@ use tokio::{
     time::timeout,
 };
 
-use crate::rest_calls::{SOON, done, get};
+use crate::{
+    pages::Browser,
+    rest_calls::{SOON, done, get},
+};
 
 /// The default number of visitors who are counted; `SHORTMINT_SHARES` sets another one.
 const VISITORS: u32 = 3_000;
@@ -206,4 +209,37 @@ async fn a_visitor_is_led_to_the_same_target_behind_the_fast_path_and_by_hyper_a
     }
     assert!(by_fast_path > visitors.len() / 2, "{by_fast_path} connections began in the fast path");
     assert!(seen.iter().all(|count| *count > 20), "{seen:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_test_of_targets_ends_with_a_winner_who_leads_every_visitor() {
+    let resolver = Resolver::embedded().unwrap().args(TRUSTED).start().await.unwrap();
+    let (api, to) = (&resolver.api, resolver.addr());
+    let code = api.create(TARGETS[2]).await.unwrap().code;
+    let link = format!("short-urls/{code}");
+    let all_led_to = async |target: usize| {
+        let led = follow(to, &code, 0..AGAIN).await;
+        assert!(led.iter().all(|one| *one == target), "{target}: {led:?}");
+    };
+    let begin = async || {
+        set(api, &code, &["30", "20"]).await;
+        let led = follow(to, &code, 0..AGAIN).await;
+        assert!((0..3).all(|target| led.contains(&target)), "{led:?}");
+    };
+
+    // With the button of the page.
+    begin().await;
+    let form = format!("version={}&do=win&rule=2", get(api, &link).await["version"]);
+    let (status, ..) = Browser::open(api).await.send(&format!("/manage/rules/{code}"), &form).await;
+    assert_eq!(status, StatusCode::SEE_OTHER);
+    let rules = get(api, &format!("{link}/redirect-rules")).await;
+    let winner = json!({ "longUrl": TARGETS[1], "priority": 1, "conditions": [] });
+    assert_eq!(rules["redirectRules"], json!([winner]));
+    all_led_to(1).await;
+
+    // With the API, which needs no rule for that.
+    begin().await;
+    done(api, Method::PATCH, &link, Some(json!({ "longUrl": TARGETS[0] }))).await;
+    set(api, &code, &[]).await;
+    all_led_to(0).await;
 }
