@@ -296,15 +296,19 @@ const tasks = {
     await enter();
     assert.equal((await shown(code)).expiredUrl, "https://example.com/over");
   },
-  async "Lead half of the visitors of a link to another URL"({ code }) {
+  async "Lead half of the visitors of a link to another URL, and then all of them"({ code }) {
     await follow(named(code));
     await follow(".headline " + named("Redirect rules"));
     await type("#longUrl", "https://example.com/half");
     await choose("#type-new", "share");
     await type("#matchValue-new", "50");
     await enter();
-    const { redirectRules } = await rest("GET", `/short-urls/${code}/redirect-rules`);
-    assert.deepEqual(redirectRules[0].conditions.map(({ type, matchValue }) => [type, matchValue]), [["share", "50"]]);
+    const rules = async () => (await rest("GET", `/short-urls/${code}/redirect-rules`)).redirectRules;
+    assert.deepEqual((await rules()).map(({ conditions }) => conditions), [[{ type: "share", matchKey: null, matchValue: "50" }]]);
+    await follow("button[value=win]");
+    assert.deepEqual((await rules()).map(({ longUrl, conditions }) => [longUrl, conditions]), [["https://example.com/half", []]]);
+    const answers = await Promise.all(Array.from({ length: 20 }, (_, visitor) => visit(code, { "X-Forwarded-For": `192.0.2.${visitor}` })));
+    assert.deepEqual([...new Set(answers.map(({ headers }) => headers.get("location")))], ["https://example.com/half"]);
   },
   async "Give a link another name"({ code }) {
     await follow(named(code));

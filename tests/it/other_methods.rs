@@ -107,6 +107,27 @@ async fn scripts_of_other_origins_follow_the_links_of_a_domain_that_lets_them() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_preflight_names_the_methods_that_the_link_takes() {
+    let alone = Alone::start(&[]).await;
+    let api = alone.api();
+    done(api, Method::PATCH, "domains/DEFAULT", Some(json!({ "crossOrigin": true }))).await;
+    let minted = api.create(URL).await.unwrap().code;
+    pick(api, "hook", json!({ "redirectStatus": 308 })).await;
+    pick(api, "found", json!({ "redirectStatus": 302 })).await;
+    pick(api, "locked", json!({ "redirectStatus": 307, "password": "right" })).await;
+    let (some, all) = ("GET,HEAD", "GET,POST,PUT,PATCH,DELETE");
+    let links = [("hook", all), ("found", some), ("locked", some), ("none", some), (&*minted, some)];
+    for (path, methods) in links {
+        let headers = [ORIGIN, ("access-control-request-method", "PUT")];
+        let answer = send(api, Method::OPTIONS, path, &headers, "").await;
+        let named = answer.header("access-control-allow-methods");
+        assert_eq!((answer.status, named), (204, Some(methods)), "{path}");
+        let put = send(api, Method::PUT, path, &[ORIGIN, JSON], "{}").await;
+        assert_eq!(put.status != 405, methods.contains("PUT"), "{path}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_visitor_confirms_before_a_visit_of_a_limit_is_used_up() {
     let alone = Alone::start(&[]).await;
     let api = alone.api();

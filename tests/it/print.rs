@@ -120,6 +120,9 @@ async fn every_code_on_a_sheet_leads_to_its_link_and_is_there_to_be_typed() {
     assert!(person.read(&args).await.starts_with("QR codes written to "));
     assert_eq!(std::fs::read(&file).unwrap(), bytes);
     person.fail(&args, 64).await;
+    let archive = alone.file("codes.zip");
+    person.read(&["link", "print", "--out", archive.to_str().unwrap()]).await;
+    assert!(std::fs::read(&archive).unwrap().starts_with(b"PK"));
     let printed = person.read(&["link", "print", "--format", "svg", "--out", "-"]).await;
     assert!(printed.starts_with("PK"), "{printed}");
     let browser = Browser::open(api).await;

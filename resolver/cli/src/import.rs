@@ -8,8 +8,8 @@
 //!    import is repeated.
 //! 3. Memory is bounded: rows wait in a few pieces of about [`PIECE_BYTES`] bytes, however large a
 //!    link is.
-//! 4. An import from a running server cannot be resumed: each run reads its list from the beginning
-//!    ([`live`]).
+//! 4. An import from a running server is repeated instead: each run reads the list from the
+//!    beginning, and skips the links that are here ([`live`]).
 
 mod live;
 mod report;

@@ -157,11 +157,7 @@ fn value_of(kind: &str, generator: &mut SchemaGenerator) -> Option<Value> {
             pattern
         }
         "scheme" => json!({ "enum": Protocol::NAMES }),
-        "before-date" | "after-date" => {
-            let mut time = Time::json_schema(generator).to_value();
-            time["type"] = json!("string");
-            time
-        }
+        "before-date" | "after-date" => Time::json_schema(generator).to_value(),
         "share" => json!({
             "type": "string",
             "pattern": "^[1-9][0-9]?$",

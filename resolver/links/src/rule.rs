@@ -201,6 +201,11 @@ pub const CONDITION_TYPES: [&str; 14] = [
 ];
 
 impl Condition {
+    /// Returns whether conditions of this type compare with a time.
+    pub fn has_time(kind: &str) -> bool {
+        matches!(kind, BEFORE_DATE | AFTER_DATE)
+    }
+
     /// Parses Shlink's fields `type`, `matchKey` and `matchValue`, and drops unused ones.
     pub fn parse(kind: &str, key: Option<&str>, value: Option<&str>) -> Result<Self, ConditionError> {
         let wrong = |field, reason| ConditionError { field, reason };

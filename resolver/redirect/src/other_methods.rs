@@ -5,10 +5,11 @@ use hyper::{
     Method, Request, StatusCode,
     header::{ACCESS_CONTROL_REQUEST_METHOD, HeaderName, ORIGIN},
 };
+use links::Link;
 use web::{Answer, cors};
 
 use crate::{
-    ThreadContext, Visitor,
+    Redirector, ThreadContext, Visitor,
     asked::Asked,
     follow::{find, follow, status_of},
     request::{bytes, host},
@@ -31,23 +32,30 @@ pub async fn forward<B>(thread: &ThreadContext, visitor: Visitor, request: &Requ
     let is_preflight = *request.method() == Method::OPTIONS
         && request.headers().contains_key(ORIGIN)
         && request.headers().contains_key(ACCESS_CONTROL_REQUEST_METHOD);
-    if is_preflight {
-        // Browsers follow no redirect of one, so that it would use up a visit for nothing.
-        let is_let_in = redirector.domain_cache.is_cross_origin(host(request));
-        return is_let_in.then(|| cors::preflight(request.headers()));
-    }
-    let found =
-        match find(redirector, &Asked::name(visitor.client, request.uri().path(), host(request))).await {
-            Ok(found) => found,
-            // What says something of the link, or that there is none, is the business of GET.
-            Err(refusal) => return refusal.visit.is_none().then_some(*refusal.answer),
-        };
-    let status = status_of(redirector, &found.link);
-    let keeps = matches!(status, StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT);
-    if !keeps || found.link.password().is_some() {
+    if is_preflight && !redirector.domain_cache.is_cross_origin(host(request)) {
         return None;
     }
-    Some(follow(thread, visitor, request).await)
+    let asked = Asked::name(visitor.client, request.uri().path(), host(request));
+    let takes_all = match find(redirector, &asked).await {
+        Ok(found) => takes_all_methods(redirector, &found.link),
+        // An outage or a limit is the business of the request that follows.
+        Err(refusal) if is_preflight => refusal.visit.is_none(),
+        // What says something of the link, or that there is none, is the business of GET.
+        Err(refusal) => return refusal.visit.is_none().then_some(*refusal.answer),
+    };
+    if is_preflight {
+        // Browsers follow no redirect of one, so that it would use up a visit for nothing.
+        let methods = if takes_all { cors::ALL_METHODS } else { "GET,HEAD" };
+        return Some(cors::preflight(request.headers(), methods));
+    }
+    if takes_all { Some(follow(thread, visitor, request).await) } else { None }
+}
+
+/// Returns whether the redirects of a link keep the method, and no password stands before them.
+fn takes_all_methods(redirector: &Redirector, link: &Link) -> bool {
+    let status = status_of(redirector, link);
+    matches!(status, StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT)
+        && link.password().is_none()
 }
 
 /// Returns whether a request may be the form that asks for a password: that of a page on this

@@ -6,11 +6,11 @@
 
 use std::borrow::Cow;
 
-use links::stored_time;
+use links::{Condition, stored_time};
 use serde_json::{Map, Value};
 
 use super::{
-    item::Item,
+    item::{Item, text_of_time},
     json::Shape,
     row::{JSON_ONLY, LAYOUT, Row, RowError, Secret},
     spreadsheet,
@@ -78,12 +78,14 @@ pub(super) fn rules(item: &Item) -> Result<Option<String>, RowError> {
     let rules = list.as_array_mut().map(Vec::as_mut_slice).unwrap_or_default();
     let conditions = rules.iter_mut().filter_map(|rule| rule.get_mut("conditions")?.as_array_mut()).flatten();
     for condition in conditions {
-        if !matches!(condition["type"].as_str(), Some("before-date" | "after-date")) {
+        if !condition["type"].as_str().is_some_and(Condition::has_time) {
             continue;
         }
-        let Some(Value::String(text)) = condition.get_mut("matchValue") else { continue };
-        let time = stored_time(text, &item.zone);
-        *text = time.map_err(|error| item.broken("redirectRules", format_args!("{text:?}: {error}")))?;
+        let Some(value) = condition.get_mut("matchValue") else { continue };
+        let Some(text) = text_of_time(value) else { continue };
+        let time = stored_time(&text, &item.zone);
+        let time = time.map_err(|error| item.broken("redirectRules", format_args!("{text:?}: {error}")))?;
+        *value = Value::String(time);
     }
     Ok((!rules.is_empty()).then(|| list.to_string()))
 }
@@ -246,6 +248,26 @@ mod tests {
         ] {
             assert_eq!((&*harmless(text), revealed(cell)), (cell, text));
         }
+    }
+
+    #[test]
+    fn a_rule_has_its_time_as_a_text_or_as_seconds() {
+        let line = |kind: &str, value: &str| {
+            let condition = format!(r#"{{"type":"{kind}","matchValue":{value}}}"#);
+            format!(r#"{{"longUrl":"a","redirectRules":[{{"longUrl":"b","conditions":[{condition}]}}]}}"#)
+        };
+        for (kind, value, kept) in [
+            ("before-date", "1525132800", "\"2018-05-01T00:00:00+00:00\""),
+            ("after-date", "\"1525132800\"", "\"2018-05-01T00:00:00+00:00\""),
+            ("language", "1525132800", "1525132800"),
+        ] {
+            let (links, errors) = read(Source::Csv, &line(kind, value));
+            assert!(errors.is_empty(), "{errors:?}");
+            let rules = links[0].redirect_rules.as_deref().unwrap();
+            assert!(rules.contains(&format!("\"matchValue\":{kept}")), "{rules}");
+        }
+        let (_, errors) = read(Source::Csv, &line("before-date", "1525132800000"));
+        assert!(errors[0].contains("looks like milliseconds"), "{errors:?}");
     }
 
     #[test]

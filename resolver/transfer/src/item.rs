@@ -98,7 +98,8 @@ impl Item {
     }
 
     pub(super) fn time(&self, field: &'static str) -> Result<Option<Timestamp>, RowError> {
-        let Some(text) = self.text(field)? else { return Ok(None) };
+        let Some(value) = self.find(field)? else { return Ok(None) };
+        let text = text_of_time(value).ok_or_else(|| self.wrong(field, "a text"))?;
         let text = spreadsheet::time(&text).map_err(|problem| self.broken(field, problem))?;
         read_time(&text, &self.zone).map(Some).map_err(|error| self.broken(field, error))
     }
@@ -121,6 +122,18 @@ impl Item {
         let Some(text) = self.text(field)? else { return Ok(None) };
         let expected = "an absolute URL such as https://s.example/code";
         ShortUrl::parse(&text).map(Some).ok_or_else(|| self.wrong(field, expected))
+    }
+}
+
+/// Returns the text of a time, which JSON may have as a number of seconds.
+pub(super) fn text_of_time(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(number) => {
+            let text = number.to_string();
+            Some(text.strip_suffix(".0").unwrap_or(&text).to_owned())
+        }
+        _ => None,
     }
 }
 
@@ -208,6 +221,13 @@ mod tests {
         ] {
             let read = item(&format!("{{\"a\":\"{text}\"}}")).time("a").unwrap().unwrap();
             assert_eq!(read.to_string(), same, "{text}");
+        }
+        for number in ["1525132800", "1525132800.0"] {
+            let read = item(&format!("{{\"a\":{number}}}")).time("a").unwrap().unwrap();
+            assert_eq!(read.to_string(), "2018-05-01T00:00:00Z", "{number}");
+        }
+        for number in ["1525132800000", "1525132800.5", "-1525132800", "7", "true", "[]"] {
+            assert!(item(&format!("{{\"a\":{number}}}")).time("a").is_err(), "{number}");
         }
         for text in ["yesterday", "2018-13-01", "0000-00-00 00:00:00"] {
             let error = item(&format!("{{\"a\":\"{text}\"}}")).time("a").unwrap_err().to_string();

@@ -16,11 +16,14 @@ pub fn allow(answer: &mut Answer) {
     answer.headers_mut().insert(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
 }
 
-/// Answers a preflight (OPTIONS). It names the methods of all calls: one that a path does not have
-/// is answered like an unknown path, or as not allowed.
-pub fn preflight(asked: &HeaderMap) -> Answer {
+/// The methods of all calls of the API: one that a path does not have is answered like an unknown
+/// path. Links whose redirects keep the method take the same.
+pub const ALL_METHODS: &str = "GET,POST,PUT,PATCH,DELETE";
+
+/// Answers a preflight (OPTIONS) with these methods.
+pub fn preflight(asked: &HeaderMap, methods: &'static str) -> Answer {
     let mut answer = empty(StatusCode::NO_CONTENT);
-    let methods = HeaderValue::from_static("GET,POST,PUT,PATCH,DELETE");
+    let methods = HeaderValue::from_static(methods);
     let headers = answer.headers_mut();
     headers.insert(ALLOW, methods.clone());
     if asked.contains_key(ORIGIN) {

@@ -37,28 +37,51 @@ fn no_address(reason: &str) -> Failure {
     Failure::again(format!("the host has no address: {reason}"))
 }
 
-/// Resolves a host. The answer has at least one address. `slots` are of lookups under way.
-pub(crate) async fn resolve(
-    slots: &Arc<Semaphore>,
-    host: &Host<String>,
-    port: u16,
-    deadline: Instant,
-) -> Result<Vec<SocketAddr>, Failure> {
-    if let Some(address) = literal(host) {
-        return Ok(vec![SocketAddr::new(address, port)]);
+/// Finds the addresses of a name, with a port.
+type Find = fn(&str, u16) -> io::Result<Vec<SocketAddr>>;
+
+/// Lookups of hosts, so many of which may be under way at once. Clones share the slots.
+#[derive(Clone, Debug)]
+pub(crate) struct Lookups {
+    slots: Arc<Semaphore>,
+    /// The system's lookup, except in tests of names whose addresses change.
+    find: Find,
+}
+
+impl Lookups {
+    pub(crate) fn new(most: usize) -> Self {
+        let find: Find = |name, port| (name, port).to_socket_addrs().map(Vec::from_iter);
+        Self { slots: Arc::new(Semaphore::new(most)), find }
     }
-    let name = host.to_string();
-    let slot = Arc::clone(slots).try_acquire_owned().map_err(|_| busy())?;
-    let (answer, answered) = oneshot::channel();
-    let lookup = move || {
-        let found = (name.as_str(), port).to_socket_addrs().map(Vec::from_iter);
-        drop(slot);
-        // The attempt may have given up.
-        let _ = answer.send(found);
-    };
-    let spawned = thread::Builder::new().name("webhook-lookup".to_owned()).spawn(lookup);
-    spawned.map_err(|_| busy())?;
-    addresses(answered, deadline).await
+
+    #[cfg(test)]
+    pub(crate) fn with(find: Find) -> Self {
+        Self { find, ..Self::new(MAX_UNDER_WAY) }
+    }
+
+    /// Resolves a host. The answer has at least one address.
+    pub(crate) async fn resolve(
+        &self,
+        host: &Host<String>,
+        port: u16,
+        deadline: Instant,
+    ) -> Result<Vec<SocketAddr>, Failure> {
+        if let Some(address) = literal(host) {
+            return Ok(vec![SocketAddr::new(address, port)]);
+        }
+        let (name, find) = (host.to_string(), self.find);
+        let slot = Arc::clone(&self.slots).try_acquire_owned().map_err(|_| busy())?;
+        let (answer, answered) = oneshot::channel();
+        let lookup = move || {
+            let found = find(&name, port);
+            drop(slot);
+            // The attempt may have given up.
+            let _ = answer.send(found);
+        };
+        let spawned = thread::Builder::new().name("webhook-lookup".to_owned()).spawn(lookup);
+        spawned.map_err(|_| busy())?;
+        addresses(answered, deadline).await
+    }
 }
 
 /// Waits for the answer of a lookup.
@@ -157,23 +180,23 @@ mod tests {
 
     #[tokio::test]
     async fn a_name_is_resolved_to_addresses_with_the_port() {
-        let slots = Arc::new(Semaphore::new(MAX_UNDER_WAY));
-        let found = resolve(&slots, &name("localhost"), 81, within(60)).await.unwrap();
+        let lookups = Lookups::new(MAX_UNDER_WAY);
+        let found = lookups.resolve(&name("localhost"), 81, within(60)).await.unwrap();
         assert!(found.iter().all(|address| address.ip().is_loopback() && address.port() == 81), "{found:?}");
         // Longer than a name in DNS can be, so that no server is asked.
-        let refused = resolve(&slots, &name(&"x".repeat(300)), 1, within(60)).await.unwrap_err();
+        let refused = lookups.resolve(&name(&"x".repeat(300)), 1, within(60)).await.unwrap_err();
         assert!(refused.error.starts_with("the host has no address"), "{refused:?}");
     }
 
     #[tokio::test]
     async fn a_lookup_beyond_the_limit_is_refused_and_a_literal_address_needs_none() {
-        let slots = Arc::new(Semaphore::new(MAX_UNDER_WAY));
-        let taken = slots.try_acquire_many(u32::try_from(MAX_UNDER_WAY).unwrap()).unwrap();
-        assert_eq!(resolve(&slots, &name("localhost"), 1, within(60)).await, Err(busy()));
+        let lookups = Lookups::new(MAX_UNDER_WAY);
+        let taken = lookups.slots.try_acquire_many(u32::try_from(MAX_UNDER_WAY).unwrap()).unwrap();
+        assert_eq!(lookups.resolve(&name("localhost"), 1, within(60)).await, Err(busy()));
         let host = Host::Ipv4([8, 8, 8, 8].into());
-        assert_eq!(resolve(&slots, &host, 443, within(60)).await, Ok(vec![([8, 8, 8, 8], 443).into()]));
+        assert_eq!(lookups.resolve(&host, 443, within(60)).await, Ok(vec![([8, 8, 8, 8], 443).into()]));
         drop(taken);
-        assert!(resolve(&slots, &name("localhost"), 1, within(60)).await.is_ok());
+        assert!(lookups.resolve(&name("localhost"), 1, within(60)).await.is_ok());
     }
 
     #[tokio::test]

@@ -30,13 +30,12 @@ use rustls::{
 };
 use tokio::{
     io::{AsyncRead, AsyncWrite},
-    sync::Semaphore,
     task::JoinSet,
     time::{Instant, timeout_at},
 };
 
 use crate::{
-    connect::{MAX_UNDER_WAY, dial, resolve, secure},
+    connect::{Lookups, MAX_UNDER_WAY, dial, secure},
     outcome::{Attempt, Failure, Outcome},
     policy::Policy,
     signature::SignedHeaders,
@@ -92,8 +91,7 @@ pub struct Sender {
     /// How long an attempt may take, from the lookup to what is read of the answer's body.
     total: Duration,
     tls: Arc<ClientConfig>,
-    /// Slots of lookups of hosts that are under way.
-    lookups: Arc<Semaphore>,
+    lookups: Lookups,
 }
 
 impl Sender {
@@ -104,7 +102,7 @@ impl Sender {
             .expect("the provider has all versions of TLS");
         let mut tls = tls.with_root_certificates(roots.0).with_no_client_auth();
         tls.resumption = Resumption::disabled();
-        let lookups = Arc::new(Semaphore::new(MAX_UNDER_WAY));
+        let lookups = Lookups::new(MAX_UNDER_WAY);
         let (connect_within, total) = (Duration::from_secs(5), Duration::from_secs(15));
         Self { policy, connect_within, total, tls: Arc::new(tls), lookups }
     }
@@ -163,7 +161,7 @@ impl Sender {
         request: Request<Full<Bytes>>,
         deadline: Instant,
     ) -> Result<(Response<Incoming>, Connection), Failure> {
-        let addresses = resolve(&self.lookups, &url.host, url.port, deadline).await?;
+        let addresses = self.lookups.resolve(&url.host, url.port, deadline).await?;
         self.policy.check(&addresses).map_err(|refused| Failure::again(refused.to_string()))?;
         let connected_by = deadline.min(Instant::now() + self.connect_within);
         let stream = dial(&addresses, connected_by).await?;

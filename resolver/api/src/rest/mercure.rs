@@ -123,7 +123,7 @@ pub fn hub(api: &Arc<Api>, client: IpAddr, request: Request<Incoming>) -> BoxFut
     Box::pin(async move {
         let (head, _unread) = request.into_parts();
         if head.method == Method::OPTIONS {
-            return cors::preflight(&head.headers);
+            return cors::preflight(&head.headers, cors::ALL_METHODS);
         }
         let is_cross_origin = head.headers.contains_key(ORIGIN);
         let call = Call::new(api, client, head);

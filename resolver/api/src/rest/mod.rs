@@ -114,7 +114,7 @@ pub fn route(api: &Arc<Api>, client: IpAddr, request: Request<Incoming>) -> BoxF
         let (mut head, mut body) = request.into_parts();
         head.uri = version::address(head.uri);
         if head.method == Method::OPTIONS {
-            return cors::preflight(&head.headers);
+            return cors::preflight(&head.headers, cors::ALL_METHODS);
         }
         let is_cross_origin = head.headers.contains_key(ORIGIN);
         let mut call = Call::new(api, client, head);

@@ -89,7 +89,14 @@ fn read_rule(item: Value) -> Result<RuleFields, String> {
 
 /// Reads a condition. One that is no object has no fields, and so lacks its type.
 fn read_condition(item: Value) -> ConditionFields {
-    let fields = if let Value::Object(fields) = item { fields } else { Map::new() };
+    let mut fields = if let Value::Object(fields) = item { fields } else { Map::new() };
+    let has_time = fields.get("type").and_then(Value::as_str).is_some_and(Condition::has_time);
+    // Only a time may be a number. One of another condition stays one, which is refused.
+    if let Some(value) = fields.get_mut("matchValue").filter(|value| has_time && value.is_number()) {
+        let text = value.to_string();
+        let seconds: Result<dto::Time, _> = serde_json::from_value(value.take());
+        *value = Value::String(seconds.map_or(text, |dto::Time(seconds)| seconds));
+    }
     let (dto::NewCondition { r#type, match_key, match_value }, wrong) = read_object(fields);
     ConditionFields {
         kind: r#type.value(),

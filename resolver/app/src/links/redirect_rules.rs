@@ -143,7 +143,7 @@ fn check_condition(
     let ConditionFields { kind, match_key, match_value, wrong: unread } = condition;
     wrong.note_below(at, unread);
     let (kind, value) = (kind.unwrap_or_default(), match_value.as_deref());
-    let dated = value.filter(|_| matches!(&*kind, "before-date" | "after-date"));
+    let dated = value.filter(|_| Condition::has_time(&kind));
     let moment = match dated.map(|text| stored_time(text, zone)).transpose() {
         Ok(moment) => moment,
         // The condition itself says best what a text has to be that is no time at all.

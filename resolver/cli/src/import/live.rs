@@ -5,7 +5,8 @@
 //!    that is new. Each link is passed on once.
 //! 2. Memory holds one page, and a 64-bit hash of each link that was read.
 //! 3. There is no position to resume from, because pages are not stable between runs. After a kill,
-//!    the next run starts at the first page and skips what is stored.
+//!    the next run starts at the first page and skips what is stored. A position given by hand would
+//!    save nothing: the second pass reads the pages before it.
 
 use std::{
     collections::HashSet,

@@ -43,7 +43,8 @@ const REASON_CELLS: usize = 300;
 #[derive(Clone, Args)]
 pub struct SourceArgs {
     /// Address of a running server of the system to import from, such as https://s.example, instead
-    /// of a file.
+    /// of a file. Run it again after it was stopped or failed: what is here already is skipped, and
+    /// nothing is imported twice.
     #[arg(long, value_name = "URL", conflicts_with = "file", requires = "source_key")]
     pub url: Option<String>,
     /// API key for --url: that of Shlink or Kutt, or the signature token of YOURLS. Pass it in the

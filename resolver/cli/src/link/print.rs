@@ -1,6 +1,7 @@
 //! `resolver link print`: writes a pack of QR codes to a file.
 
 use std::{
+    ffi::OsStr,
     fs::File,
     io::{self, Write as _},
     path::{Path, PathBuf},
@@ -28,13 +29,13 @@ pub struct LinkPrintArgs {
     /// File to write, which must not exist; - for the standard output.
     #[arg(long, value_name = "FILE")]
     pub out: PathBuf,
-    /// Format of the pack.
-    #[arg(long, default_value = "pdf", value_parser = [
+    /// Format of the pack. Defaults to svg for a FILE that ends in .zip, otherwise to pdf.
+    #[arg(long, value_parser = [
         PossibleValue::new("pdf").help("A4 sheets of labels: code, short URL, and a title in Latin letters"),
         PossibleValue::new("svg").help("A ZIP archive with an SVG for each link, and a table of them"),
         PossibleValue::new("png").help("The same with PNGs"),
     ])]
-    pub format: String,
+    pub format: Option<String>,
     /// Columns of labels on a sheet, 1 to 6. Defaults to 3.
     #[arg(long, value_name = "COUNT")]
     pub columns: Option<u64>,
@@ -73,8 +74,9 @@ fn qr_option(text: &str) -> Result<(&'static str, String), String> {
 }
 
 pub(super) async fn run(args: LinkPrintArgs) -> Result<String, Error> {
+    let format = chosen_format(&args)?;
     let server = Server::new(&args.server)?;
-    let pack = server.call(Call::read("qr-codes".to_owned(), query(&args))).await?;
+    let pack = server.call(Call::read("qr-codes".to_owned(), query(&args, format))).await?;
     if !pack.starts_with(b"PK") && !pack.starts_with(b"%PDF") {
         return Err(server.foreign().into());
     }
@@ -89,9 +91,23 @@ pub(super) async fn run(args: LinkPrintArgs) -> Result<String, Error> {
     Ok(if is_stdout { String::new() } else { format!("QR codes written to {}\n", args.out.display()) })
 }
 
-fn query(args: &LinkPrintArgs) -> Query {
+/// Returns the format of the pack, by the ending of the file unless it is given.
+fn chosen_format(args: &LinkPrintArgs) -> Result<&str, Error> {
+    let ending = args.out.extension().map(|ending| ending.to_ascii_lowercase());
+    match (args.format.as_deref(), ending.as_deref().and_then(OsStr::to_str)) {
+        (Some(format), _) => Ok(format),
+        (None, Some("zip")) => Ok("svg"),
+        (None, Some("svg" | "png")) => {
+            let reason = "images come in an archive: end its name in .zip, or give a --format";
+            Err(wrong_value("--out", args.out.display(), reason))
+        }
+        (None, _) => Ok("pdf"),
+    }
+}
+
+fn query(args: &LinkPrintArgs, format: &str) -> Query {
     [
-        maybe("format", Some(&args.format)),
+        maybe("format", Some(format)),
         maybe("columns", args.columns),
         maybe("rows", args.rows),
         args.options.clone(),
@@ -112,10 +128,15 @@ mod tests {
     use crate::{Command, command_line};
 
     fn asked(args: &str) -> Option<String> {
-        let args: Vec<&str> = ["link", "print", "--out", "x"].into_iter().chain(args.split(' ')).collect();
+        asked_into("x", args)
+    }
+
+    fn asked_into(file: &str, args: &str) -> Option<String> {
+        let args: Vec<&str> = ["link", "print", "--out", file].into_iter().chain(args.split(' ')).collect();
         let args = args.into_iter().filter(|arg| !arg.is_empty()).collect::<Vec<_>>();
         let Ok(Command::Link(LinkCommand::Print(args))) = command_line::parse(&args) else { return None };
-        let pairs = query(&args).into_iter().map(|(name, value)| format!("{name}={value}"));
+        let query = query(&args, chosen_format(&args).ok()?);
+        let pairs = query.into_iter().map(|(name, value)| format!("{name}={value}"));
         Some(pairs.collect::<Vec<_>>().join("&"))
     }
 
@@ -135,6 +156,20 @@ mod tests {
             ),
         ] {
             assert_eq!(asked(args).as_deref(), Some(query));
+        }
+        for (file, args, format) in [
+            ("p.zip", "", Some("format=svg")),
+            ("a.pdf/P.ZIP", "", Some("format=svg")),
+            ("p.zip", "--format png", Some("format=png")),
+            ("p.zip", "--format pdf", Some("format=pdf")),
+            ("p.pdf", "", Some("format=pdf")),
+            ("zip", "", Some("format=pdf")),
+            ("-", "", Some("format=pdf")),
+            ("p.png", "", None),
+            ("p.SVG", "", None),
+            ("p.png", "--format png", Some("format=png")),
+        ] {
+            assert_eq!(asked_into(file, args).as_deref(), format, "{file} {args}");
         }
         for wrong in ["--format zip", "--qr logo=on", "--qr color", "a --tag b", "a --reservation 7f"] {
             assert_eq!(asked(wrong), None, "{wrong}");

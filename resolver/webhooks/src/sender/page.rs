@@ -16,14 +16,12 @@ use hyper::{
     body::{Bytes, Incoming},
     header,
 };
-use tokio::{
-    sync::Semaphore,
-    time::{Instant, timeout_at},
-};
+use tokio::time::{Instant, timeout_at};
 use url::Url;
 
 use super::{Connection, Sender};
 use crate::{
+    connect::Lookups,
     icon::Icon,
     policy::Policy,
     title::{END, find, title_of},
@@ -60,7 +58,7 @@ impl Sender {
             connect_within: WITHIN,
             total: WITHIN,
             tls: Arc::clone(&self.tls),
-            lookups: Arc::new(Semaphore::new(LOOKUPS_MAX)),
+            lookups: Lookups::new(LOOKUPS_MAX),
         };
         PageReader { sender, web_ports_only: false }
     }
@@ -77,7 +75,7 @@ impl PageReader {
             connect_within: *connect_within,
             total: *total,
             tls: Arc::clone(tls),
-            lookups: Arc::clone(lookups),
+            lookups: lookups.clone(),
         };
         Self { sender, web_ports_only: true }
     }
@@ -197,7 +195,7 @@ mod tests {
     use super::*;
     use crate::{
         Roots,
-        sender::receiver::{Receiver, drips, floods, sends},
+        sender::receiver::{Receiver, drips, floods, rebinds, sends},
     };
 
     fn reader(networks: &[&str]) -> PageReader {
@@ -332,6 +330,27 @@ mod tests {
         }
         listener.set_nonblocking(true).unwrap();
         assert!(listener.accept().is_err(), "it was connected to");
+    }
+
+    #[test]
+    fn a_name_that_changes_its_address_after_the_check_leads_nowhere_else() {
+        let sender = Sender { lookups: Lookups::with(rebinds), ..local().sender };
+        let reader = PageReader { sender, web_ports_only: false };
+        let other = |receiver: &Receiver| TcpListener::bind(("127.0.0.2", receiver.address.port())).unwrap();
+        let url =
+            |name: &str, receiver: &Receiver| format!("http://{name}.test:{}/", receiver.address.port());
+        let (page, picture) = (Receiver::new(sends(TITLED)), sends_png("200 OK", 100));
+        // The next lookup of the name is for a redirect to itself, whose address is checked too.
+        let redirect = redirecting("/again".to_owned());
+        let others = [&page, &picture, &redirect].map(other);
+        assert_eq!(title(&reader, &url("page", &page)).as_deref(), Some("A & B"));
+        assert!(block_on(reader.icon(&url("picture", &picture), |_| true)).is_some());
+        assert_eq!(title(&reader, &url("redirect", &redirect)), None);
+        redirect.request();
+        for listener in others {
+            listener.set_nonblocking(true).unwrap();
+            assert!(listener.accept().is_err(), "it was connected to");
+        }
     }
 
     #[test]

@@ -1,10 +1,11 @@
 //! Receivers on the loopback interface.
 
 use std::{
+    collections::BTreeMap,
     io::{self, Read, Write},
     net::{SocketAddr, TcpListener, TcpStream},
     sync::{
-        Arc,
+        Arc, Mutex,
         mpsc::{self, SyncSender},
     },
     thread,
@@ -88,6 +89,16 @@ impl Receiver {
     pub(super) fn request(&self) -> Request {
         self.requests.recv_timeout(Duration::from_secs(60)).unwrap()
     }
+}
+
+/// Finds another address for a name at each lookup, as a host does that rebinds it: 127.0.0.1,
+/// 127.0.0.2, and so on.
+pub(super) fn rebinds(name: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
+    static LOOKUPS: Mutex<BTreeMap<String, u8>> = Mutex::new(BTreeMap::new());
+    let mut lookups = LOOKUPS.lock().unwrap();
+    let number = lookups.entry(name.to_owned()).or_default();
+    *number += 1;
+    Ok(vec![([127, 0, 0, *number], port).into()])
 }
 
 fn serve<S: Stream>(

@@ -3,7 +3,7 @@ use std::net::TcpListener;
 use jiff::Timestamp;
 
 use super::{
-    receiver::{Receiver, drips, floods, hangs, sends, sips},
+    receiver::{Receiver, drips, floods, hangs, rebinds, sends, sips},
     *,
 };
 use crate::{StatusCode, signature::sign};
@@ -194,6 +194,22 @@ fn a_name_or_an_address_that_is_private_is_refused_without_a_connection() {
         check_failed(&outcome, "is not a public address (loopback): the operator can allow", true);
     }
     assert!(!was_reached(&listener));
+}
+
+#[test]
+fn a_name_that_changes_its_address_after_the_check_leads_nowhere_else() {
+    let receiver = Receiver::new(sends("HTTP/1.1 204 No Content\r\n\r\n"));
+    let port = receiver.address.port();
+    let elsewhere = TcpListener::bind(("127.0.0.2", port)).unwrap();
+    let deliver = || {
+        let policy = Policy { allowed_networks: vec!["127.0.0.1/32".parse().unwrap()], allow_http: true };
+        let sender = Sender { lookups: Lookups::with(rebinds), ..Sender::new(policy, Roots::mozilla()) };
+        deliver_with(sender, &format!("http://webhook.test:{port}/"), b"{}", AMPLE).outcome
+    };
+    assert_eq!(deliver(), Outcome::Delivered(StatusCode::NO_CONTENT));
+    // The next attempt looks the name up and checks its address again.
+    check_failed(&deliver(), "127.0.0.2 is not a public address (loopback)", true);
+    assert!(!was_reached(&elsewhere));
 }
 
 #[test]
