@@ -1,4 +1,5 @@
-// Opens Shlink's web client in Chromium, on a link with many visits, and checks what a person sees.
+// Opens Shlink's web client in Chromium, on a link with many visits, checks what a person sees, and
+// counts the clicks of tasks that the pages of this project are compared in (`tasks.mjs`).
 //
 //   node drive.mjs CHROMIUM BASE_URL API_KEY SHORT_CODE VISITS TAG
 //
@@ -8,7 +9,7 @@
 
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, readFile, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
@@ -164,7 +165,64 @@ const check = async (browser, origin) => {
   assert.equal((await fetch(`${baseUrl}/nobody-has-this`, { redirect: "manual" })).status, 404);
   await sees(orphans, "Visits: 1");
   await orphans.close();
+  await countClicks(browser, go);
   assert.deepEqual(problems, [], "nothing goes wrong beside what is shown");
+};
+
+/** Tasks of `tasks.mjs` beside its first twenty, which were driven by hand: clicks, and the way as a person goes. */
+const TASKS = {
+  "Order the links by their visits": [3, async (page, click) => {
+    await click("nav ::-p-text(List short URLs)");
+    // The first click orders the other way.
+    await click("thead ::-p-text(Visits)");
+    await click("thead ::-p-text(Visits)");
+    await page.waitForFunction((code) => document.querySelector("tbody tr")?.innerText.includes(code), {}, shortCode);
+    assert.ok(page.url().includes("visits-DESC"), page.url());
+  }],
+  "Download the links of a tag as CSV": [3, async (page, click, folder) => {
+    await click("nav ::-p-text(Manage tags)");
+    await click(`a[href*="list-short-urls/1?tags=${tag}"]`);
+    await click("button::-p-text(Export \\(2\\))");
+    const lines = async () => (await readFile(path.join(folder, "short_urls.csv"), "utf8")).trim().split("\n");
+    while (!(await readdir(folder)).includes("short_urls.csv")) await delay(100);
+    assert.equal((await lines()).length, 1 + 2);
+  }],
+  "Copy a short link in the list, and open its QR code": [3, async (page, click) => {
+    const short = await page.$eval("tbody td:nth-child(2) a", (link) => link.href);
+    await page.bringToFront();
+    await click('tbody button[title="Copy to clipboard"]');
+    await page.waitForFunction(async (short) => (await navigator.clipboard.readText()) === short, {}, short);
+    await click("tbody td:last-child button");
+    await click("tbody td:last-child ::-p-text(QR code)");
+    await sees(page, `QR code for ${short}`);
+  }],
+  "Find the links of a tag on a phone": [2, async (page, click) => {
+    await click('a[href="/manage-tags"]:not(nav a)');
+    await click(`a[href*="list-short-urls/1?tags=${tag}"]`);
+    await page.waitForFunction(() => document.querySelectorAll("tbody tr").length === 2);
+  }],
+};
+
+/** Does each task from the overview, and checks the clicks that it takes. */
+const countClicks = async (browser, go) => {
+  const folder = await mkdtemp(path.join(tmpdir(), "shortmint-downloads-"));
+  const session = await browser.target().createCDPSession();
+  await session.send("Browser.setDownloadBehavior", { behavior: "allow", downloadPath: folder });
+  const context = browser.defaultBrowserContext();
+  for (const [name, [expected, way]] of Object.entries(TASKS)) {
+    const page = await go("/overview", "Recently created URLs");
+    await context.overridePermissions(new URL(page.url()).origin, ["clipboard-read", "clipboard-sanitized-write"]);
+    await page.setViewport(name.includes("phone") ? { width: 360, height: 640 } : { width: 1400, height: 1000 });
+    let clicks = 0;
+    await way(page, async (selector) => {
+      clicks += 1;
+      await page.locator(selector).click();
+    }, folder);
+    assert.equal(clicks, expected, name);
+    console.log(`${name}: ${clicks} clicks`);
+    await page.close();
+  }
+  await rm(folder, { recursive: true, force: true });
 };
 
 const server = await serve();

@@ -1,11 +1,13 @@
 //! `resolver domain` and `resolver target`, run against a real server as people and scripts run
 //! them.
 
+use harness::Scratch;
+use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::{
     cli::{Person, row},
-    rest_calls::{Alone, get, leads_to, visit},
+    rest_calls::{Alone, done, get, leads_to, visit},
 };
 
 const PUBLIC_URL: &str = "https://s.test";
@@ -96,6 +98,49 @@ async fn a_domain_is_renamed_and_switched_off_and_on_from_the_command_line() {
     assert!(list.lines().nth(1).is_some_and(|line| line.ends_with("disabled")), "{list}");
     person.read(&["domain", "edit", "s.test", "--enable"]).await;
     assert_eq!(listed(&alone, "s.test").await["enabled"], true);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn settings_of_domains_are_imported_on_another_server_and_a_repetition_changes_nothing() {
+    let (from, to) = (Alone::start_at(PUBLIC_URL).await, Alone::start_at("https://t.test").await);
+    let (source, target) = (Person::at(&from.resolver), Person::at(&to.resolver));
+    let statements = json!([{ "relation": ["delegate_permission/common.handle_all_urls"],
+        "target": { "namespace": "android_app", "package_name": "com.example",
+            "sha256_cert_fingerprints": ["AB:CD"] } }]);
+    let everything = json!({ "enabled": false, "trackVisitors": false, "protocol": "http",
+        "ignoreCase": true, "ignoreTrailing": true, "catchAll": true, "extraPath": "append",
+        "crossOrigin": true, "crawlable": true, "confirmLimited": true,
+        "expiredUrl": "https://example.com/over", "queryTemplate": "a={code}",
+        "appleAppSiteAssociation": { "applinks": { "details": [{ "appID": "A.b", "paths": ["*"] }] } },
+        "assetLinks": statements });
+    source.read(&["domain", "redirects", "go.example", "--base", BASE, "--regular-404", MISSING]).await;
+    done(from.api(), Method::PATCH, "domains/go.example", Some(everything)).await;
+    source.read(&["domain", "redirects", "two.example", "--invalid-short-url", LOST]).await;
+    source.read(&["domain", "edit", "DEFAULT", "--ignore-case"]).await;
+    // These are on both servers: a setting that the file has otherwise, and a domain that it has not.
+    target.read(&["domain", "redirects", "two.example", "--base", BASE]).await;
+    target.read(&["domain", "redirects", "here.example", "--base", BASE]).await;
+
+    let scratch = Scratch::new().unwrap();
+    let list = source.read(&["domain", "list", "--json"]).await;
+    let file = scratch.file("domains.json", &list).unwrap().display().to_string();
+    let import = ["domain", "import", &*file, "--json"];
+    let before = get(to.api(), "domains").await;
+    let told = target.read_json(&import).await;
+    assert_eq!((told["changes"].as_array().unwrap().len(), &told["dryRun"]), (19, &json!(true)), "{told}");
+    assert_eq!(get(to.api(), "domains").await, before, "a dry run");
+    let table = target.read(&["domain", "import", &file, "--yes"]).await;
+    assert!(table.contains("two.example  baseUrlRedirect") && table.contains("(file)"), "{table}");
+    assert_eq!(target.read(&["domain", "import", &file, "--yes"]).await, "no changes\n");
+
+    for name in ["go.example", "two.example"] {
+        assert_eq!(listed(&to, name).await, listed(&from, name).await);
+    }
+    assert_eq!(listed(&to, "t.test").await["ignoreCase"], true);
+    assert_eq!(listed(&to, "here.example").await["redirects"]["baseUrlRedirect"], BASE);
+    let wrong = scratch.file("wrong.json", "{}").unwrap().display().to_string();
+    let failure = target.fail(&["domain", "import", &wrong], 64).await;
+    assert!(failure.contains("expected the output of resolver domain list --json"), "{failure}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,5 +1,5 @@
-//! `resolver import --url`: links come from running sources, which answer as Shlink, Kutt and
-//! YOURLS do, and whose lists change meanwhile; and from this project's own server.
+//! `resolver import --url`: links come from running sources, which answer as Shlink, Kutt, YOURLS
+//! and Dub do, and whose lists change meanwhile; and from this project's own server.
 
 use std::{
     collections::VecDeque,
@@ -85,6 +85,7 @@ impl Source {
             pair.and_then(|(_, value)| value.parse::<usize>().ok())
         };
         let plain = |status: u16, body: String| Some((status, String::new(), body));
+        let is_of_all = || url.query().unwrap().starts_with("showArchived=true&search=https%3A%2F%2F");
         let (first, length) = match (self.system, url.path()) {
             ("shlink", "/rest/v3/short-urls") => {
                 let length = number("itemsPerPage").unwrap();
@@ -92,18 +93,34 @@ impl Source {
             }
             ("kutt", "/api/v2/links") => (number("skip").unwrap(), number("limit").unwrap().min(50)),
             ("yourls", "/yourls-api.php") => (number("start").unwrap(), number("limit").unwrap()),
+            ("dub", "/links/count") if is_of_all() => (0, 0),
+            ("dub", "/links") if is_of_all() => {
+                let length = number("pageSize").unwrap();
+                ((number("page").unwrap() - 1) * length, length)
+            }
             ("shlink", "/rest/v3/short-urls/c7/redirect-rules") => {
                 return plain(200, rules().to_string());
             }
             (_, path) => return self.redirect(&path[1..]),
         };
         let mut state = self.state.lock().unwrap();
-        let is_allowed = request.header("x-api-key") == KEY || request.body == format!("signature={KEY}");
+        let is_allowed = match self.system {
+            "dub" => request.header("authorization") == format!("Bearer {KEY}"),
+            "yourls" => request.body == format!("signature={KEY}"),
+            _ => request.header("x-api-key") == KEY,
+        };
+        if !is_allowed && self.system == "dub" {
+            let error = json!({ "code": "unauthorized", "message": "Wrong key" });
+            return plain(401, json!({ "error": error }).to_string());
+        }
         if !is_allowed {
             return plain(401, json!({ "title": "Invalid API key", "detail": "Wrong key" }).to_string());
         }
         if let Some(status) = state.faults.pop_front() {
             return Some((status, "retry-after: 1\r\n".to_owned(), "<html>".to_owned()));
+        }
+        if length == 0 {
+            return plain(200, state.links.len().to_string());
         }
         state.pages += 1;
         if state.hangs_at == Some(state.pages) {
@@ -137,6 +154,7 @@ impl Source {
                 "itemsPerPage": length, "itemsInCurrentPage": total.saturating_sub(first).min(length),
                 "totalItems": total } } }),
             "kutt" => json!({ "total": total, "limit": length, "skip": first, "data": newest }),
+            "dub" => newest.into(),
             _ => {
                 let named = newest.into_iter().enumerate();
                 let named = named.map(|(place, item)| (format!("link_{}", place + 1), item));
@@ -163,6 +181,12 @@ impl Source {
             "kutt" => json!({ "id": code, "address": code, "banned": false, "password": false, "link": short,
                 "created_at": "2024-03-01T10:00:00.000Z", "updated_at": "2024-03-01T10:00:00.000Z",
                 "description": code, "expire_in": null, "target": to, "visit_count": 3, "domain": null }),
+            "dub" => json!({ "id": format!("link_{code}"), "domain": self.address.to_string(), "key": code,
+                "url": to, "externalId": null, "archived": false, "expiresAt": null, "expiredUrl": null,
+                "disabledAt": null, "password": null, "proxy": false, "title": code, "description": null,
+                "rewrite": false, "doIndex": false, "ios": null, "android": null, "geo": null, "tags": [],
+                "folderId": null, "comments": null, "shortLink": short, "utm_source": null, "clicks": 3,
+                "createdAt": "2024-03-01T10:00:00.000Z", "updatedAt": "2024-03-01T10:00:00.000Z" }),
             _ => json!({ "shorturl": short, "url": to, "title": code, "timestamp": "2024-03-01 10:00:00",
                 "ip": "192.0.2.1", "clicks": "3" }),
         }
@@ -201,7 +225,7 @@ async fn import(operator: &Operator, args: &[&str]) -> (Option<i32>, Value, Stri
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_link_of_a_source_comes_although_it_fails_and_changes_meanwhile() {
-    for (system, count) in [("shlink", 1_100), ("kutt", 120), ("yourls", 1_100)] {
+    for (system, count) in [("shlink", 1_100), ("kutt", 120), ("yourls", 1_100), ("dub", 250)] {
         let (operator, source) = (Operator::new().await, Source::start(system, count).await);
         source.change(|state| {
             state.links[3].1 = "ftp://example.com/".to_owned();
@@ -281,6 +305,10 @@ async fn a_source_that_refuses_is_reported_with_the_page() {
     let kutt = ["import", "--from", "kutt", "--url", &url, "--source-key", KEY];
     let (code, _, stderr) = import(&operator, &kutt).await;
     assert!(code == Some(64) && stderr.contains("page 1") && stderr.contains("404"), "{stderr}");
+    let dub = Source::start("dub", 1).await.url();
+    let dub = ["import", "--from", "dub", "--url", &dub, "--source-key", "wrong"];
+    let (code, _, stderr) = import(&operator, &dub).await;
+    assert!(code == Some(64) && stderr.contains("401 Wrong key"), "{stderr}");
     let (_, told, _) = import(&operator, &source.args(&url, &[])).await;
     assert_eq!(told["stored"], 1_100, "nothing was stored before: {told}");
 }

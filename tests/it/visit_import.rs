@@ -378,6 +378,27 @@ async fn what_was_deleted_here_does_not_come_back_and_counts_give_way_to_single_
     target.must_total("short-urls/deleted", 0).await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn clicks_of_dub_count_by_the_code_of_the_country_that_they_name() {
+    let (target, link) = (Target::sqlite().await, ("shop", Some("go.example")));
+    let api = &target.server.api;
+    let wish = json!({ "longUrl": "https://example.com/", "customSlug": link.0, "domain": link.1 });
+    api.create_with(&wish).await.unwrap();
+    let at = Timestamp::now() - SignedDuration::from_hours(30);
+    let mut table = "Date,Event,Link,Country,Referrer\n".to_owned();
+    for country in ["Turkey", "Germany"] {
+        writeln!(table, "{at},link,go.example/shop,{country},(direct)").unwrap();
+    }
+    let table = target.scratch.file("events.csv", &table).unwrap().display().to_string();
+    let (code, told) = target.import(&["visits", &table]).await;
+    assert_eq!((code, counts(&told)), (Some(0), [2, 0, 0]), "{told}");
+    let are_counted = async || {
+        let countries = statistics(api, link).await["dimensions"]["country"].to_string();
+        countries.contains("TR") && countries.contains("DE")
+    };
+    wait::until(SOON, "the countries are counted", are_counted).await.unwrap();
+}
+
 /// Serves lists of links and of visits that have no end: there is always another page.
 async fn serve_without_end(code: &'static str) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -1,4 +1,6 @@
-//! `resolver domain list|edit|redirects|remove`: manages the domains of a running server.
+//! `resolver domain list|edit|redirects|import|remove`: manages the domains of a running server.
+
+mod import;
 
 use std::path::{Path, PathBuf};
 
@@ -58,6 +60,12 @@ pub enum DomainCommand {
     /// domain redirects go.example --base https://example.com/ --invalid-short-url
     /// 'https://example.com/lost?path={ORIGINAL_PATH}'
     Redirects(DomainRedirectsArgs),
+    /// Give domains the settings that another server's resolver domain list --json shows.
+    ///
+    /// A setting that the file does not have stays as it is, and so does a domain. An unknown domain
+    /// is added if it has settings. The default domain of the file is the default one here, without
+    /// its name and its protocol.
+    Import(import::DomainImportArgs),
     /// Remove a domain that has no links and that no API key is limited to.
     ///
     /// Links that were deleted on it cannot be restored afterwards. Requests for its host are
@@ -217,6 +225,7 @@ pub(super) async fn run(command: DomainCommand) -> Result<String, Error> {
         }
         DomainCommand::Edit(args) => edit(&args).await,
         DomainCommand::Redirects(args) => redirects(&args).await,
+        DomainCommand::Import(args) => import::run(&args).await,
         DomainCommand::Remove { domain, server } => {
             let call = Call::write(Method::DELETE, path_of(&domain)?, Vec::new());
             Server::new(&server)?.call(call).await?;

@@ -115,6 +115,8 @@ impl Coordinates {
 /// Codes of ISO 3166-1 in alphabetical order, each with its short English name, and XK, which is in
 /// common use for Kosovo.
 const COUNTRIES: &str = include_str!("countries.txt");
+/// Names that some of them have in exports of other systems.
+const OTHER_NAMES: &str = include_str!("other_names.txt");
 
 /// A country code: two capital letters, usually of ISO 3166-1. Databases have a few more countries
 /// than the standard, such as XK.
@@ -126,6 +128,13 @@ impl CountryCode {
     pub fn parse(code: &str) -> Option<Self> {
         let letters: [u8; 2] = code.as_bytes().try_into().ok()?;
         letters.iter().all(u8::is_ascii_alphabetic).then(|| Self(letters.map(|it| it.to_ascii_uppercase())))
+    }
+
+    /// Finds a country by an English name.
+    pub fn named(name: &str) -> Option<Self> {
+        let lines = COUNTRIES.lines().chain(OTHER_NAMES.lines());
+        let mut pairs = lines.filter_map(|line| line.split_once(' '));
+        pairs.find(|(_, known)| *known == name).and_then(|(code, _)| Self::parse(code))
     }
 
     /// Returns the two capital letters.
@@ -151,11 +160,17 @@ mod tests {
     }
 
     #[test]
-    fn each_country_is_found_by_its_code() {
+    fn each_country_is_found_by_its_code_and_its_names() {
         assert!(COUNTRIES.lines().is_sorted() && COUNTRIES.lines().count() == 250);
         for (code, name) in COUNTRIES.lines().map(|line| line.split_once(' ').unwrap()) {
             assert_eq!(CountryCode::parse(code).unwrap().name(), Some(name));
+            assert_eq!(CountryCode::named(name).unwrap().as_str(), code);
         }
+        for (code, name) in OTHER_NAMES.lines().map(|line| line.split_once(' ').unwrap()) {
+            let country = CountryCode::named(name).unwrap();
+            assert!(country.as_str() == code && country.name() != Some(name), "{name}");
+        }
+        assert_eq!(["", "DE", "Atlantis"].map(CountryCode::named), [None; 3]);
     }
 
     #[test]

@@ -168,7 +168,8 @@ impl Enricher {
         texts: &TextKey,
         today: Day,
     ) -> Derived {
-        let (agent, located) = (self.agent(event), located_at(imported.place));
+        let whole = with_whole_country(imported.place);
+        let (agent, located) = (self.agent(event), located_at(whole.as_ref().unwrap_or(imported.place)));
         let is_private = self.untracked.contains(&event.domain);
         let day = Day::of(event.at).get().to_le_bytes();
         let visitor = [&day[..], event.user_agent, &located.text[..]].join(&b'\n');
@@ -235,6 +236,19 @@ fn located(place: &Place, told: Option<[u8; 2]>) -> Located {
         longitude: coordinates.map_or(0.0, |it| it.longitude),
         time_zone: name(place.time_zone.as_deref()),
     })
+}
+
+/// Adds the code of a country to its name, or the name to the code: some systems have only one of
+/// them. Returns `None` if nothing can be added.
+fn with_whole_country(place: &PlaceText) -> Option<PlaceText> {
+    let code = match (&*place.country, &*place.country_name) {
+        ("", name) => CountryCode::named(name)?,
+        (code, "") => CountryCode::parse(code)?,
+        _ => return None,
+    };
+    let country_name = Some(&place.country_name).filter(|name| !name.is_empty());
+    let country_name = country_name.cloned().or_else(|| code.name().map(str::to_owned))?;
+    Some(PlaceText { country: code.as_str().to_owned(), country_name, ..place.clone() })
 }
 
 fn located_at(place: &PlaceText) -> Located {

@@ -94,7 +94,7 @@ pub(super) fn of_table(item: &Item, layout: &Layout) -> Result<Row, RowError> {
 
 /// Returns the filled fields under the names of their columns. A field of an inner object may have
 /// a column too, as `domain.fullName`; it then counts instead of the object.
-fn named(item: &Item, layout: &Layout) -> Item {
+pub(super) fn named(item: &Item, layout: &Layout) -> Item {
     let mut fields = Map::new();
     for (name, value) in &item.fields {
         let inner = value.as_object().into_iter().flatten();

@@ -1,5 +1,5 @@
-//! The list of links of a running Shlink, Kutt or YOURLS: requests for its pages, and the format of
-//! the responses. Items have the same format as in files, so the readers of files parse them.
+//! The list of links of a running Shlink, Kutt, YOURLS or Dub: requests for its pages, and the
+//! format of the responses. Items have the same format as in files, so the readers of files parse them.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
@@ -8,6 +8,9 @@ use super::source::Source;
 
 /// The characters to percent-encode: all but the unreserved ones of RFC 3986.
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// All links of Dub, also those that are archived or in a folder.
+const DUB_FILTER: &str = "showArchived=true&search=https%3A%2F%2F";
 
 /// A system whose running server lists its links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,6 +21,8 @@ pub enum LiveSource {
     Kutt,
     /// YOURLS, with the newest link first.
     Yourls,
+    /// Dub, with the newest link first.
+    Dub,
 }
 
 /// A page of a list of links.
@@ -25,8 +30,9 @@ pub enum LiveSource {
 pub struct LinkPage {
     /// The links, as the system describes them.
     pub items: Vec<Value>,
-    /// The number of links on all pages, as the system counts them now.
-    pub total: u64,
+    /// The number of links on all pages, as the system counts them now; `None` if pages do not have
+    /// it, as those of Dub. Their list ends with an empty page.
+    pub total: Option<u64>,
 }
 
 impl LiveSource {
@@ -36,12 +42,17 @@ impl LiveSource {
             Source::Shlink => Some(Self::Shlink),
             Source::Kutt => Some(Self::Kutt),
             Source::Yourls => Some(Self::Yourls),
+            Source::Dub => Some(Self::Dub),
             _ => None,
         }
     }
 
     /// Returns path and query of the next page, after this number of pages and of links on them.
     /// Kutt returns at most 50 links per page, and some servers return fewer than requested.
+    ///
+    /// Dub lists links in folders only in answer to a search, so this searches for what each short
+    /// link contains. Its cursors could skip links: the first page, which has none, is in another
+    /// order.
     pub fn page_path(self, pages: u64, links: u64) -> String {
         match self {
             Self::Shlink => {
@@ -52,7 +63,13 @@ impl LiveSource {
             Self::Yourls => {
                 format!("/yourls-api.php?action=stats&filter=last&limit=500&start={links}&format=json")
             }
+            Self::Dub => format!("/links?{DUB_FILTER}&page={}&pageSize=100", pages + 1),
         }
+    }
+
+    /// Returns path and query of the number of links, if pages do not have it.
+    pub fn count_path(self) -> Option<String> {
+        (self == Self::Dub).then(|| format!("/links/count?{DUB_FILTER}"))
     }
 
     /// Reads the answer to the request for a page. Returns `None` for an answer without a list.
@@ -61,6 +78,10 @@ impl LiveSource {
             Self::Shlink => ("/shortUrls/data", "/shortUrls/pagination/totalItems"),
             Self::Kutt => ("/data", "/total"),
             Self::Yourls => ("/links", "/stats/total_links"),
+            Self::Dub => {
+                let Value::Array(items) = answer else { return None };
+                return Some(LinkPage { items, total: None });
+            }
         };
         let total = match answer.pointer(total)? {
             Value::String(text) => text.parse().ok()?,
@@ -73,7 +94,7 @@ impl LiveSource {
             None if self == Self::Yourls => Vec::new(),
             _ => return None,
         };
-        Some(LinkPage { items, total })
+        Some(LinkPage { items, total: Some(total) })
     }
 
     /// Returns the text that identifies a link across pages: its domain and its name.
@@ -82,6 +103,7 @@ impl LiveSource {
             Self::Shlink => (&item["domain"], &item["shortCode"]),
             Self::Kutt => (&item["domain"], &item["address"]),
             Self::Yourls => (&Value::Null, &item["shorturl"]),
+            Self::Dub => (&item["domain"], &item["key"]),
         };
         if name.is_null() { item.to_string() } else { json!([domain, name]).to_string() }
     }
@@ -92,6 +114,7 @@ impl LiveSource {
             Self::Shlink => "shortUrl",
             Self::Kutt => "link",
             Self::Yourls => "shorturl",
+            Self::Dub => "shortLink",
         };
         item[field].as_str()
     }
@@ -147,13 +170,16 @@ mod tests {
             (LiveSource::Yourls, json!({ "links": [], "stats": { "total_links": "0" } }), 0, 0),
         ] {
             let page = source.read_page(answer.clone()).unwrap();
-            assert_eq!((page.items.len(), page.total), (count, total), "{answer}");
+            assert_eq!((page.items.len(), page.total), (count, Some(total)), "{answer}");
         }
+        let page = LiveSource::Dub.read_page(json!([one(), one()])).unwrap();
+        assert_eq!((page.items.len(), page.total), (2, None));
         for source in [LiveSource::Shlink, LiveSource::Kutt, LiveSource::Yourls] {
             for answer in [json!({}), json!([one()]), json!({ "error": "no", "total": 1 }), json!("x")] {
                 assert_eq!(source.read_page(answer.clone()), None, "{source:?} {answer}");
             }
         }
+        assert_eq!(LiveSource::Dub.read_page(json!({ "error": { "code": "unauthorized" } })), None);
     }
 
     #[test]

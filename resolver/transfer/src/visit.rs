@@ -1,5 +1,10 @@
 //! Single visits: answers of `GET /rest/v3/short-urls/{shortCode}/visits` of Shlink or of this
 //! project, exports of `resolver visits export`, and tables and lines of JSON with the same names.
+//!
+//! Also clicks of two other services. Of Dub: the table of events that its pages export
+//! (`events-export-helpers.ts` of `dubinc/dub`), and answers of `GET /events`
+//! (`clickEventResponseSchema`). Of Short.io: answers of `POST …/last_clicks` (`LastClicksRes` of
+//! `Short-io/client-node`).
 
 use std::{io::Read, ops::ControlFlow};
 
@@ -10,6 +15,7 @@ use visits::PlaceText;
 use super::{
     csv::revealed,
     encoding::decoded,
+    hosted::named,
     item::Item,
     json::{Shape, each_item},
     records::RecordError,
@@ -27,15 +33,17 @@ const LAYOUT: Layout = Layout {
         "date",
         "shortCode code",
         "domain",
-        "visitedUrl",
+        "visitedUrl link",
         "type",
+        "referrerUrl",
         "referer referrer",
         "userAgent",
         "potentialBot",
+        "country",
         "countryCode",
         "countryName",
         "regionName",
-        "cityName",
+        "cityName city",
         "latitude",
         "longitude",
         "timezone",
@@ -44,6 +52,28 @@ const LAYOUT: Layout = Layout {
     is_closed: false,
     unnamed: None,
 };
+
+/// The fields of a click of Short.io or Dub. Dub has the time at the top too, in another form.
+const CLICK: Layout = Layout {
+    columns: &[
+        "date dt click.timestamp",
+        "host",
+        "path",
+        "visitedUrl link.shortLink",
+        "referrerUrl ref click.refererUrl",
+        "userAgent ua click.ua",
+        "human",
+        "country click.country",
+        "cityName city click.city",
+    ],
+    needed: &[],
+    ..LAYOUT
+};
+
+/// What Dub writes if it knows nothing.
+const NOT_KNOWN: [&str; 2] = ["(direct)", "Unknown"];
+/// How Dub's table has times: as JavaScript does, with the name of the zone behind it.
+const SCRIPT_TIME: &str = "%a %b %d %Y %H:%M:%S GMT%z";
 
 /// The fields of a place, in JSON and in a table.
 const PLACE: [[&str; 7]; 2] = [
@@ -140,7 +170,20 @@ pub fn read_visit(place: u64, value: Value) -> Result<SingleVisit, RowError> {
     let Value::Object(fields) = value else {
         return Err(RowError::item(place, "expected a JSON object"));
     };
-    read(&Item { place, fields, zone: TimeZone::UTC }, &PLACE[0])
+    let item = Item { place, fields, zone: TimeZone::UTC };
+    if item.fields.contains_key("date") { read(&item, &PLACE[0]) } else { read(&of_click(&item), &PLACE[1]) }
+}
+
+/// Returns a click of Short.io or Dub under the names of a table.
+fn of_click(item: &Item) -> Item {
+    let mut item = named(item, &CLICK);
+    if let [Some(Value::String(host)), Some(Value::String(path))] =
+        ["host", "path"].map(|name| item.fields.get(name))
+    {
+        let url = format!("{host}/{}", path.trim_start_matches('/'));
+        item.fields.insert("visitedUrl".to_owned(), url.into());
+    }
+    item
 }
 
 fn of_table(mut item: Item) -> Result<SingleVisit, RowError> {
@@ -153,7 +196,7 @@ fn of_table(mut item: Item) -> Result<SingleVisit, RowError> {
 }
 
 fn read(item: &Item, place: &[&'static str; 7]) -> Result<SingleVisit, RowError> {
-    let at = item.time("date")?.ok_or_else(|| item.wrong("date", "a time"))?;
+    let at = time(item)?.ok_or_else(|| item.wrong("date", "a time"))?;
     if item.text("type")?.is_some() {
         return Err(item.broken("type", "an orphan visit, which belongs to no link"));
     }
@@ -165,27 +208,39 @@ fn read(item: &Item, place: &[&'static str; 7]) -> Result<SingleVisit, RowError>
         },
     };
     let &[country, country_name, region, city, latitude, longitude, time_zone] = place;
-    let name = |field| Ok::<_, RowError>(clean(&item.text(field)?.unwrap_or_default()));
-    let country = name(country)?.to_ascii_uppercase();
+    let known = |field| Ok::<_, RowError>(item.text(field)?.filter(|text| !NOT_KNOWN.contains(&&**text)));
+    let name = |field| Ok::<_, RowError>(known(field)?.map(|text| clean(&text)).unwrap_or_default());
+    // A code in the answers of these services, and a name in Dub's table.
+    let told = name("country")?;
+    let told_code = Some(name(country)?).filter(|code| !code.is_empty());
+    let country = told_code.unwrap_or_else(|| told.clone()).to_ascii_uppercase();
     let is_country = country.len() == 2 && country.bytes().all(|byte| byte.is_ascii_uppercase());
+    let country_name = Some(name(country_name)?).filter(|name| !name.is_empty());
+    let human = item.flag("human")?;
     Ok(SingleVisit {
         place: item.place,
         code,
         domain,
         at,
-        referrer: item.text("referer")?.unwrap_or_default(),
+        referrer: known("referrerUrl")?.or(known("referer")?).unwrap_or_default(),
         user_agent: item.text("userAgent")?.unwrap_or_default(),
         location: PlaceText {
             country: if is_country { country } else { String::new() },
-            country_name: name(country_name)?,
+            country_name: country_name.unwrap_or(if is_country { String::new() } else { told }),
             region: name(region)?,
             city: name(city)?,
             latitude: item.degrees(latitude)?,
             longitude: item.degrees(longitude)?,
             time_zone: name(time_zone)?,
         },
-        is_bot: item.flag("potentialBot")?,
+        is_bot: item.flag("potentialBot")?.or(human.map(|human| !human)),
     })
+}
+
+fn time(item: &Item) -> Result<Option<Timestamp>, RowError> {
+    let text = item.text("date")?.unwrap_or_default();
+    let script = text.split_once(" (").and_then(|(time, _)| Timestamp::strptime(SCRIPT_TIME, time).ok());
+    script.map_or_else(|| item.time("date"), |at| Ok(Some(at)))
 }
 
 fn clean(name: &str) -> String {
@@ -240,6 +295,38 @@ mod tests {
             2026-11-25T10:00:00+00:00,https://s.test/abc,,https://e.test/,'=curl/8,true,DE,Berlin,52.5,-0.25\n";
         for input in [&*answer, &format!("{by_url}\n{by_code}\n"), table] {
             assert_eq!(visits(input), (vec![expected(1), expected(2)], vec![]), "{input}");
+        }
+    }
+
+    #[test]
+    fn clicks_of_dub_and_of_shortio_are_read() {
+        let table = "Date,Event,Link,Country,City,Device,Referrer,Referrer URL,Click ID\n\
+            Wed Nov 25 2026 10:00:00 GMT+0000 (Coordinated Universal Time),link,s.test/abc,Germany,Berlin,Desktop,\
+            e.test,https://e.test/,x1\n\
+            2026-11-25T10:00:00.000Z,qr,s.test/abc,Unknown,,Mobile,(direct),(direct),x2\n\
+            2026-11-25T10:00:00.000Z,qr,s.test,,,Mobile,(direct),(direct),x3\n";
+        let (dub, errors) = visits(table);
+        let plain = SingleVisit { user_agent: String::new(), is_bot: None, ..expected(1) };
+        let place = |country: &str, name: &str| PlaceText {
+            country: country.to_owned(),
+            country_name: name.to_owned(),
+            city: "Berlin".to_owned(),
+            ..PlaceText::default()
+        };
+        let first = SingleVisit { location: place("", "Germany"), ..plain.clone() };
+        let location = PlaceText::default();
+        let second = SingleVisit { place: 2, referrer: String::new(), location, ..plain };
+        assert_eq!(dub, [first, second]);
+        assert!(errors.len() == 1 && errors[0].starts_with("item 3: visitedUrl: "), "{errors:?}");
+
+        let shortio = r#"[{"host":"s.test","path":"/abc","lcpath":"/abc","dt":"2026-11-25T10:00:00.000Z","st":302,"ref":"https://e.test/",
+            "url":"https://example.com/","ua":"=curl/8","human":false,"browser":"curl","country":"DE","city":"Berlin"}]"#;
+        let events = r#"[{"event":"click","timestamp":"Wed Nov 25 2026","domain":"s.test","key":"abc","country":"DE",
+            "click":{"id":"x","timestamp":"2026-11-25T10:00:00.000Z","country":"DE","city":"Berlin","ua":"=curl/8",
+            "referer":"e.test","refererUrl":"https://e.test/"},"link":{"id":"l","shortLink":"https://s.test/abc"}}]"#;
+        for (input, is_bot) in [(shortio, Some(true)), (events, None)] {
+            let visit = SingleVisit { location: place("DE", ""), is_bot, ..expected(1) };
+            assert_eq!(visits(input), (vec![visit], vec![]), "{input}");
         }
     }
 

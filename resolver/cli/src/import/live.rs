@@ -1,7 +1,7 @@
 //! The links of a running source, page by page, as the JSON documents that a file would have.
 //!
-//! 1. The list changes while it is read: a deletion moves later links to an earlier page, and Kutt
-//!    and YOURLS put new ones on the first. So the list is read again until a pass brings no link
+//! 1. The list changes while it is read: a deletion moves later links to an earlier page, and Kutt,
+//!    YOURLS and Dub put new ones on the first. So the list is read again until a pass brings no link
 //!    that is new. Each link is passed on once.
 //! 2. Memory holds one page, and a 64-bit hash of each link that was read.
 //! 3. There is no position to resume from, because pages are not stable between runs. After a kill,
@@ -51,10 +51,15 @@ impl LivePages {
     }
 
     async fn open_for(server: SourceServer, passes_left: u32) -> Result<Self, Error> {
-        let (server, first) = apart(move || server.page((0, 0)).map(|first| (server, first))).await?;
+        let (server, first, total) = apart(move || {
+            let first = server.page((0, 0))?;
+            let total = first.total.map_or_else(|| server.count(), Ok)?;
+            Ok((server, first, total))
+        })
+        .await?;
         Ok(Self {
             server,
-            bar: progress_bar(Some(first.total), "{pos}/{len} links"),
+            bar: progress_bar(Some(total), "{pos}/{len} links"),
             first: Some(first),
             seen: HashSet::new(),
             hasher: RandomState::new(),
@@ -79,8 +84,10 @@ impl LivePages {
             None => self.server.page(self.read)?,
         };
         let (pages, links) = (self.read.0 + 1, self.read.1 + items.len() as u64);
-        let is_last = items.is_empty() || links >= total;
-        self.bar.set_length(total);
+        let is_last = items.is_empty() || total.is_some_and(|total| links >= total);
+        if let Some(total) = total {
+            self.bar.set_length(total);
+        }
         self.bar.set_position(links);
         items.retain(|item| {
             let identity = self.server.source.identity(item);

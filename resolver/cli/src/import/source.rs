@@ -1,4 +1,4 @@
-//! Requests to a running Shlink, Kutt or YOURLS, and for short links there and here.
+//! Requests to a running Shlink, Kutt, YOURLS or Dub, and for short links there and here.
 
 use std::{fmt, io, thread, time::Duration};
 
@@ -47,7 +47,7 @@ pub struct SourceArgs {
     /// nothing is imported twice.
     #[arg(long, value_name = "URL", conflicts_with = "file", requires = "source_key")]
     pub url: Option<String>,
-    /// API key for --url: that of Shlink or Kutt, or the signature token of YOURLS. Pass it in the
+    /// API key for --url: that of Shlink, Kutt or Dub, or the signature token of YOURLS. Pass it in the
     /// environment to hide it from other users of this machine.
     #[arg(long, env = "RESOLVER_SOURCE_KEY", hide_env_values = true, value_name = "KEY")]
     pub source_key: Option<String>,
@@ -111,7 +111,7 @@ impl SourceServer {
         let Some(url) = &args.url else { return Ok(None) };
         let url = address("--url", url)?;
         let source = LiveSource::new(from)
-            .ok_or_else(|| wrong_value("--from", from, "expected shlink, kutt or yourls with --url"))?;
+            .ok_or_else(|| wrong_value("--from", from, "expected shlink, kutt, yourls or dub with --url"))?;
         let key = api_key("--source-key", args.source_key.as_deref().unwrap_or_default())?;
         Ok(Some(Self { agent: agent(&url), url, source, key }))
     }
@@ -122,6 +122,12 @@ impl SourceServer {
         let tries = if pages == 0 { FEW_TRIES } else { PAUSES.len() };
         let path = self.source.page_path(pages, links);
         self.read(asked, &path, tries, |page| self.source.read_page(page))
+    }
+
+    /// Requests the number of links of a source whose pages do not have it.
+    pub(super) fn count(&self) -> Result<u64, SourceError> {
+        let path = self.source.count_path().unwrap_or_default();
+        self.read("the number of links".to_owned(), &path, FEW_TRIES, |count| count.as_u64())
     }
 
     /// Requests a path, and returns what `read` finds in the response.
@@ -173,6 +179,10 @@ impl SourceServer {
                 let kind = "application/x-www-form-urlencoded";
                 send(&self.agent, request.header(header::CONTENT_TYPE, kind).body(form)?)
             }
+            LiveSource::Dub => {
+                let key = format!("Bearer {}", self.key);
+                send(&self.agent, Request::get(&url).header(header::AUTHORIZATION, key).body(())?)
+            }
             LiveSource::Shlink | LiveSource::Kutt => {
                 send(&self.agent, Request::get(&url).header("X-Api-Key", &self.key).body(())?)
             }
@@ -190,7 +200,8 @@ impl SourceServer {
     /// Returns the error for a response that is not the requested data.
     fn refused(&self, asked: String, answer: &Reply) -> SourceError {
         let told = answer.json().unwrap_or_default();
-        let told = ["detail", "error", "message", "title"].into_iter().find_map(|name| told[name].as_str());
+        let places = ["/detail", "/error", "/message", "/title", "/error/message"];
+        let told = places.into_iter().find_map(|place| told.pointer(place)?.as_str());
         let (text, exit) = match answer.status {
             200 => ("not a response of the system in --from: check --from and --url", Exit::Config),
             300..=399 => (answer.location.as_deref().unwrap_or_default(), Exit::Config),
@@ -269,7 +280,7 @@ mod tests {
         for (url, key, from, part) in [
             ("old.example", "k", Source::Shlink, "--url old.example: expected"),
             ("https://me:s3cret@old.example", "k", Source::Shlink, "--url (hidden)"),
-            ("https://old.example", "k", Source::Dub, "--from dub: expected shlink, kutt or yourls"),
+            ("https://old.example", "k", Source::Bitly, "--from bitly: expected shlink, kutt, yourls or dub"),
             ("https://old.example", "s3cret ü", Source::Kutt, "--source-key (hidden)"),
             ("https://old.example", "", Source::Yourls, "--source-key (hidden)"),
         ] {

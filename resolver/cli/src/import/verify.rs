@@ -1,7 +1,7 @@
 //! `resolver import --verify`: requests each short link from the source and from here, without
 //! following redirects, and compares the classes of the statuses and the locations.
 //!
-//! The requests are HEAD requests, which neither Shlink nor this service counts as visits. Their
+//! The requests are HEAD requests, which Shlink, Dub and this service do not count as visits. Their
 //! user agent is a bot to Kutt and a desktop computer to Shlink. YOURLS counts them. This service
 //! does not show the target of a link with a visit limit to HEAD requests, so only the presence of
 //! these links is compared.
@@ -143,7 +143,9 @@ impl Servers {
     fn compare(&self, item: &Value) -> Option<Compared> {
         let (name, is_limited) = self.name(item)?;
         let short = Url::parse(self.source.source.short_url(item)?).ok()?;
-        let mut there = self.source.url.clone();
+        // The host of Dub's API has no short links.
+        let is_elsewhere = self.from == Source::Dub;
+        let mut there = if is_elsewhere { short.clone() } else { self.source.url.clone() };
         there.set_path(short.path());
         let host = Some(host(&short)).filter(|name| *name != host(&there));
         let mut here = self.address.clone();

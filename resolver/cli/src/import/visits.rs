@@ -42,9 +42,9 @@ use crate::{
                         be read to its end. The right ones are stored nevertheless."
 )]
 pub struct ImportVisitsArgs {
-    /// File to import: answers of Shlink's API for visits, a file of `resolver visits export`, or a
-    /// table or lines of JSON with date, shortCode, domain, referer, userAgent, potentialBot and a
-    /// place.
+    /// File to import: answers of Shlink's API for visits, a file of `resolver visits export`, the
+    /// table of Dub's events or answers of its API, clicks of Short.io's API, or a table or lines of
+    /// JSON with date, shortCode, domain, referer, userAgent, potentialBot and a place.
     #[arg(required_unless_present = "url")]
     pub file: Option<PathBuf>,
     #[command(flatten)]
