@@ -11,7 +11,7 @@ use numbers::{Invalid, Namespace};
 
 use super::{
     alphabet::Alphabet,
-    check::check,
+    check::check_position,
     code::{ALPHABET, Code},
 };
 
@@ -110,7 +110,7 @@ impl Keyspace {
             return code;
         }
         let read = |character: &u8| alphabet.read(*character).expect("it was composed of the alphabet");
-        code.followed_by(alphabet.characters()[usize::from(check(code.characters().iter().map(read)))])
+        code.followed_by(alphabet.characters()[usize::from(check_position(code.characters().iter().map(read)))])
     }
 
     /// Returns the position of a code, in whatever spelling; `None` if it does not belong to this
@@ -124,7 +124,7 @@ impl Keyspace {
         for (position, character) in read.iter_mut().zip(code.characters()) {
             *position = alphabet.read(*character)?;
         }
-        if self.class.is_checked && check(read[..self.len].iter().copied()) != 0 {
+        if self.class.is_checked && check_position(read[..self.len].iter().copied()) != 0 {
             return None;
         }
         let (first, rest) = read[..self.counting_len()].split_first()?;

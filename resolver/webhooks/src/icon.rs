@@ -1,4 +1,4 @@
-//! The icon of a host. Its first bytes say what it is, and not the host's word.
+//! The icon of a host. Its first bytes decide what it is, not the host's header.
 
 use hyper::body::Bytes;
 
@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn icons_are_told_by_their_first_bytes() {
+    fn icons_are_recognised_by_their_first_bytes() {
         for (file, media_type) in [
             (&b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"[..], "image/png"),
             (b"\0\0\x01\0\x01\0\x10\x10", "image/x-icon"),

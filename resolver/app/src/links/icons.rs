@@ -4,8 +4,8 @@
 //!    others. The target rules judge its URL and each redirect.
 //! 2. What was read is cached for the key that asked alone, so that no key learns from the time of
 //!    an answer which hosts the links of others lead to.
-//! 3. A list requests many icons together. A key has few fetches at once, for which its others
-//!    wait; what is refused is not cached.
+//! 3. A list requests many icons together. A key has few fetches at once, and its further ones
+//!    wait for these; what is refused is not cached.
 
 use std::time::Duration;
 
@@ -28,10 +28,10 @@ const KEPT_FOR: Duration = Duration::from_secs(24 * 3600);
 const BYTES_MAX: u64 = 8 << 20;
 /// Bytes that an entry takes beside its host and its icon.
 const ENTRY_BYTES: usize = 400;
-/// Maximum number of icons that are fetched at once, and that of one key: as many as a browser has
-/// connections to a host.
+/// Maximum number of icons that are fetched at once.
 const FETCHES_MAX: usize = 32;
-const FETCHES_OF_KEY: usize = 6;
+/// That of one key: as many as a browser has connections to a host.
+const FETCHES_OF_KEY_MAX: usize = 6;
 
 type HostOfKey = (ApiKeyId, Box<str>);
 
@@ -54,7 +54,7 @@ impl Icons {
             reader: reader.public_only(),
             fetched: Cache::builder().max_capacity(BYTES_MAX).weigher(weigh).time_to_live(KEPT_FOR).build(),
             fetches: Semaphore::new(FETCHES_MAX),
-            fetches_of_key: KeyPermits::new(FETCHES_OF_KEY),
+            fetches_of_key: KeyPermits::new(FETCHES_OF_KEY_MAX),
         }
     }
 
@@ -134,7 +134,7 @@ mod tests {
         let icons = icons();
         let find = async |key: i64| icons.cached("a.example", ApiKeyId(key), async { None }).await;
         let mut held = Vec::new();
-        for _ in 0..FETCHES_OF_KEY {
+        for _ in 0..FETCHES_OF_KEY_MAX {
             held.push(icons.fetches_of_key.take(ApiKeyId(1)).await.unwrap());
         }
         assert!(matches!(find(1).await, Err(AppError::TooMuchAtOnce(ExceededShare::Own))));

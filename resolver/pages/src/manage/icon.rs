@@ -1,6 +1,6 @@
 //! The icon of a host that links lead to, for the list of links. Hosts that have none get a globe.
 //!
-//! An icon is a file of others: it is what its type says, and no page that a browser would run.
+//! The file comes from another host. Its headers keep a browser from running it as a page.
 
 use app::{AppError, icons::host_of};
 use hyper::{
