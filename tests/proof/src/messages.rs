@@ -40,7 +40,8 @@ pub(crate) fn answer(answer: core::Answer, holder_ttl_ms: u64) -> Answer {
         core::Answer::Allocated { block, leaked, store, .. } => {
             Answer::Allocated { block, leaked, store: Some(store) }
         }
-        _ => Answer::Returned,
+        core::Answer::Closed { .. } => Answer::Returned,
+        other => unreachable!("no answer to a call of a start: {other:?}"),
     }
 }
 
