@@ -305,8 +305,7 @@ const tests = {
   },
 
   async "on a phone domains, webhooks, tags and keys are cards with their states in sight"(browser, other) {
-    const page = await open(browser);
-    await signIn(page);
+    const page = await openSignedIn(browser);
     await rest("POST", "/short-urls", { longUrl: `${other.url}/cards`, domain: "a-card-of-a-long-name.example", tags: ["cards"] });
     const { id } = await rest("POST", "/webhooks", { url: "https://hooks.example/a-long-path-of-a-receiver", events: ["link.created", "link.deleted"] });
     await page.setViewport({ width: 320, height: 640 });
@@ -315,8 +314,9 @@ const tests = {
       await page.$$eval(".cards details", (forms) => forms.forEach((form) => (form.open = true)));
       const [wide, room] = await page.$eval(".cards", (table) => [table.scrollWidth, table.parentElement.clientWidth]);
       assert.ok(wide <= room, `${to}: ${wide} of ${room}`);
-      const states = await page.$$eval(".cards .state", (states) => states.map((state) => state.getBoundingClientRect()));
-      assert.ok(states.length > 0 === hasStates && states.every(({ left, right }) => left >= 0 && left < right && right <= 320), to);
+      const states = await page.$$eval(".cards .state", (states) => states.map((state) => state.getBoundingClientRect()).map(({ left, right }) => [left, right]));
+      assert.equal(states.length > 0, hasStates, to);
+      assert.ok(states.every(([left, right]) => left >= 0 && left < right && right <= 320), `${to}: ${states}`);
     }
     await rest("DELETE", `/webhooks/${id}`);
   },
