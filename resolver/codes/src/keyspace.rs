@@ -110,7 +110,9 @@ impl Keyspace {
             return code;
         }
         let read = |character: &u8| alphabet.read(*character).expect("it was composed of the alphabet");
-        code.followed_by(alphabet.characters()[usize::from(check_position(code.characters().iter().map(read)))])
+        code.followed_by(
+            alphabet.characters()[usize::from(check_position(code.characters().iter().map(read)))],
+        )
     }
 
     /// Returns the position of a code, in whatever spelling; `None` if it does not belong to this
