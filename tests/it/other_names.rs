@@ -106,35 +106,63 @@ async fn other_names_are_found(api: &Api) {
     links_that_do_not_redirect_are_passed_over_unless_taken_down(api).await;
 }
 
-/// Whoever sees a code could take its visitors with a slug, once its link is gone or before it is
+/// Those who see a code could take its visitors with a slug, once its link is gone or before it is
 /// there.
 async fn codes_that_are_known_lead_to_no_slug_in_small_letters(api: &Api) {
     let has_capitals = |code: &String| code.contains(char::is_uppercase);
-    let mint = async || loop {
-        let code = api.create_with(&json!({ "longUrl": "https://example.org/gone" })).await.unwrap().code;
+    let mint = async |domain: &str| loop {
+        let wish = json!({ "longUrl": "https://example.org/gone", "domain": domain });
+        let code = api.create_with(&wish).await.unwrap().code;
         if has_capitals(&code) {
             return code;
         }
     };
-    let (deleted, renamed) = (mint().await, mint().await);
-    call(api, Method::DELETE, &format!("short-urls/{deleted}"), None).await.success().unwrap();
+    let gone = async |domain: &str| {
+        let code = mint(domain).await;
+        let deleted = call(api, Method::DELETE, &format!("short-urls/{code}?domain={domain}"), None).await;
+        deleted.success().unwrap();
+        code
+    };
+    let renamed = mint("DEFAULT").await;
     let renaming = json!({ "customSlug": "renamed/now" });
     done(api, Method::PATCH, &format!("short-urls/{renamed}"), Some(renaming)).await;
     let reservation = done(api, Method::POST, "reservations", Some(json!({ "count": 20 }))).await;
     let codes = reservation["shortCodes"].as_array().unwrap().iter();
     let reserved = codes.map(|code| code.as_str().unwrap().to_owned()).find(has_capitals).unwrap();
-    for code in [deleted, renamed, reserved] {
+    for (code, domain) in [
+        (gone("DEFAULT").await, "DEFAULT"),
+        (renamed, "DEFAULT"),
+        (reserved, "DEFAULT"),
+        (gone(TWO).await, TWO),
+        (gone("DEFAULT").await, TWO),
+    ] {
         let slug = code.to_lowercase();
-        pick(api, &slug, json!({})).await;
-        for path in [code.clone(), format!("{code}."), format!("{code}/x")] {
-            assert_eq!(api.follow(&path).await.unwrap(), (404, None), "{path} is not {slug}");
+        pick(api, &slug, json!({ "domain": domain })).await;
+        let escaped: String = code.bytes().map(|byte| format!("%{byte:02X}")).collect();
+        for path in [code.clone(), format!("{code}."), format!("{code}/x"), escaped] {
+            let found =
+                if domain == TWO { visit(api, TWO, &path).await } else { api.follow(&path).await.unwrap() };
+            assert_eq!(found, (404, None), "{path} is not {slug} of {domain}");
         }
     }
-    // It could be a code too, of a link that there is not yet.
+    // It could be the code of a link that there is not yet.
     pick(api, "autumn", json!({})).await;
     for path in ["AUTUMN", "Autumn."] {
         assert_eq!(api.follow(path).await.unwrap(), leads_to("https://example.org/autumn"), "{path}");
     }
+    // It is a code of the link itself.
+    let code = mint("DEFAULT").await;
+    let renaming = json!({ "customSlug": code.to_lowercase() });
+    done(api, Method::PATCH, &format!("short-urls/{code}"), Some(renaming)).await;
+    assert_eq!(api.follow(&code).await.unwrap(), leads_to("https://example.org/gone"), "{code}");
+    // The link that was picked has left it.
+    done(api, Method::PATCH, "domains/DEFAULT", Some(json!({ "ignoreCase": false }))).await;
+    pick(api, "Spring", json!({})).await;
+    done(api, Method::PATCH, "domains/DEFAULT", Some(json!({ "ignoreCase": true }))).await;
+    call(api, Method::DELETE, "short-urls/Spring", None).await.success().unwrap();
+    pick(api, "spring", json!({})).await;
+    let found = async || api.follow("Spring").await.unwrap() == leads_to("https://example.org/spring");
+    wait::until(SOON, "the next link has the other spelling", found).await.unwrap();
 }
 
 async fn links_that_do_not_redirect_are_passed_over_unless_taken_down(api: &Api) {

@@ -72,6 +72,16 @@ async fn pages_are_with_the_api(visitors: &Resolver, api: &Resolver) {
         assert_eq!(call(process, "", "/_pages/assets/0/style.css").await.status, 200);
     }
     app_links_are_with_both(visitors, api).await;
+    names_in_other_letters_are_found(visitors, api).await;
+}
+
+/// A name that could be a code is looked for among reservations.
+async fn names_in_other_letters_are_found(visitors: &Resolver, api: &Resolver) {
+    done(&api.api, Method::PATCH, "domains/DEFAULT", Some(json!({ "ignoreCase": true }))).await;
+    let wish = json!({ "longUrl": "https://example.org/autumn", "customSlug": "autumn" });
+    api.api.create_with(&wish).await.unwrap();
+    let found = async || call(visitors, "", "/AUTUMN").await.status == 302;
+    wait::until(SOON, "the setting has arrived", found).await.unwrap();
 }
 
 /// Proxies send paths below `/.well-known` to the API, and the files of app links are for visitors.

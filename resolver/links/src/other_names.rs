@@ -47,7 +47,7 @@ pub struct OtherName<'a> {
     pub path: String,
     /// What makes it another one.
     pub way: OtherWay,
-    /// The name with the letters of the request, escaped, if they are others.
+    /// The name with the letters of the request, without escapes, if they are others.
     pub lowered_from: Option<String>,
     /// The path behind it as it was sent, with the slash; empty if there is none.
     pub behind: &'a str,
@@ -116,7 +116,7 @@ pub fn other_names<'a>(path: &'a str, settings: &DomainSettings) -> Vec<OtherNam
             let decoded = percent_decode_str(path).decode_utf8_lossy();
             let lowered = decoded.to_lowercase();
             if lowered != decoded {
-                let lowered_from = Some(path.to_owned());
+                let lowered_from = decoded.strip_prefix('/').map(str::to_owned);
                 names.push(OtherName { path: escaped(&lowered), way, lowered_from, behind });
             }
         }

@@ -7,22 +7,24 @@
 //! 3. A list requests many icons together. A key has few fetches at once, and its further ones
 //!    wait for these; what is refused is not cached.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use limits::ExceededShare;
 use links::{
     api_key::{ApiKeyId, Grant},
     scope::Scope,
 };
-use moka::future::Cache;
+use moka::{Expiry, future::Cache};
 use tokio::sync::Semaphore;
 use url::Url;
 use webhooks::{Icon, PageReader};
 
 use crate::{AppError, LinkService, authorize::require, key_permits::KeyPermits};
 
-/// How long an icon is cached, and that a host has none.
+/// How long an icon is cached.
 const KEPT_FOR: Duration = Duration::from_secs(24 * 3600);
+/// How long it is cached that a host had none, or did not answer.
+const NONE_KEPT_FOR: Duration = Duration::from_secs(5 * 60);
 /// Maximum size of the cache in bytes: some five hundred icons of the largest kind, or twenty
 /// thousand hosts without one.
 const BYTES_MAX: u64 = 8 << 20;
@@ -34,6 +36,14 @@ const FETCHES_MAX: usize = 32;
 const FETCHES_OF_KEY_MAX: usize = 6;
 
 type HostOfKey = (ApiKeyId, Box<str>);
+
+struct Kept;
+
+impl Expiry<HostOfKey, Option<Icon>> for Kept {
+    fn expire_after_create(&self, _: &HostOfKey, icon: &Option<Icon>, _: Instant) -> Option<Duration> {
+        Some(if icon.is_some() { KEPT_FOR } else { NONE_KEPT_FOR })
+    }
+}
 
 /// The icons of hosts, fetched when they are asked for.
 pub struct Icons {
@@ -52,7 +62,7 @@ impl Icons {
         };
         Self {
             reader: reader.public_only(),
-            fetched: Cache::builder().max_capacity(BYTES_MAX).weigher(weigh).time_to_live(KEPT_FOR).build(),
+            fetched: Cache::builder().max_capacity(BYTES_MAX).weigher(weigh).expire_after(Kept).build(),
             fetches: Semaphore::new(FETCHES_MAX),
             fetches_of_key: KeyPermits::new(FETCHES_OF_KEY_MAX),
         }

@@ -94,7 +94,7 @@ impl Lookup {
     /// All slugs among them are read at once, perhaps with those of other callers.
     ///
     /// A code of a link that was deleted or renamed, or of a reservation, is not taken for a slug in
-    /// other letters: whoever picked that slug would get the visitors of a code that they saw.
+    /// other letters: those who saw the code could pick that slug to get its visitors.
     pub async fn find_other<'a, 'b>(
         &self,
         domain: DomainId,
@@ -131,17 +131,22 @@ impl Lookup {
                 }
             };
             let Some(link) = found.filter(|link| means(name, link)) else { continue };
-            let code = name.lowered_from.as_ref().and_then(|from| Code::parse(from.strip_prefix('/')?).ok());
-            let number = code.filter(|_| domain.is_default()).and_then(|code| self.mint.read(&code));
-            let is_of_another = match number {
-                Some(number) => self.slugs.is_in_use(number).await?,
-                None => false,
-            };
-            if !is_of_another {
+            if !self.is_known_code_of_another(name, &link).await? {
                 return Ok(Some((name, link)));
             }
         }
         Ok(None)
+    }
+
+    /// Returns whether a name, in the letters of the request, is a code that people may know, and
+    /// not one of this link. The code of a link that leaves it to the next one is free.
+    async fn is_known_code_of_another(&self, name: &OtherName<'_>, link: &Link) -> Result<bool, LookupError> {
+        let Some(text) = &name.lowered_from else { return Ok(false) };
+        let Some(number) = self.id_of(text).filter(|number| *number != link.id) else { return Ok(false) };
+        match self.read_fresh(number).await? {
+            Some(other) => Ok(!other.slug().is_some_and(|slug| other.leaves_code(slug))),
+            None => self.slugs.is_reserved(number).await,
+        }
     }
 
     async fn find_default(&self, wanted: &LookupKey) -> Found {

@@ -42,8 +42,11 @@ const WAITING_MAX: usize = 4_096;
 /// How long a lookup waits for its turn, and how long its query may take.
 const DEADLINE: Duration = Duration::from_secs(5);
 
-/// Maximum number of deleted links that are remembered to hold their slugs.
+/// Maximum number of deleted links that are remembered to hold their slugs, and of numbers that are
+/// remembered not to be reserved.
 const HELD_MAX: u64 = 10_000;
+/// How long a number is remembered not to be reserved.
+const NOT_RESERVED_FOR: Duration = Duration::from_secs(60);
 
 pub(super) type SlugOnDomain = (DomainId, Slug);
 type Ids = Cache<SlugOnDomain, LinkId, RandomState>;
@@ -71,6 +74,8 @@ pub(super) struct Slugs {
     /// Deleted links that are blocked and hold their slugs, each with the version for which the
     /// store confirmed it. Releasing a slug creates a new version.
     held: moka::sync::Cache<LinkId, u64, RandomState>,
+    /// Numbers that belonged to no open reservation a moment ago.
+    not_reserved: moka::sync::Cache<LinkId, (), RandomState>,
     links: Arc<dyn Links>,
     several: mpsc::Sender<Several>,
     questions: Arc<Semaphore>,
@@ -94,6 +99,10 @@ impl Slugs {
             has_asked_code: AtomicBool::new(false),
             held: moka::sync::Cache::builder()
                 .max_capacity(HELD_MAX)
+                .build_with_hasher(RandomState::default()),
+            not_reserved: moka::sync::Cache::builder()
+                .max_capacity(HELD_MAX)
+                .time_to_live(NOT_RESERVED_FOR)
                 .build_with_hasher(RandomState::default()),
             links,
             several,
@@ -159,10 +168,19 @@ impl Slugs {
         }
     }
 
-    /// Returns whether a number has a link, in whatever state, or belongs to a block.
-    pub(super) async fn is_in_use(&self, number: LinkId) -> Result<bool, LookupError> {
+    /// Returns whether a number belongs to an open reservation. One that was not is believed not to
+    /// be for a moment: the codes of a reservation are random, and printed later.
+    pub(super) async fn is_reserved(&self, number: LinkId) -> Result<bool, LookupError> {
+        if self.not_reserved.contains_key(&number) {
+            return Ok(false);
+        }
         let links = Arc::clone(&self.links);
-        self.query(async move { links.is_in_use(number).await }).await.map_err(|error| failed(&error))
+        let asked = self.query(async move { links.is_reserved(number).await }).await;
+        let is_reserved = asked.map_err(|error| failed(&error))?;
+        if !is_reserved {
+            self.not_reserved.insert(number, ());
+        }
+        Ok(is_reserved)
     }
 
     async fn ask(&self, (domain, slug): &SlugOnDomain) -> Result<LinkId, Missing> {

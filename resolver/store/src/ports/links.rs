@@ -158,10 +158,9 @@ pub trait Links: Database {
         run(self, Read, places.to_vec(), |sql, places| Box::pin(slugs::find_slugs(sql, places))).await
     }
 
-    /// Returns whether a number has a link, in whatever state and under whatever name, or belongs to
-    /// a block, such as that of a reservation.
-    async fn is_in_use(&self, number: LinkId) -> Result<bool> {
-        run(self, Read, number, |sql, number| Box::pin(blocks::is_in_use(sql, *number))).await
+    /// Returns whether a number belongs to an open reservation.
+    async fn is_reserved(&self, number: LinkId) -> Result<bool> {
+        run(self, Read, number, |sql, number| Box::pin(blocks::is_reserved(sql, *number))).await
     }
 
     /// Returns the most recently deleted link with this name: a slug, or a minted code whose id is

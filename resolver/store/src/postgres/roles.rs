@@ -25,8 +25,8 @@ pub enum Part {
 }
 
 /// Tables that a process that serves visitors only reads for a redirect.
-const REDIRECT_READS: &str = "deployment, domain, keyspace, link, link_tag, link_use, picked, \
-     refinery_schema_history, settings_version, slug, tag, target_rule";
+const REDIRECT_READS: &str = "block, deployment, domain, keyspace, link, link_tag, link_use, picked, \
+     refinery_schema_history, reservation, settings_version, slug, tag, target_rule";
 /// Tables that it writes: visits and their counts, the uses of links with a limit, and when links
 /// were last visited.
 const REDIRECT_WRITES: &str = "link_use, tag_change, visit, visit_cut, visit_day, \

@@ -63,11 +63,11 @@ pub(crate) async fn take_over_block(sql: &mut dyn Sql, block: &BlockEntry, leake
     Err(StoreError::TimedOut)
 }
 
-pub(crate) async fn is_in_use(sql: &mut dyn Sql, number: LinkId) -> Result<bool> {
-    let link = sql.first("SELECT 1 FROM link WHERE id = $1", &[Value::Int(number.get())]).await?;
-    let block = format!("SELECT 1 FROM block WHERE {}", sql.dialect().block_overlaps("$1", "$2"));
+pub(crate) async fn is_reserved(sql: &mut dyn Sql, number: LinkId) -> Result<bool> {
+    let overlaps = sql.dialect().block_overlaps("$1", "$2");
+    let reserved = format!("SELECT 1 FROM block WHERE {overlaps} AND {IS_RESERVED}");
     let ids = [Value::Int(number.get()), Value::Int(number.get() + 1)];
-    Ok(link.is_some() || sql.first(&block, &ids).await?.is_some())
+    Ok(sql.first(&reserved, &ids).await?.is_some())
 }
 
 /// Returns whether some of the numbers were taken over by another holder, belong to a block that

@@ -246,8 +246,8 @@ mod tests {
         })
     }
 
-    /// The first bytes of a PNG.
-    const PNG: &[u8] = b"\x89PNG\r\n\x1a\n";
+    /// The first bytes of a PNG of 16 × 16 pixels.
+    const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x10\0\0\0\x10";
     const TITLED: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\n\r\n<title>A &amp; B</title>";
 
     #[test]
