@@ -155,8 +155,15 @@ impl Class {
     /// Parses ranges and single characters: `A-Z`, `0-9a-f`, `xyz`, `0-9a-z:crockford`,
     /// `0-9a-z:crockford:check`.
     pub fn parse(text: &str) -> Result<Self, Invalid> {
-        let unchecked = text.strip_suffix(CHECKED).filter(|class| class.ends_with(CROCKFORD));
-        let (text, is_checked) = (unchecked.unwrap_or(text), unchecked.is_some());
+        let (text, is_checked) = text.strip_suffix(CHECKED).map_or((text, false), |text| (text, true));
+        if is_checked && !text.ends_with(CROCKFORD) {
+            return Err(format!("class \"{text}{CHECKED}\": {CHECKED} needs {CROCKFORD} before it").into());
+        }
+        // No class has a colon.
+        if let Some((_, suffix)) = text.strip_suffix(CROCKFORD).unwrap_or(text).split_once(':') {
+            let known = format!("{CROCKFORD}, {CROCKFORD}{CHECKED}, and {HAND_PICKED} at the end");
+            return Err(format!("class {text:?}: unknown suffix \":{suffix}\": expected {known}").into());
+        }
         let (alphabet, expected) = match text.ends_with(CROCKFORD) {
             false => (Alphabet::Base62, "0-9, A-Z and a-z, for example A-Z or 0-9a-f"),
             true => (Alphabet::Crockford, "0-9 and a-z without i, l, o and u, for example 0-9a-z"),
@@ -249,6 +256,14 @@ mod tests {
         }
         for text in ["x=7:0-9:check", "x=7:a:crockford:check:check", "x=7:a:crockford:hand-picked:check"] {
             assert!(Keyspace::parse(text).is_err(), "{text}");
+        }
+        for (text, reason) in [
+            ("x=8:2-9:check", "class \"2-9:check\": :check needs :crockford before it"),
+            ("x=8:2:crockford:chek", "class \"2:crockford:chek\": unknown suffix \":crockford:chek\""),
+            ("x=8:2:check:crockford", "class \"2:check:crockford\": unknown suffix \":check\""),
+        ] {
+            let refused = Keyspace::parse(text).unwrap_err().to_string();
+            assert!(refused.starts_with(reason), "{refused}");
         }
         let refused = Keyspace::parse("x=1:a:crockford:check").unwrap_err().to_string();
         assert_eq!(refused, "length of x: expected 2 to 8, got \"1\"");
