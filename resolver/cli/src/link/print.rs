@@ -52,7 +52,7 @@ pub struct LinkPrintArgs {
     #[arg(long, value_name = "TEXT")]
     pub search: Option<String>,
     /// Print only links with this tag; can be repeated to require several tags.
-    #[arg(long, value_name = "TAG")]
+    #[arg(long, alias = "with-tag", value_name = "TAG")]
     pub tag: Vec<String>,
     /// Domain of the links. Defaults to all domains, and for codes to the server's default domain.
     #[arg(long)]
