@@ -135,7 +135,10 @@ impl Report {
             counted_links(*stored)
         );
         if *refused_before > 0 {
-            text.push_str(&format!("{refused_before} of the earlier ones were refused then\n"));
+            text.push_str(&format!(
+                "{refused_before} of the earlier ones were refused then: to try them again, import the file \
+                 under another --name. Links with codes of their own are not stored twice.\n"
+            ));
         }
         if *is_cut_off {
             text.push_str("The input was not read to its end:\n");
