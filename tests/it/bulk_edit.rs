@@ -1,7 +1,7 @@
 //! Edits and deletions of many links, by a filter or by names: which links they change, what a dry
 //! run says before, and that each link is as if it had been changed by itself.
 
-use harness::{Answer, Api, Resolver, wait};
+use harness::{Answer, Api, Resolver, Scratch, wait};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -380,6 +380,12 @@ async fn the_command_line_changes_all_pages() {
     assert_eq!(gone.status.code(), Some(65), "one was not deleted: {gone:?}");
     assert!(gone.stdout.contains("2 deleted") && gone.stdout.contains("c-1: "), "{gone:?}");
     assert_eq!(listed(api, "").await, ["c-1"]);
+
+    let scratch = Scratch::new().unwrap();
+    let codes = scratch.file("codes.txt", "c-1\nno-such\n").unwrap();
+    let edit = ["link", "edit-many", "--add-tag", "last", "--yes", "--codes", codes.to_str().unwrap()];
+    let edited = person.run(&edit).await.stdout;
+    assert!(edited.starts_with("2 links: 1 changed, 0 need no change, 1 failed\n"), "{edited}");
 }
 
 /// An operator takes a link down, so that it cannot be deleted.

@@ -248,6 +248,8 @@ async fn every_step_is_told_with_its_reason_and_nothing_is_counted() {
             assert!(told[1..] == expected[..] && explanation["answer"] == answer, "{explanation:#}");
         }
     }
+    let unknown = explained(api, &[("url", "http://unknown.test/ruled")]).await;
+    assert_eq!(steps(&unknown)[0], format!("domain unknown unknown.test → {host}"));
     for (counter, before) in counters.into_iter().zip(before) {
         assert_eq!(alone.resolver.metric(counter).await, before, "{counter}");
     }

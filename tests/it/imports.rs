@@ -112,6 +112,36 @@ async fn a_script_learns_from_the_exit_code_whether_every_row_of_a_file_is_there
     assert!(help.contains("65"), "{help}");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_refused_is_tried_again_for_another_system_or_under_another_name() {
+    let operator = Operator::new().await;
+    let two = b"longUrl,alias\nhttps://example.com/1,n-1\nhttps://example.com/2,n-2\n";
+    let runs = [("bitly", [2, 0, 0, 0, 2]), ("csv", [2, 2, 0, 0, 0]), ("bitly", [2, 0, 0, 2, 0])];
+    for (from, expected) in runs {
+        let (_, told, stderr) = operator.import(from, "two.csv", two).await;
+        assert_eq!(counts(&told), expected, "{from}: {told} {stderr}");
+    }
+
+    let one_bad = b"longUrl,code\nhttps://example.com/other,n-1\nhttps://example.com/3,n-3\n";
+    let (_, told, _) = operator.import("csv", "one-bad.csv", one_bad).await;
+    assert_eq!(counts(&told), [2, 1, 0, 0, 1], "{told}");
+    let path = operator.scratch.path().join("one-bad.csv").display().to_string();
+    let again = operator.command(&["import", "--from", "csv", &path]).await.stdout;
+    assert!(again.contains("1 of the earlier ones were refused then") && again.contains("--name"), "{again}");
+    let named = operator.command(&["import", "--from", "csv", "--json", "--name", "again", &path]).await;
+    assert_eq!(counts(&serde_json::from_str(&named.stdout).unwrap()), [2, 0, 1, 0, 1], "{named:?}");
+
+    // An import that a former release has begun, under the digest alone, of a link without a code.
+    let former = "a4c09847dc88954f7595174b00a50f92714082e76ce96a6949d18a9c05e7381c";
+    let path = operator.scratch.file("former.csv", "longUrl\nhttps://example.com/former\n").unwrap();
+    let path = path.display().to_string();
+    for (name, expected) in [(&["--name", former][..], [1, 1, 0, 0, 0]), (&[], [1, 0, 0, 1, 0])] {
+        let args = [&["import", "--from", "csv", "--json", path.as_str()], name].concat();
+        let told = operator.command(&args).await;
+        assert_eq!(counts(&serde_json::from_str(&told.stdout).unwrap()), expected, "{told:?}");
+    }
+}
+
 /// Returns the text in UTF-16 with its byte order mark, as spreadsheets write "Unicode text".
 fn utf16(text: &str, is_big: bool) -> Vec<u8> {
     let units = std::iter::once(0xfeff).chain(text.encode_utf16());

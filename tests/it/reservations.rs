@@ -6,7 +6,10 @@ use harness::{Answer, Api, Cluster, Load, checks, wait};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::{pages::sign_in, rest_calls::call};
+use crate::{
+    pages::sign_in,
+    rest_calls::{call, expect_problem},
+};
 
 const SOON: Duration = Duration::from_secs(60);
 /// The capacity of the keyspace of two-character codes, small enough to use up every number.
@@ -169,6 +172,45 @@ async fn a_reservation_is_its_keys_own_and_takes_only_its_codes() {
     assert!(refused.json().unwrap()["detail"].as_str().unwrap().contains("reserve"));
     assert_eq!(reader.try_create("https://example.com").await.unwrap().status, 403);
     assert_eq!(owner.try_create("https://example.com").await.unwrap().status, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_create_of_the_same_key_gives_a_reserved_code_its_link() {
+    let cluster = start().await;
+    let [api, second] = [0, 1].map(|index| cluster.resolvers[index].api.clone());
+    let owner = api.with_key(&key(&cluster, "owner", "reserve,create").await);
+    let (id, codes) = reserve(&owner, 3).await;
+    let url = |name: &str| format!("https://{name}.example/");
+    let wish = |code: &str, name: &str| json!({ "longUrl": url(name), "customSlug": code });
+    let create = async |api: &Api, wish: &Value| api.try_create_with(wish).await.unwrap();
+
+    for (name, scopes) in [("other", "reserve,create"), ("creator", "create")] {
+        let other = api.with_key(&key(&cluster, name, scopes).await);
+        expect_problem(&create(&other, &wish(&codes[0], "other")).await, 400, "non-unique-slug");
+    }
+    let mut tagged = wish(&codes[0], "one");
+    tagged["tags"] = json!(["x"]);
+    let refused = expect_problem(&create(&owner, &tagged).await, 400, "invalid-data");
+    assert_eq!(refused["invalidElements"], json!(["tags"]), "{refused}");
+    assert_eq!(api.follow(&codes[0]).await.unwrap().0, 404);
+
+    let of_second = second.with_key(owner.key());
+    for api in [&owner, &owner, &of_second] {
+        assert_eq!(api.create_with(&wish(&codes[0], "one")).await.unwrap().code, codes[0], "repeated");
+        assert_eq!(api.follow(&codes[0]).await.unwrap(), (302, Some(url("one"))));
+    }
+    expect_problem(&create(&owner, &wish(&codes[0], "two")).await, 400, "non-unique-slug");
+    let one = json!({ "shortCode": codes[0], "longUrl": url("one") });
+    assert_eq!(fill(&owner, &id, vec![one, link(&codes[1])]).await, ["stored", "stored"], "the same link");
+    expect_problem(&create(&owner, &wish(&codes[1], "two")).await, 400, "non-unique-slug");
+
+    let [left, right] = ["left", "right"].map(|name| wish(&codes[2], name));
+    let raced = tokio::join!(create(&owner, &left), create(&of_second, &right));
+    let mut statuses = [raced.0.status, raced.1.status];
+    statuses.sort_unstable();
+    assert_eq!(statuses, [200, 400], "one of two gets the code: {raced:?}");
+    let shown = ask(&owner, Method::GET, &format!("/{id}"), None).await.json().unwrap();
+    assert_eq!(shown["filled"], 3, "{shown}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -122,6 +122,19 @@ async fn a_printed_code_that_is_typed_wrong_leads_nowhere(api: &Api) {
         let typed: String = typed.into_iter().collect();
         assert_eq!(follow(api, None, &typed).await, (404, None), "{typed} for {code}");
     }
+
+    let last = if code.ends_with('7') { '8' } else { '7' };
+    let typed = format!("{}{last}", &code[..7]);
+    let pick = |domain| on(domain, json!({ "longUrl": url, "customSlug": typed }));
+    let refused = expect_problem(&api.try_create_with(&pick(None)).await.unwrap(), 400, "invalid-data");
+    assert!(refused["expected"]["customSlug"].as_str().unwrap().contains("keyspace printed"), "{refused}");
+    let path = format!("short-urls/{code}");
+    let renamed = call(api, Method::PATCH, &path, Some(json!({ "customSlug": typed.to_uppercase() }))).await;
+    expect_problem(&renamed, 400, "invalid-data");
+    assert_eq!(api.create_with(&pick(Some(TWO))).await.unwrap().code, typed, "on another domain");
+    let path = format!("short-urls/{typed}/move?domain={TWO}");
+    let moved = call(api, Method::POST, &path, Some(json!({ "domain": "DEFAULT" }))).await;
+    expect_problem(&moved, 400, "invalid-data");
 }
 
 async fn slugs_that_are_codes_are_kept_as_they_are_minted(api: &Api) {

@@ -9,11 +9,11 @@ use std::{borrow::Cow, sync::Arc, time::Duration};
 use app::{
     AppError,
     authorize::require,
-    qr_pack::{PackLink, PackLinks, Part, Selection},
+    qr_pack::{PackLink, PackLinks, Page, Selection},
 };
 use hyper::{
     StatusCode,
-    header::{CONTENT_DISPOSITION, HeaderValue},
+    header::{CONTENT_DISPOSITION, HeaderName, HeaderValue},
 };
 use limits::Account;
 use links::{LongUrl, api_key::Grant, location, scope::Scope};
@@ -29,6 +29,8 @@ use crate::Api;
 pub const AT_ONCE: usize = 2;
 /// Maximum time that a request waits for its turn.
 const WAIT_MAX: Duration = Duration::from_secs(10);
+/// The header with the number of codes in a pack.
+const COUNT: HeaderName = HeaderName::from_static("x-total-count");
 /// The columns of `links.csv` in an archive.
 const COLUMNS: [&str; 4] = ["file", "shortUrl", "longUrl", "title"];
 
@@ -43,11 +45,11 @@ fn invalid(QrError { parameter, expected }: QrError) -> AppError {
     AppError::invalid(&parameter, format!("expected {expected}"))
 }
 
-/// Answers with a pack as a file to download.
+/// Answers with a pack as a file to download, and with the number of its codes in a header.
 pub async fn download(
     api: &Arc<Api>,
     selection: Selection,
-    part: Option<Part>,
+    page: Option<Page>,
     options: PackOptions,
     by: &Grant,
 ) -> Result<Answer, AppError> {
@@ -55,7 +57,7 @@ pub async fn download(
     let _place = api.budgets.lists.take(Account::Key(by.id.0), 1)?;
     let turn = timeout(WAIT_MAX, api.packs.acquire()).await.ok().and_then(Result::ok);
     let _turn = turn.ok_or(AppError::Unavailable)?;
-    let found = api.links.pack_links(selection, part, by).await?;
+    let found = api.links.pack_links(selection, page, by).await?;
     // Readers guess the encoding of characters outside ASCII.
     let short_url = |link: &PackLink| location(&format!("{}/{}", api.base(link.domain), link.name));
     let short_urls: Vec<String> = found.links.iter().map(short_url).collect();
@@ -68,6 +70,7 @@ pub async fn download(
     let drawn = api.runtime.spawn_blocking(move || qr::pack(&labels, &options, &table)).await;
     let bytes = drawn.map_err(|_| AppError::Internal)?.map_err(invalid)?;
     let mut answer = answer(StatusCode::OK, content_type, bytes);
+    answer.headers_mut().insert(COUNT, HeaderValue::from(found.links.len()));
     if let Ok(name) = HeaderValue::try_from(format!("attachment; filename=\"qr-codes.{ending}\"")) {
         answer.headers_mut().insert(CONTENT_DISPOSITION, name);
     }

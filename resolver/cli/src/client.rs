@@ -132,9 +132,14 @@ impl Server {
         Ok(Self { agent: agent(&url), url: url.as_str().trim_end_matches('/').to_owned(), key })
     }
 
-    /// Makes a call, with retries if it is repeatable and the error is temporary. Returns the body
-    /// of the answer.
+    /// Makes a call as [`Self::reply`] does, and returns the body of the answer.
     pub(super) async fn call(&self, call: Call) -> Result<Vec<u8>, Error> {
+        Ok(self.reply(call).await?.body)
+    }
+
+    /// Makes a call, with retries if it is repeatable and the error is temporary. Returns an answer
+    /// with success.
+    pub(super) async fn reply(&self, call: Call) -> Result<Reply, Error> {
         let until = Instant::now() + CALL_TIME;
         let mut pauses = PAUSES.iter().filter(|_| call.is_repeatable);
         loop {
@@ -142,7 +147,7 @@ impl Server {
             let (server, sent) = (self.clone(), call.clone());
             let exchanged = tokio::task::spawn_blocking(move || server.exchange(&sent, within)).await;
             let (error, wait) = match exchanged.map_err(|_| Error::TaskFailed("call"))? {
-                Ok(answer) if (200..300).contains(&answer.status) => return Ok(answer.body),
+                Ok(answer) if (200..300).contains(&answer.status) => return Ok(answer),
                 Ok(answer) => (answer.refusal(), answer.wait),
                 Err(error) => (self.failure(error, &call), None),
             };
@@ -273,13 +278,14 @@ pub(super) fn send(
 
 fn reply(mut response: Response<Body>, most: u64) -> Result<Reply, ureq::Error> {
     // Shlink sends the letters of a location as they are, and not escaped.
-    let text = |name: header::HeaderName| {
+    let text = |name: &str| {
         response.headers().get(name).map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned())
     };
-    let wait = text(header::RETRY_AFTER).and_then(|wait| wait.parse().ok()).map(Duration::from_secs);
-    let location = text(header::LOCATION);
+    let wait = text(header::RETRY_AFTER.as_str()).and_then(|wait| wait.parse().ok()).map(Duration::from_secs);
+    let location = text(header::LOCATION.as_str());
+    let count = text("x-total-count").and_then(|count| count.parse().ok());
     let body = response.body_mut().with_config().limit(most).read_to_vec()?;
-    Ok(Reply { status: response.status().as_u16(), location, wait, body })
+    Ok(Reply { status: response.status().as_u16(), location, wait, count, body })
 }
 
 /// Returns whether an error shows that there was no connection at all. If that is uncertain,

@@ -59,6 +59,20 @@ fn setting_and_clearing_the_same_field_is_refused() {
 }
 
 #[test]
+fn names_that_other_commands_have_are_read_where_they_mean_the_same() {
+    for (alias, name) in [
+        ("link show abc", "link get abc"),
+        ("link list --with-tag a", "link list --tag a"),
+        ("link print --out x --with-tag a", "link print --out x --tag a"),
+    ] {
+        let parsed = |line: &str| format!("{:?}", parse(&line.split(' ').collect::<Vec<_>>()).unwrap());
+        assert_eq!(parsed(alias), parsed(name));
+    }
+    // There, --tag would replace all tags of the links.
+    assert!(parse(&["link", "edit", "abc", "--with-tag", "a"]).is_err());
+}
+
+#[test]
 fn values_that_cannot_be_are_refused_before_anyone_is_asked() {
     for (args, part) in [
         (&["link", "create"][..], "<LONG_URL>"),

@@ -27,6 +27,7 @@ use crate::{
     database::{open_mint, ready},
     json_text,
     output::{out_error, out_file, progress_bar},
+    table::counted_links,
 };
 
 /// The number of links of one read; each may be large.
@@ -98,7 +99,7 @@ pub(super) async fn run(args: ExportArgs) -> Result<Output, Error> {
     let text = match file {
         None => String::new(),
         Some(_) if args.json => json_text::pretty(&json!(tally)),
-        Some(path) => format!("{} links written to {}\n", tally.links, path.display()),
+        Some(path) => format!("{} written to {}\n", counted_links(tally.links), path.display()),
     };
     let exit = if tally.without_code == 0 { Exit::Clean } else { Exit::Refused };
     Ok(Output { text, exit })

@@ -1,8 +1,9 @@
 //! `resolver import`: imports links from a file of another system, or from its running server
 //! ([`app::import_links`]).
 //!
-//! 1. The name of an input is by default the digest of its content. So a killed import continues
-//!    where it stopped when it is started again, and a repeated import stores nothing twice.
+//! 1. The name of a file's import is by default the system and the digest of the content. So a killed
+//!    import continues where it stopped when it is started again, and a repeated import stores
+//!    nothing twice; one that reads the file as that of another system is another import.
 //! 2. A link that cannot be stored is reported with its position in the file and the reason. Then,
 //!    and if the file has no links or its rest cannot be read, the exit code is 65, also when the
 //!    import is repeated.
@@ -34,6 +35,7 @@ use indicatif::ProgressBar;
 use jiff::{Timestamp, tz::TimeZone};
 use links::{Schemes, find_zone};
 use sha2::{Digest, Sha256};
+use store::{Store, StoreError};
 use tokio::{sync::mpsc, task::spawn_blocking, time::Instant};
 use transfer::{Row, Source, each_row};
 
@@ -78,8 +80,8 @@ pub struct ImportArgs {
     /// first line.
     #[arg(long, value_name = "SYSTEM", default_value = "shortmint")]
     pub from: Source,
-    /// Name of this import. An import with the name of an earlier one continues it. Defaults to the
-    /// digest of the file.
+    /// Name of this import. An import with the name of an earlier one continues it. Defaults to
+    /// --from and the digest of the file.
     #[arg(long, conflicts_with = "url")]
     pub name: Option<String>,
     /// Address of a running Shortmint on this database. After the import, request each short link
@@ -152,7 +154,10 @@ pub(super) async fn run(args: ImportArgs) -> Result<Output, Error> {
     let store = ready(&args.database).await?;
     let mint = open_mint(&*store, &args.database, args.code_key_file.as_deref()).await?;
     let begun = Instant::now();
-    let name = input.name.clone();
+    let name = match (&args.name, &server) {
+        (None, None) => default_name(&*store, args.from, input.name.clone()).await?,
+        _ => input.name.clone(),
+    };
     let beginning = LinkImport::begin(store, mint, name, &default_domains, args.unprotected, schemes);
     let import = beginning.await?;
     let mut report = Report::new(rejects(args.rejects.as_deref(), import.position)?);
@@ -195,6 +200,13 @@ impl Input {
         let pages = LivePages::open(server).await?;
         Ok(Self { name, bar: pages.bar.clone(), reader: Box::new(pages) })
     }
+}
+
+/// Returns the default name of a file's import. Former releases named it by the digest alone: an
+/// import that they have begun goes on, so that its links without codes are not stored twice.
+async fn default_name(store: &dyn Store, from: Source, digest: String) -> Result<String, StoreError> {
+    let was_begun = store.import_position(&digest).await?.place > 0;
+    Ok(if was_begun { digest } else { format!("{from} {digest}") })
 }
 
 /// Opens the file for refused links. A run that continues an earlier one appends to it.
@@ -259,8 +271,7 @@ fn send_pieces(source: Source, reader: impl Read, zone: &TimeZone, to: &mpsc::Se
     let _ = to.blocking_send(piece);
 }
 
-/// Returns the SHA-256 digest of a file's content, the default name of an input: the same content
-/// continues an import, other content begins one.
+/// Returns the SHA-256 digest of a file's content, the default name of an input.
 fn digest(path: &Path) -> io::Result<String> {
     let (mut file, mut hash, mut buffer) = (File::open(path)?, Sha256::new(), vec![0; 1 << 16]);
     loop {

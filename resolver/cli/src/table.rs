@@ -121,6 +121,11 @@ pub(super) fn time(value: &Value) -> String {
     text(value).chars().take(19).collect::<String>().replace('T', " ")
 }
 
+/// Formats a number of links.
+pub(super) fn counted_links(count: u64) -> String {
+    if count == 1 { "1 link".to_owned() } else { format!("{count} links") }
+}
+
 /// Formats a JSON value; null and objects as an empty text.
 pub(super) fn text(value: &Value) -> String {
     match value {

@@ -100,6 +100,12 @@ impl Keyspace {
         self.position_of(code).is_some()
     }
 
+    /// Returns whether a text would be a code of this keyspace but for its check character: a typing
+    /// error may have made it of one.
+    pub fn is_mistyped(&self, code: &Code) -> bool {
+        self.class.is_checked && self.positions(code).is_some_and(|read| !self.adds_up(&read))
+    }
+
     /// Returns the code at a position, counted from 0 in alphabet order.
     pub fn code_at(&self, position: u64) -> Code {
         debug_assert!(position < self.capacity());
@@ -118,20 +124,29 @@ impl Keyspace {
     /// Returns the position of a code, in whatever spelling; `None` if it does not belong to this
     /// keyspace.
     pub(super) fn position_of(&self, code: &Code) -> Option<u64> {
+        let read = self.positions(code).filter(|read| !self.class.is_checked || self.adds_up(read))?;
+        let (first, rest) = read[..self.counting_len()].split_first()?;
+        let base = self.class.alphabet.base();
+        let tail = rest.iter().fold(0, |tail, position| tail * base + u64::from(*position));
+        Some(self.class.index(*first)? * self.tails() + tail)
+    }
+
+    /// Returns the positions of a text's characters in the alphabet, if its length and its first
+    /// character are those of the keyspace.
+    fn positions(&self, code: &Code) -> Option<[u8; Code::MAX_LEN]> {
         if code.len() != self.len {
             return None;
         }
-        let alphabet = self.class.alphabet;
         let mut read = [0; Code::MAX_LEN];
         for (position, character) in read.iter_mut().zip(code.characters()) {
-            *position = alphabet.read(*character)?;
+            *position = self.class.alphabet.read(*character)?;
         }
-        if self.class.is_checked && check_position(read[..self.len].iter().copied()) != 0 {
-            return None;
-        }
-        let (first, rest) = read[..self.counting_len()].split_first()?;
-        let tail = rest.iter().fold(0, |tail, position| tail * alphabet.base() + u64::from(*position));
-        Some(self.class.index(*first)? * self.tails() + tail)
+        self.class.index(read[0]).map(|_| read)
+    }
+
+    /// Returns whether the last of these positions is that of the check character of the others.
+    fn adds_up(&self, read: &[u8; Code::MAX_LEN]) -> bool {
+        check_position(read[..self.len].iter().copied()) == 0
     }
 
     /// Returns the number of characters that count: all but a check character.
@@ -157,8 +172,15 @@ impl Class {
     /// Parses ranges and single characters: `A-Z`, `0-9a-f`, `xyz`, `0-9a-z:crockford`,
     /// `0-9a-z:crockford:check`.
     pub fn parse(text: &str) -> Result<Self, Invalid> {
-        let unchecked = text.strip_suffix(CHECKED).filter(|class| class.ends_with(CROCKFORD));
-        let (text, is_checked) = (unchecked.unwrap_or(text), unchecked.is_some());
+        let (text, is_checked) = text.strip_suffix(CHECKED).map_or((text, false), |text| (text, true));
+        if is_checked && !text.ends_with(CROCKFORD) {
+            return Err(format!("class \"{text}{CHECKED}\": {CHECKED} needs {CROCKFORD} before it").into());
+        }
+        // No class has a colon.
+        if let Some((_, suffix)) = text.strip_suffix(CROCKFORD).unwrap_or(text).split_once(':') {
+            let known = format!("{CROCKFORD}, {CROCKFORD}{CHECKED}, and {HAND_PICKED} at the end");
+            return Err(format!("class {text:?}: unknown suffix \":{suffix}\": expected {known}").into());
+        }
         let (alphabet, expected) = match text.ends_with(CROCKFORD) {
             false => (Alphabet::Base62, "0-9, A-Z and a-z, for example A-Z or 0-9a-f"),
             true => (Alphabet::Crockford, "0-9 and a-z without i, l, o and u, for example 0-9a-z"),
@@ -252,6 +274,14 @@ mod tests {
         for text in ["x=7:0-9:check", "x=7:a:crockford:check:check", "x=7:a:crockford:hand-picked:check"] {
             assert!(Keyspace::parse(text).is_err(), "{text}");
         }
+        for (text, reason) in [
+            ("x=8:2-9:check", "class \"2-9:check\": :check needs :crockford before it"),
+            ("x=8:2:crockford:chek", "class \"2:crockford:chek\": unknown suffix \":crockford:chek\""),
+            ("x=8:2:check:crockford", "class \"2:check:crockford\": unknown suffix \":check\""),
+        ] {
+            let refused = Keyspace::parse(text).unwrap_err().to_string();
+            assert!(refused.starts_with(reason), "{refused}");
+        }
         let refused = Keyspace::parse("x=1:a:crockford:check").unwrap_err().to_string();
         assert_eq!(refused, "length of x: expected 2 to 8, got \"1\"");
         for text in ["a=6:A-Z,a=5:A-Z", "a=6:A-M,b=6:M-Z", "a=6:0-9A-Za-z,b=6:x"] {
@@ -319,15 +349,24 @@ mod tests {
             let code = Code::parse(std::str::from_utf8(text).unwrap()).unwrap();
             keyspace.contains(&code)
         };
+        let is_mistyped =
+            |text: &[u8]| keyspace.is_mistyped(&Code::parse(std::str::from_utf8(text).unwrap()).unwrap());
+        assert!(!is_mistyped(b"abcd") && !is_mistyped(b"abu"), "another length, another alphabet");
+        let code = Code::parse("a00").unwrap();
+        let digits = Keyspace::parse("x=3:2-9:crockford:check").unwrap();
+        assert!(!digits.is_mistyped(&code), "another first character");
+        assert!(!Keyspace::parse("x=3:0-9a-z:crockford").unwrap().is_mistyped(&code), "no check character");
         for position in 0..keyspace.capacity() {
             let code = keyspace.code_at(position);
             assert_eq!(keyspace.position_of(&code), Some(position), "{code}");
+            assert!(!is_mistyped(code.characters()), "{code}");
             assert!(is_code(code.as_str().to_ascii_uppercase().as_bytes()), "{code}");
             for (place, right) in code.characters().iter().enumerate() {
                 let mut typed = code.characters().to_vec();
                 for wrong in letters.iter().filter(|letter| *letter != right) {
                     typed[place] = *wrong;
                     assert!(!is_code(&typed), "{wrong} at {place} of {code}");
+                    assert!(is_mistyped(&typed), "{wrong} at {place} of {code}");
                 }
                 for other in 0..place {
                     let mut typed = code.characters().to_vec();

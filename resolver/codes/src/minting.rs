@@ -230,6 +230,14 @@ impl Mint {
         self.minters().iter().any(|minter| minter.keyspace.contains(code))
     }
 
+    /// Returns the name of the keyspace of which a typing error may have made a text
+    /// ([`Keyspace::is_mistyped`]).
+    pub fn mistyped(&self, code: &Code) -> Option<Namespace> {
+        let minters = self.minters();
+        let minter = minters.iter().find(|minter| minter.keyspace.is_mistyped(code));
+        minter.map(|minter| minter.keyspace.name.clone())
+    }
+
     /// Returns the id of a code, in whatever spelling; `None` if the code belongs to no keyspace,
     /// so was never minted.
     pub fn read(&self, code: &Code) -> Option<LinkId> {

@@ -615,7 +615,7 @@ reservations-count = { $count ->
   }
 reservations-open = Open reservations
 reservations-caption = Open reservations, the latest first
-reservations-text = Reserved codes can be printed before their links exist. No other link gets one of them until the reservation is given up. Programs store the links with the API.
+reservations-text = Reserved codes can be printed before their links exist. No other link gets one of them until the reservation is given up. Store its link by creating one with the code as its name, or many with the API.
 reservations-empty = There are no open reservations.
 reservations-empty-text = Reserve codes below. They then stand here, to copy and to print, until you give them up.
 reservations-codes = Codes
@@ -758,7 +758,7 @@ explain-leads = Answer { $first }: redirect to { $second }
 explain-page = Answer { $first }: page “{ $second }”
 explain-domain-default = The host belongs to the default domain { $value }.
 explain-domain-other = The host belongs to the domain { $value }.
-explain-domain-unknown = No domain has this host, so the default domain { $value } answers.
+explain-domain-unknown = No domain has this host, so the default domain answers: { $value }
 explain-domain-disabled = The domain { $value } is disabled.
 explain-name-root = The path is the root of the domain.
 explain-name-impossible = No link can have the path { $value }.

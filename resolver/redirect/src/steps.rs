@@ -6,7 +6,7 @@ use lookup::LookupKey;
 
 use crate::{Redirector, asked::Asked};
 
-/// Returns which domain a host belongs to, with its name.
+/// Returns which domain a host belongs to, with its name; before it the host, if that is another.
 pub(crate) fn domain_step(redirector: &Redirector, asked: &Asked<'_>, visited: &Domain) -> (Finding, String) {
     let domain_cache = &redirector.domain_cache;
     let is_default_name = || asked.host.is_some_and(|host| domain_cache.is_default_name(host));
@@ -17,7 +17,10 @@ pub(crate) fn domain_step(redirector: &Redirector, asked: &Asked<'_>, visited: &
         true => Finding::DomainUnknown,
     };
     let name = visited.authority.as_ref().map_or(domain_cache.default_name(), Authority::as_str);
-    (finding, name.to_owned())
+    match asked.host.filter(|_| finding == Finding::DomainUnknown) {
+        Some(host) => (finding, format!("{host} → {name}")),
+        None => (finding, name.to_owned()),
+    }
 }
 
 /// Returns which name found a link, with the names that were tried: up to `found`, or to the path

@@ -22,6 +22,16 @@ pub fn link_column(name: &str) -> Option<&'static str> {
     LAYOUT.column(name)
 }
 
+/// Returns the name under which the JSON form has a field; `None` for an unknown one.
+fn field(name: &str) -> Option<&'static str> {
+    LAYOUT.column(name).or_else(|| JSON_ONLY.into_iter().find(|known| *known == name))
+}
+
+/// Returns a field of an item that the JSON form does not have.
+pub(super) fn unknown_field(item: &Item) -> Option<&str> {
+    item.fields.keys().map(String::as_str).find(|name| field(name).is_none())
+}
+
 /// Each JSON document is one link.
 pub(super) const SHAPE: Shape = Shape::list(&[]);
 
@@ -29,12 +39,8 @@ pub(super) fn of_json(item: &Item) -> Result<Row, RowError> {
     let place = item.place;
     let mut fields = Map::new();
     for (name, value) in &item.fields {
-        let unknown = || {
-            let known = LAYOUT.known();
-            RowError::item(place, format_args!("{:?} is none of the known fields: {known}", clip(name)))
-        };
-        let json_only = || JSON_ONLY.into_iter().find(|known| known == name);
-        let column = LAYOUT.column(name).or_else(json_only).ok_or_else(unknown)?;
+        let unknown = || RowError::item(place, format_args!("{:?} is no known field", clip(name)));
+        let column = field(name).ok_or_else(unknown)?;
         if fields.insert(column.to_owned(), value.clone()).is_some() {
             return Err(item.wrong(column, "one value, under one of its names"));
         }
@@ -187,15 +193,29 @@ mod tests {
     fn unknown_names_are_refused_with_the_known_ones() {
         let (links, errors) = read(Source::Csv, "longUrl,colour\nhttps://e.test/,red\n");
         assert_eq!((links.len(), errors.len()), (0, 1));
-        assert!(errors[0].contains("; \"colour\" is none of them"), "{errors:?}");
-        let lines = "{\"longUrl\":\"a\",\"colour\":1}\n{\"url\":\"a\",\"target\":\"b\"}\n{\"url\":\"c\"}";
+        let known = "; the first line has to name the columns: shortCode (or code";
+        assert!(errors[0].starts_with(&format!("\"colour\" is no known column{known}")), "{errors:?}");
+        let lines = "{\"longUrl\":\"a\",\"colour\":1}\n{\"url\":\"a\",\"target\":\"b\"}\n{\"url\":\"c\"}\n\
+                     {\"longUrl\":\"a\",\"colour\":1}";
         let (links, errors) = read(Source::Csv, lines);
         assert_eq!((links.len(), links[0].place), (1, 3));
-        assert!(
-            errors[0].starts_with("item 1: \"colour\" is none of the known fields: shortCode (or code"),
-            "{errors:?}"
-        );
+        let known = "item 1: \"colour\" is no known field; known are shortCode (or code";
+        assert!(errors[0].starts_with(known), "{errors:?}");
         assert_eq!(errors[1], "item 2: longUrl: expected one value, under one of its names");
+        assert_eq!(errors[2], "item 4: \"colour\" is no known field", "the list comes once");
+    }
+
+    #[test]
+    fn a_file_of_another_system_is_told_by_its_columns() {
+        let hint = " (is this a file of dub? Use --from dub); ";
+        let table = "Short Link,Destination URL,Notes,Tag Names,Total Clicks\nd.test/a,https://e.test/,,,1\n";
+        let line = r#"{"domain":"d.test","key":"a","url":"https://e.test/","archived":false,"doIndex":true}"#;
+        for file in [table, line] {
+            let (_, errors) = read(Source::Csv, file);
+            assert!(errors[0].contains(hint), "{errors:?}");
+        }
+        let (_, errors) = read(Source::Csv, "shortCode,longUrl,archived,title,tags,createdBy\n");
+        assert!(!errors[0].contains("--from"), "most columns are our own: {errors:?}");
     }
 
     #[test]
@@ -288,7 +308,7 @@ mod tests {
         assert_eq!(errors, ["item 3: redirectRules: expected a list of rules"]);
         for name in JSON_ONLY {
             let (_, errors) = read(Source::Csv, &format!("longUrl,{name}\na,b\n"));
-            assert!(errors[0].contains("is none of them"), "{errors:?}");
+            assert!(errors[0].contains("is no known column"), "{errors:?}");
         }
     }
 }

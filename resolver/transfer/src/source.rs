@@ -22,7 +22,7 @@ use super::{
     records::RecordError,
     row::{LAYOUT, Row, RowError},
     shlink, shortio,
-    table::{self, Layout},
+    table::{self, Layout, clip},
     yourls,
 };
 
@@ -116,7 +116,8 @@ pub fn each_row(
         (Err(cause), _) => Err(RowError::broken(0, RecordError::from(cause))),
         (Ok((None, _)), _) => broken("the input is empty"),
         (Ok((Some(b'{' | b'['), input)), _) => {
-            Documents { source, zone, framing: Framing::Before, count: 0 }.read(input, &mut take)
+            Documents { source, zone, framing: Framing::Before, count: 0, has_listed: false }
+                .read(input, &mut take)
         }
         (Ok((Some(_), input)), Some((layout, reading))) => table::each_item(input, layout, &zone, |item| {
             pass(item.and_then(|item| reading(&item)), &mut take)
@@ -163,6 +164,8 @@ struct Documents {
     framing: Framing,
     /// The number of links so far, unreadable ones included.
     count: u64,
+    /// Whether an error has listed the known fields.
+    has_listed: bool,
 }
 
 /// The position in an export of our own format, which has a header and a trailer.
@@ -225,7 +228,14 @@ impl Documents {
             Framing::After if self.is_framed() => "more follows after the last line of the export",
             _ => {
                 self.count = place;
-                return reading(&item).map(Some);
+                let unknown = if is_ours { csv::unknown_field(&item) } else { None };
+                let Some(name) = unknown.filter(|_| !std::mem::replace(&mut self.has_listed, true)) else {
+                    return reading(&item).map(Some);
+                };
+                let hint = source_hint(item.fields.keys().map(String::as_str));
+                let (name, known) = (clip(name), LAYOUT.known());
+                let problem = format!("{name:?} is no known field{hint}; known are {known}");
+                return Err(RowError::item(place, problem));
             }
         };
         Err(RowError::broken(self.count, problem))
@@ -246,6 +256,20 @@ impl Documents {
     /// Returns whether an export needs its header and its trailer.
     fn is_framed(&self) -> bool {
         self.source == Source::Shortmint
+    }
+}
+
+/// Returns a hint to the system whose columns these are, if it has more of them than our own
+/// formats; else an empty text.
+pub(super) fn source_hint<'a>(names: impl Iterator<Item = &'a str> + Clone) -> String {
+    let known = |layout: &Layout| names.clone().filter(|name| layout.column(name).is_some()).count();
+    let others = Source::ALL.into_iter().filter(|source| !matches!(source, Source::Csv | Source::Shortmint));
+    let others = others.filter_map(|source| Some((known(&source.table()?.0), source)));
+    match others.max_by_key(|(count, _)| *count) {
+        Some((count, source)) if count > known(&LAYOUT) => {
+            format!(" (is this a file of {source}? Use --from {source})")
+        }
+        _ => String::new(),
     }
 }
 

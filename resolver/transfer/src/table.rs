@@ -9,6 +9,7 @@ use super::{
     item::Item,
     records::{Record, Records, is_same_name},
     row::RowError,
+    source::source_hint,
 };
 
 /// Maximum length of a row's cells, in bytes: the limit of a single create request.
@@ -58,9 +59,9 @@ impl Layout {
     /// Finds the columns by the first line. Returns the line as well if it has no names.
     fn begin(&self, line: Option<Record>) -> Result<(Columns, Option<Record>), RowError> {
         let problem = |problem: &str| {
-            RowError::form(format!("the first line has to name the columns: {}; {problem}", self.known()))
+            RowError::form(format!("{problem}; the first line has to name the columns: {}", self.known()))
         };
-        let line = line.ok_or_else(|| problem("there is none"))?;
+        let line = line.ok_or_else(|| problem("there is no line"))?;
         let names: Option<Vec<&str>> = line.cells().collect();
         let names = names.ok_or_else(|| problem(NOT_UTF_8))?;
         let unnamed = self.unnamed.filter(|unnamed| unnamed.len() == names.len());
@@ -76,7 +77,8 @@ impl Layout {
         for name in line {
             let column = self.column(name);
             if column.is_none() && self.is_closed && !name.is_empty() {
-                return Err(format!("{:?} is none of them", clip(name)));
+                let hint = source_hint(line.iter().copied());
+                return Err(format!("{:?} is no known column{hint}", clip(name)));
             }
             if column.is_some() && columns.contains(&column) {
                 return Err(format!("{:?} comes twice, perhaps under another name", clip(name)));
@@ -242,17 +244,17 @@ mod tests {
     #[test]
     fn a_first_line_without_the_names_of_columns_is_refused_with_the_known_names() {
         for (layout, input, problem) in [
-            (CLOSED, "", "there is none"),
-            (CLOSED, "\n\r\n", "there is none"),
-            (CLOSED, "code,url,x\n", "\"x\" is none of them"),
-            (CLOSED, "code|url\n", "\"code|url\" is none of them"),
-            (CLOSED, "code;uri\n", "\"uri\" is none of them"),
+            (CLOSED, "", "there is no line"),
+            (CLOSED, "\n\r\n", "there is no line"),
+            (CLOSED, "code,url,x\n", "\"x\" is no known column"),
+            (CLOSED, "code|url\n", "\"code|url\" is no known column"),
+            (CLOSED, "code;uri\n", "\"uri\" is no known column"),
             (CLOSED, "code\n", "url is missing"),
             (CLOSED, "code,url,slug\n", "\"slug\" comes twice, perhaps under another name"),
             (OPEN, "url,x\n", "code is missing"),
             (OPEN, "a,b\nc,d\n", "code is missing"),
         ] {
-            let expected = format!("the first line has to name the columns: code (or slug), url; {problem}");
+            let expected = format!("{problem}; the first line has to name the columns: code (or slug), url");
             assert_eq!(read(layout, input.as_bytes()), [expected], "{input:?}");
         }
         assert!(read(CLOSED, b"code,\xff\n")[0].contains("not in UTF-8"));

@@ -28,7 +28,7 @@ impl Icon {
         } else if file.starts_with(ICO) {
             ("image/x-icon", is_small_ico(file))
         } else if file.starts_with(b"GIF87a") || file.starts_with(b"GIF89a") {
-            let side = |at| u16::from_le_bytes(bytes_at(file, at)?).try_into().ok();
+            let side = |at| bytes_at(file, at).map(|side| u16::from_le_bytes(side).into());
             ("image/gif", are_small([side(6), side(8)]))
         } else {
             return None;

@@ -3,7 +3,7 @@
 use app::{
     AppError,
     find_link::LinkName,
-    qr_pack::{LINKS_MAX, Part, Selection},
+    qr_pack::{LINKS_MAX, Page, Selection},
 };
 use schemars::json_schema;
 use url::form_urlencoded;
@@ -21,8 +21,8 @@ pub(super) fn routes() -> Vec<Route> {
                 "A ZIP archive with an image for each link and a table of them, `links.csv`; or A4 \
                  sheets of labels, each with a code, the short URL, and the title if it has Latin letters \
                  only. The links are those of a list, those of `shortCodes[]`, or the codes of a \
-                 reservation. A pack has up to {LINKS_MAX}; if there are more, `page` is required. Deleted \
-                 links are refused."
+                 reservation. A pack has up to {LINKS_MAX}, and `X-Total-Count` says how many; if there are \
+                 more, `page` is required. Deleted links are refused."
             ))
             .query::<dto::LinkListQuery>()
             .query::<dto::QrCodesQuery>()
@@ -40,10 +40,10 @@ async fn pack(call: &Call, by: &Grant) -> Result<Answer, Problem> {
     let (query, wrong) = call.query::<dto::QrCodesQuery>();
     wrong.finish()?;
     let (listed, mut wrong) = call.query::<dto::LinkListQuery>();
-    let is_part = listed.page.is_some() || listed.items_per_page.is_some();
+    let has_page = listed.page.is_some() || listed.items_per_page.is_some();
     let list = list::request(api, listed, &mut wrong);
-    let (page, per_page) = (list.filter.page, list.filter.per_page.unwrap_or(LINKS_MAX));
-    let part = is_part.then_some(Part { page, per_page });
+    let (number, per_page) = (list.filter.page, list.filter.per_page.unwrap_or(LINKS_MAX));
+    let page = has_page.then_some(Page { number, per_page });
     let selection = match (query.reservation, query.short_codes) {
         (None, codes) if codes.is_empty() => Selection::Listed(Box::new(list), wrong),
         (reservation, codes) => {
@@ -61,5 +61,5 @@ async fn pack(call: &Call, by: &Grant) -> Result<Answer, Problem> {
             }
         }
     };
-    Ok(download(api, selection, part, options, by).await?)
+    Ok(download(api, selection, page, options, by).await?)
 }

@@ -175,6 +175,11 @@ impl Creator {
                 else {
                     continue;
                 };
+                // Nor is a text that a typing error makes of a printed code.
+                let code = slug.code_on(draft.domain());
+                if code.is_some_and(|code| self.config.lookup.mint.mistyped(&code).is_some()) {
+                    continue;
+                }
                 match self.create_with_slug(slug, draft.clone(), tags, idempotency, deadline).await {
                     Err(CreateError::Taken) => self.config.metrics.conflicts.increment(1),
                     end => return end,

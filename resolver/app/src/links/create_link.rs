@@ -344,10 +344,22 @@ impl LinkService {
             _ => String::new(),
         };
         let (domain, has_key) = (draft.domain(), options.idempotency.is_some());
+        // It may be a reserved code, which only a fill stores a link under.
+        let reserved = match &options.code {
+            CodeChoice::CustomSlug(slug) if !has_key && self.lookup.id_of(slug.as_str()).is_some() => {
+                Some((slug.clone(), (draft.clone(), options.tags.clone())))
+            }
+            _ => None,
+        };
         match self.creator.create(draft, options).await {
             Ok(created) if has_key => self.given(created, by).await,
             Ok(created) => Ok(created),
             Err(CreateError::Taken) => {
+                if let Some((slug, link)) = reserved
+                    && let Some(filled) = self.fill_slug(&slug, link, by).await?
+                {
+                    return Ok(filled);
+                }
                 // A concurrent create of the same link may have been faster.
                 let found = match retry {
                     Some((draft, options)) => self.find_existing(&draft, &options, by).await?,

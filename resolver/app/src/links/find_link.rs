@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use codes::LinkId;
+use codes::{Code, LinkId};
 use links::{DomainId, Link, Record, Slug, api_key::Grant, is_catch_all, scope::Scope, slug_spellings};
+use numbers::Namespace;
 
 use crate::{Answer, AppError, Field, LinkService, authorize::require, key_names::Names};
 
@@ -99,9 +100,9 @@ impl LinkService {
     }
 
     /// Rejects a new name of a link under which visitors get another one already
-    /// ([`LinkService::is_claimed`]). The name that catches all paths is no business of a key that
-    /// sees its own links only: it takes the visitors of what other keys delete, like a target of
-    /// the domain, which such a key cannot set either.
+    /// ([`LinkService::is_claimed`]), or which a typing error makes of a printed code. The name that
+    /// catches all paths is no business of a key that sees its own links only: it takes the visitors
+    /// of what other keys delete, like a target of the domain, which such a key cannot set either.
     pub(crate) fn check_unclaimed<'a>(
         &'a self,
         slug: &'a str,
@@ -112,15 +113,33 @@ impl LinkService {
             if by.limits.own_links_only && is_catch_all(slug) {
                 return Err(AppError::LimitedKey);
             }
-            if !self.is_claimed(&format!("/{slug}"), domain, by).await? {
+            let keyspace = self.mistyped(slug, domain);
+            if keyspace.is_none() && !self.is_claimed(&format!("/{slug}"), domain, by).await? {
                 return Ok(());
             }
             // A link that has the name is found before the other one. This may be a repetition of
             // the call that created it.
             let named = self.domain_cache.find_named(domain, slug).await;
             let is_there = named.map_err(|_| AppError::Unavailable)?.is_some_and(|link| !link.is_deleted());
-            if is_there { Ok(()) } else { Err(self.slug_taken(slug, domain)) }
+            match keyspace {
+                _ if is_there => Ok(()),
+                None => Err(self.slug_taken(slug, domain)),
+                Some(name) => {
+                    let expected = format!(
+                        "expected another name: a typing error makes this one of a code of the keyspace \
+                         {name}, which has a check character"
+                    );
+                    Err(AppError::invalid(Field::CustomSlug.name(), expected))
+                }
+            }
         })
+    }
+
+    /// Returns the keyspace with check characters from whose codes a typing error makes this name
+    /// on a domain.
+    fn mistyped(&self, slug: &str, domain: DomainId) -> Option<Namespace> {
+        let code = Code::parse(slug).ok().filter(|_| domain.is_default())?;
+        self.lookup.mint.mistyped(&code)
     }
 
     /// Rejects a prefix of codes if visitors of all paths that begin with it get another link

@@ -3,7 +3,11 @@
 //!
 //! 1. A pack has at most [`LINKS_MAX`] links, because it is made in memory.
 //! 2. Without a page, all links have to fit, because an omission would go unnoticed.
+//!    For the same reason, a link whose keyspace is unknown ends the call.
 //! 3. Links are read a piece at a time, and only what a label needs is kept.
+//! 4. A link that is named twice, perhaps in two spellings, is in the pack once.
+
+use std::collections::HashSet;
 
 use codes::Code;
 use links::{DomainId, Link, LongUrl, api_key::Grant, scope::Scope};
@@ -26,11 +30,11 @@ pub enum Selection {
     Reserved(String),
 }
 
-/// A page of links.
+/// The page of a list, or of the codes of a reservation, that a pack has.
 #[derive(Clone, Copy, Debug)]
-pub struct Part {
+pub struct Page {
     /// Its number, from 1.
-    pub page: u64,
+    pub number: u64,
     /// The number of links on a page. A pack has at most [`LINKS_MAX`].
     pub per_page: u64,
 }
@@ -40,20 +44,20 @@ pub struct Part {
 pub struct PackLinks {
     /// The position of the first link in its list, from 1.
     pub first: u64,
-    /// The links.
+    /// The links in the order of the list, or in which they were named.
     pub links: Vec<PackLink>,
 }
 
 /// What a pack shows of a link.
 #[derive(Debug)]
 pub struct PackLink {
-    /// The domain.
+    /// The domain on which it has its name.
     pub domain: DomainId,
     /// The code or slug.
     pub name: String,
     /// The long URL; `None` for a reserved code.
     pub long_url: Option<LongUrl>,
-    /// The title.
+    /// The title, if it has one.
     pub title: Option<String>,
 }
 
@@ -67,14 +71,14 @@ impl LinkService {
     pub async fn pack_links(
         &self,
         selection: Selection,
-        part: Option<Part>,
+        page: Option<Page>,
         by: &Grant,
     ) -> Result<PackLinks, AppError> {
         require(by, Scope::Read)?;
         match selection {
-            Selection::Listed(list, wrong) => self.listed_for_pack(*list, wrong, part, by).await,
+            Selection::Listed(list, wrong) => self.listed_for_pack(*list, wrong, page, by).await,
             Selection::Named(names) => self.named_for_pack(&names, by).await,
-            Selection::Reserved(id) => self.reserved_for_pack(&id, part, by).await,
+            Selection::Reserved(id) => self.reserved_for_pack(&id, page, by).await,
         }
     }
 
@@ -82,23 +86,25 @@ impl LinkService {
         &self,
         mut list: ListLinks,
         wrong: FieldErrors,
-        part: Option<Part>,
+        page: Option<Page>,
         by: &Grant,
     ) -> Result<PackLinks, AppError> {
         if list.filter.deleted {
             let expected = "expected false, because deleted links do not redirect";
             return Err(AppError::invalid("deleted", expected));
         }
-        let Part { page, per_page } = bounded(part);
-        (list.filter.page, list.filter.per_page) = (page, Some(per_page));
+        let Page { number, per_page } = bounded(page);
+        (list.filter.page, list.filter.per_page) = (number, Some(per_page));
         let listed = self.list_links(list, wrong, by).await?;
-        check_whole(part, listed.total)?;
+        check_whole(page, listed.total)?;
         let mut links = Vec::with_capacity(listed.entries.len());
         for piece in links::pieces(&listed.entries) {
             let piece = self.weigh(piece, by).await?;
             for piece in links::pieces(&piece) {
                 let records = self.read_piece(&listed, piece, by).await?;
-                links.extend(records.iter().filter_map(|record| self.pack_link(&record.link)));
+                for record in &records {
+                    links.push(self.pack_link(&record.link)?);
+                }
             }
         }
         Ok(PackLinks { first: first(listed.page, listed.per_page), links })
@@ -108,10 +114,12 @@ impl LinkService {
         if names.len() as u64 > LINKS_MAX {
             return Err(AppError::invalid("shortCodes[]", format!("expected at most {LINKS_MAX} links")));
         }
-        let mut links = Vec::with_capacity(names.len());
+        let (mut links, mut seen) = (Vec::with_capacity(names.len()), HashSet::new());
         for name in names {
             let link = self.find_link(name, by).await?;
-            links.extend(self.pack_link(&link));
+            if seen.insert(link.id) {
+                links.push(self.pack_link(&link)?);
+            }
         }
         Ok(PackLinks { first: 1, links })
     }
@@ -119,23 +127,23 @@ impl LinkService {
     async fn reserved_for_pack(
         &self,
         id: &str,
-        part: Option<Part>,
+        page: Option<Page>,
         by: &Grant,
     ) -> Result<PackLinks, AppError> {
         let Reserved { codes, .. } = self.reservation(id, by).await?;
-        check_whole(part, codes.len() as u64)?;
-        let Part { page, per_page } = bounded(part);
-        let first = first(page, per_page);
+        check_whole(page, codes.len() as u64)?;
+        let Page { number, per_page } = bounded(page);
+        let first = first(number, per_page);
         let count = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
         let codes = codes.iter().skip(count(first - 1)).take(count(per_page));
         Ok(PackLinks { first, links: codes.map(reserved).collect() })
     }
 
-    /// Returns `None` if the keyspace of the link's number is unknown.
-    fn pack_link(&self, link: &Link) -> Option<PackLink> {
-        Some(PackLink {
+    fn pack_link(&self, link: &Link) -> Result<PackLink, AppError> {
+        Ok(PackLink {
             domain: link.domain(),
-            name: self.lookup.name_of(link)?,
+            // Without a name if the keyspace is new, until this process knows it.
+            name: self.lookup.name_of(link).ok_or(AppError::Unavailable)?,
             long_url: Some(link.long_url.clone()),
             title: link.title.clone(),
         })
@@ -147,18 +155,18 @@ fn reserved(code: &Code) -> PackLink {
 }
 
 /// Returns a page that a pack can have; the first one if none is given.
-fn bounded(part: Option<Part>) -> Part {
-    let Part { page, per_page } = part.unwrap_or(Part { page: 1, per_page: LINKS_MAX });
-    Part { page: page.max(1), per_page: per_page.min(LINKS_MAX) }
+fn bounded(page: Option<Page>) -> Page {
+    let Page { number, per_page } = page.unwrap_or(Page { number: 1, per_page: LINKS_MAX });
+    Page { number: number.max(1), per_page: per_page.min(LINKS_MAX) }
 }
 
 /// Returns the position of the first link on a page.
-fn first(page: u64, per_page: u64) -> u64 {
-    (page - 1).saturating_mul(per_page).saturating_add(1)
+fn first(number: u64, per_page: u64) -> u64 {
+    (number - 1).saturating_mul(per_page).saturating_add(1)
 }
 
-fn check_whole(part: Option<Part>, total: u64) -> Result<(), AppError> {
-    if part.is_some() || total <= LINKS_MAX {
+fn check_whole(page: Option<Page>, total: u64) -> Result<(), AppError> {
+    if page.is_some() || total <= LINKS_MAX {
         return Ok(());
     }
     let expected =

@@ -6,6 +6,7 @@
 //! 2. A link is stored under its reserved number by the same insert that every create uses, and the
 //!    primary key decides. So a fill may be repeated after an unknown outcome. A fill that arrives
 //!    after the reservation was given up does no harm.
+//!    A create by the same key whose custom slug is a reserved code is such a fill.
 //! 3. Giving up turns the holder into one whose blocks are leaked. A holder that takes them over
 //!    asks the database which numbers are unused, so nothing here has to know what was filled.
 //! 4. Every resolver serves every reservation. One that does not know a reservation's keyspace
@@ -254,7 +255,8 @@ impl Creator {
         Ok(outcomes)
     }
 
-    fn reserved_id(&self, reservation: &Reservation, code: &Code) -> Option<LinkId> {
+    /// Returns the number of a code of a reservation; `None` for any other code.
+    pub(crate) fn reserved_id(&self, reservation: &Reservation, code: &Code) -> Option<LinkId> {
         let id = self.config.lookup.mint.read(code)?;
         let (keyspace, number) = id.unpack()?;
         let within = |span: &Span| span.start() <= number && number < span.end();

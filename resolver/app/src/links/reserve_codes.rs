@@ -5,17 +5,20 @@
 
 use codes::Code;
 use links::{
-    Draft,
+    Draft, Link, Record, Slug, Tag,
     api_key::Grant,
     reservation::{COUNT_MAX, FILL_MAX, OPEN_MAX, OpenReservations, Reservation, ReservationId},
     scope::Scope,
 };
 
 use crate::{
-    Answer, AppError, FieldErrors, LinkService,
+    Answer, AppError, Field, FieldErrors, LinkService,
     authorize::{require, require_default_domain, require_operator},
     reservation::Filled,
 };
+
+/// Why a create cannot set a field of a link under a reserved code, as no fill can.
+const NOT_IN_FILL: &str = "cannot be set for a reserved code: create the link without it, and edit it then";
 
 /// A reservation with its codes. It is returned by every read, for callers that lost the first
 /// answer.
@@ -104,6 +107,42 @@ impl LinkService {
         let (links, rest) = read()?;
         check_fill_len(links.len())?;
         Ok((rest, self.creator.fill(&reservation, links).await?))
+    }
+
+    /// Stores a new link under a custom slug that is a code of an open reservation of the key, as a
+    /// fill of one link does. Returns `None` for any other slug, and if the code has another link.
+    pub(super) fn fill_slug<'a>(
+        &'a self,
+        slug: &'a Slug,
+        (draft, tags): (Draft, Vec<Tag>),
+        by: &'a Grant,
+    ) -> Answer<'a, Option<Record>> {
+        Box::pin(async move {
+            let code = slug.code_on(draft.domain());
+            let code = code.filter(|_| require_default_domain(by, Scope::Reserve).is_ok());
+            let Some((code, number)) = code.zip(self.lookup.id_of(slug.as_str())) else { return Ok(None) };
+            let turn = self.turns.queries.take(by.id).await?;
+            let mut own = self.store.reservations(Some(by.id)).await?.into_iter();
+            let has_code = |one: &Reservation| self.creator.reserved_id(one, &code).is_some();
+            let open = own.find(|one| one.closed_at.is_none() && has_code(one));
+            let Some(reservation) = open else { return Ok(None) };
+            let mut wrong = FieldErrors::default();
+            let has_password = draft.details().password.is_some();
+            for (field, is_set) in [(Field::Tags, !tags.is_empty()), (Field::Password, has_password)] {
+                wrong.note(field.name(), if is_set { Err(NOT_IN_FILL.to_owned()) } else { Ok(()) });
+            }
+            wrong.finish()?;
+            let filled = self.creator.fill(&reservation, vec![(code, draft)]).await?;
+            drop(turn);
+            match filled.first() {
+                Some(Filled::Stored) => {}
+                Some(Filled::Failed | Filled::Unknown) => return Err(AppError::Unavailable),
+                _ => return Ok(None),
+            }
+            let found = self.lookup.read_fresh(number).await.map_err(|_| AppError::Unavailable)?;
+            let link = found.ok_or(AppError::Unavailable)?;
+            Ok(Some(Record { link: Link::clone(&link), tags }))
+        })
     }
 
     async fn with_codes(&self, reservation: Reservation) -> Result<Reserved, AppError> {

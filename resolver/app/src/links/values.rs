@@ -137,11 +137,17 @@ impl LinkService {
 /// ([`links::read_time`]).
 pub fn read_time(text: &str, zone: &TimeZone) -> Checked<Timestamp> {
     let time = links::read_time(text, zone).map_err(|error| match error {
-        TimeError::Form => Field::ValidUntil.expected(),
+        TimeError::Form => expected_time(text),
         error => error.to_string(),
     })?;
     // In the resolution of the store, so that the stored time equals the requested one.
-    Timestamp::from_millisecond(time.as_millisecond()).map_err(|_| Field::ValidUntil.expected())
+    Timestamp::from_millisecond(time.as_millisecond()).map_err(|_| expected_time(text))
+}
+
+/// Says what a time is, and which text was none, cut to a line.
+fn expected_time(text: &str) -> String {
+    let got: String = text.chars().take(40).collect();
+    format!("{}; got {got:?}", Field::ValidUntil.expected())
 }
 
 /// Rejects a link whose slug is reserved by now: the slug may be older than the rule.
@@ -182,5 +188,15 @@ mod tests {
     fn a_time_is_cut_to_the_milliseconds_of_the_store() {
         let time = read_time("2031-01-01T10:00:00.123999", &TimeZone::UTC);
         assert_eq!(time, Ok("2031-01-01T10:00:00.123Z".parse().unwrap()));
+    }
+
+    #[test]
+    fn a_text_that_is_no_time_is_told() {
+        let (long, cut) = ("+2h\n".repeat(30), "+2h\\n".repeat(10));
+        for (text, got) in [("tomorrow", "; got \"tomorrow\""), (&*long, &*cut)] {
+            let refused = read_time(text, &TimeZone::UTC).unwrap_err();
+            assert!(refused.starts_with("expected a time such as ") && refused.contains(got), "{refused}");
+            assert!(refused.len() < 300 && !refused.contains('\n'), "{refused}");
+        }
     }
 }

@@ -48,6 +48,8 @@ pub(crate) struct Reply {
     pub(crate) location: Option<String>,
     /// The pause that the server asks for.
     pub(crate) wait: Option<Duration>,
+    /// The number of items in the body, if the server tells it.
+    pub(crate) count: Option<u64>,
     pub(crate) body: Vec<u8>,
 }
 
@@ -120,7 +122,7 @@ mod tests {
             assert_eq!(problem_text(status, body.as_bytes()), expected);
         }
         let wait = Some(Duration::from_secs(7));
-        let reply = Reply { status: 429, location: None, wait, body: many.into_bytes() };
+        let reply = Reply { status: 429, location: None, wait, count: None, body: many.into_bytes() };
         let text = reply.refusal().to_string();
         assert!(text.chars().count() < TEXT_CELLS + 100 && !text.contains('\n'), "{}", text.len());
         let reply = Reply { body: br#"{"title":"Too Many Requests"}"#.to_vec(), ..reply };

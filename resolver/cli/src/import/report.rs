@@ -11,7 +11,10 @@ use serde_json::json;
 use transfer::{LeftOut, RowError, Source};
 
 use super::verify::Comparison;
-use crate::{json_text, table::printable};
+use crate::{
+    json_text,
+    table::{counted_links, printable},
+};
 
 /// The maximum number of reasons that are printed; further ones are only counted.
 const REASONS_MAX: usize = 20;
@@ -96,7 +99,8 @@ impl Report {
     pub(super) fn warnings(&self, source: Source) -> Vec<String> {
         let ImportCounts { left_out, disabled, .. } = &self.counts;
         let lost = left_out.iter().map(|(what, count)| {
-            format!("{count} links {} a property that does not come along from {source}: {what}", lost(what))
+            let (links, lost) = (counted_links(*count), lost(what));
+            format!("{links} {lost} a property that does not come along from {source}: {what}")
         });
         let disabled = (*disabled > 0).then(|| {
             format!(
@@ -126,11 +130,15 @@ impl Report {
             return json_text::pretty(&summary);
         }
         let mut text = format!(
-            "{read} read: {stored} links stored in {seconds:.1} s ({rate:.0}/s), {already_there} were there, {before} came \
-             with earlier runs, {refused} refused\n"
+            "{read} read: {} stored in {seconds:.1} s ({rate:.0}/s), {already_there} were there, {before} \
+             came with earlier runs, {refused} refused\n",
+            counted_links(*stored)
         );
         if *refused_before > 0 {
-            text.push_str(&format!("{refused_before} of the earlier ones were refused then\n"));
+            text.push_str(&format!(
+                "{refused_before} of the earlier ones were refused then: to try them again, import the file \
+                 under another --name. Links with codes of their own are not stored twice.\n"
+            ));
         }
         if *is_cut_off {
             text.push_str("The input was not read to its end:\n");
@@ -141,7 +149,7 @@ impl Report {
             ));
         }
         for (what, count) in left_out {
-            text.push_str(&format!("{count} links {} a property: {what}\n", lost(what)));
+            text.push_str(&format!("{} {} a property: {what}\n", counted_links(*count), lost(what)));
         }
         for reason in reasons {
             text.push_str(&format!("  {reason}\n"));
@@ -180,8 +188,8 @@ mod tests {
         let mut report = Report::default();
         report.counts.left_out = [LeftOut::Limits, LeftOut::Password].map(|left| (left.as_str(), 1)).into();
         for text in [report.warnings(Source::Shlink).concat(), report.summary(0.0, false)] {
-            assert!(text.contains("1 links may have lost a property"), "{text}");
-            assert!(text.contains("1 links lost a property"), "{text}");
+            assert!(text.contains("1 link may have lost a property"), "{text}");
+            assert!(text.contains("1 link lost a property"), "{text}");
         }
     }
 }

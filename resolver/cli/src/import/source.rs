@@ -263,7 +263,7 @@ mod tests {
     #[test]
     fn a_request_is_tried_again_if_the_server_may_answer_otherwise() {
         for (status, again) in [(200, false), (302, false), (401, false), (429, true), (500, true)] {
-            let answer = Reply { status, location: None, wait: None, body: Vec::new() };
+            let answer = Reply { status, location: None, wait: None, count: None, body: Vec::new() };
             assert_eq!(may_change(&Ok(answer)), again, "{status}");
         }
         assert!(may_change(&Err(ureq::Error::ConnectionFailed)));

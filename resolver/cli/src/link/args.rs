@@ -23,6 +23,7 @@ pub enum LinkCommand {
     /// Create a link and print its short URL.
     Create(Box<LinkCreateArgs>),
     /// Show a link.
+    #[command(alias = "show")]
     Get(LinkGetArgs),
     /// List links.
     List(Box<LinkListArgs>),
@@ -184,7 +185,7 @@ pub struct LinkListArgs {
     #[arg(long, value_name = "TEXT")]
     pub search: Option<String>,
     /// List only links with this tag; can be repeated to require several tags.
-    #[arg(long, value_name = "TAG")]
+    #[arg(long, alias = "with-tag", value_name = "TAG")]
     pub tag: Vec<String>,
     /// Require only one of the tags.
     #[arg(long, requires = "tag")]

@@ -23,7 +23,7 @@ use crate::{
     client::{Call, NOTHING_TO_CHANGE, Query, Server, maybe},
     json_text,
     output::{progress_bar, warn},
-    table::{printable, text},
+    table::{counted_links, printable, text},
     wrong_value,
 };
 
@@ -266,11 +266,13 @@ impl Sum {
 
     /// Formats the sums; `done` is what was done to links, in a word.
     fn text(&self, done: &str, is_done: bool) -> String {
-        let Self { matched, changed, unchanged, failed, failures, sample } = self;
+        // `matched` lacks the names that no link has, which failed too.
+        let Self { changed, unchanged, failed, failures, sample, .. } = self;
+        let all = counted_links(changed + unchanged + failed);
         let would = if is_done { "" } else { "would be " };
-        let mut lines = format!(
-            "{matched} links: {changed} {would}{done}, {unchanged} need no change, {failed} failed\n"
-        );
+        let need = if *unchanged == 1 { "needs" } else { "need" };
+        let mut lines =
+            format!("{all}: {changed} {would}{done}, {unchanged} {need} no change, {failed} failed\n");
         for link in sample {
             // Writing to a string cannot fail.
             let _ = writeln!(lines, "  {}", text(&link["shortUrl"]));
@@ -346,10 +348,14 @@ mod tests {
         assert!(sum.add(&json!({ "matched": 1 })).is_none());
         let mut sum = Sum::default();
         sum.add(&page).unwrap();
-        let expected = "3 links: 1 changed, 1 need no change, 1 failed\n  c: The link was taken down.\n";
+        let expected = "3 links: 1 changed, 1 needs no change, 1 failed\n  c: The link was taken down.\n";
         assert_eq!(sum.text("changed", true), expected);
         let said = sum.text("deleted", false);
         assert!(said.starts_with("3 links: 1 would be deleted,") && said.contains("add --yes"), "{said}");
         assert_eq!((&sum.json()["failed"], &sum.json()["failures"]), (&json!(1), &json!([failure])));
+        let page = json!({ "matched": 0, "changed": 0, "unchanged": 0, "failed": [failure], "sample": [] });
+        let mut sum = Sum::default();
+        sum.add(&page).unwrap();
+        assert!(sum.text("deleted", true).starts_with("1 link: 0 deleted, 0 need no change, 1 failed\n"));
     }
 }

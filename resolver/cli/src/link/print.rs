@@ -52,7 +52,7 @@ pub struct LinkPrintArgs {
     #[arg(long, value_name = "TEXT")]
     pub search: Option<String>,
     /// Print only links with this tag; can be repeated to require several tags.
-    #[arg(long, value_name = "TAG")]
+    #[arg(long, alias = "with-tag", value_name = "TAG")]
     pub tag: Vec<String>,
     /// Domain of the links. Defaults to all domains, and for codes to the server's default domain.
     #[arg(long)]
@@ -76,19 +76,30 @@ fn qr_option(text: &str) -> Result<(&'static str, String), String> {
 pub(super) async fn run(args: LinkPrintArgs) -> Result<String, Error> {
     let format = chosen_format(&args)?;
     let server = Server::new(&args.server)?;
-    let pack = server.call(Call::read("qr-codes".to_owned(), query(&args, format))).await?;
+    let reply = server.reply(Call::read("qr-codes".to_owned(), query(&args, format))).await?;
+    let pack = &reply.body;
     if !pack.starts_with(b"PK") && !pack.starts_with(b"%PDF") {
         return Err(server.foreign().into());
     }
     let is_stdout = args.out == Path::new("-");
     let written = if is_stdout {
         let mut out = io::stdout();
-        out.write_all(&pack).and_then(|()| out.flush())
+        out.write_all(pack).and_then(|()| out.flush())
     } else {
-        File::create_new(&args.out).and_then(|mut file| file.write_all(&pack))
+        File::create_new(&args.out).and_then(|mut file| file.write_all(pack))
     };
     written.map_err(|error| wrong_value("--out", args.out.display(), error))?;
-    Ok(if is_stdout { String::new() } else { format!("QR codes written to {}\n", args.out.display()) })
+    Ok(if is_stdout { String::new() } else { written_text(reply.count, &args.out) })
+}
+
+/// Says how many codes a file has. Older servers do not tell their number.
+fn written_text(count: Option<u64>, out: &Path) -> String {
+    let codes = match count {
+        None => "QR codes".to_owned(),
+        Some(1) => "1 QR code".to_owned(),
+        Some(count) => format!("{count} QR codes"),
+    };
+    format!("{codes} written to {}\n", out.display())
 }
 
 /// Returns the format of the pack, by the ending of the file unless it is given.
@@ -138,6 +149,13 @@ mod tests {
         let query = query(&args, chosen_format(&args).ok()?);
         let pairs = query.into_iter().map(|(name, value)| format!("{name}={value}"));
         Some(pairs.collect::<Vec<_>>().join("&"))
+    }
+
+    #[test]
+    fn the_number_of_written_codes_is_told() {
+        for (count, text) in [(None, "QR codes"), (Some(1), "1 QR code"), (Some(0), "0 QR codes")] {
+            assert_eq!(written_text(count, Path::new("a.pdf")), format!("{text} written to a.pdf\n"));
+        }
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use api::qr_pack::{self, read_options};
 use app::{
     FieldErrors,
-    qr_pack::{LINKS_MAX, Part, Selection},
+    qr_pack::{LINKS_MAX, Page, Selection},
 };
 use askama::Template;
 use hyper::StatusCode;
@@ -72,14 +72,14 @@ pub(super) async fn show(context: &Context<'_>) -> Result<Answer, PageError> {
 pub(super) async fn download(context: &Context<'_>) -> Result<Answer, PageError> {
     let format = context.query.value("format");
     let options = read_options([(Cow::Borrowed("format"), Cow::Borrowed(format))].into_iter())?;
-    let (selection, part) = if let Some(id) = context.query.owned("id") {
+    let (selection, page) = if let Some(id) = context.query.owned("id") {
         (Selection::Reserved(id), None)
     } else {
         let query = context.query.without(&["deleted", "page"]);
         let mut wrong = FieldErrors::default();
         let list = read_query(context, &query, &mut wrong);
-        (Selection::Listed(Box::new(list), wrong), Some(Part { page: 1, per_page: LINKS_MAX }))
+        (Selection::Listed(Box::new(list), wrong), Some(Page { number: 1, per_page: LINKS_MAX }))
     };
-    let pack = qr_pack::download(&context.pages.api, selection, part, options, context.by).await?;
+    let pack = qr_pack::download(&context.pages.api, selection, page, options, context.by).await?;
     Ok(unkept(pack))
 }

@@ -63,13 +63,6 @@ pub(crate) async fn take_over_block(sql: &mut dyn Sql, block: &BlockEntry, leake
     Err(StoreError::TimedOut)
 }
 
-pub(crate) async fn is_reserved(sql: &mut dyn Sql, number: LinkId) -> Result<bool> {
-    let overlaps = sql.dialect().block_overlaps("$1", "$2");
-    let reserved = format!("SELECT 1 FROM block WHERE {overlaps} AND {IS_RESERVED}");
-    let ids = [Value::Int(number.get()), Value::Int(number.get() + 1)];
-    Ok(sql.first(&reserved, &ids).await?.is_some())
-}
-
 /// Returns whether some of the numbers were taken over by another holder, belong to a block that
 /// reaches beyond this one, or are reserved.
 async fn has_newer(sql: &mut dyn Sql, block: &BlockEntry, leaked: u64) -> Result<bool> {
@@ -161,7 +154,7 @@ pub(crate) async fn page_of_links(sql: &mut dyn Sql, next: i64, end: i64) -> Res
 
 /// Returns whether an open reservation owns the id. Its holder knows the code, and may have printed
 /// it.
-pub(super) async fn is_reserved(sql: &mut dyn Sql, id: LinkId) -> Result<bool> {
+pub(crate) async fn is_reserved(sql: &mut dyn Sql, id: LinkId) -> Result<bool> {
     let select = reservation_of(sql.dialect(), "$1", "$2");
     Ok(!sql.query(&select, &[id.get().into(), (id.get() + 1).into()]).await?.is_empty())
 }
