@@ -50,12 +50,45 @@ async fn every_change_of_chosen_links_is_undone() {
     {
         let undo = change(&browser, fields).await;
         let (status, list, page) = browser.send(LIST, &undo).await;
-        assert_eq!((status, &*list), (StatusCode::SEE_OTHER, "/manage?done=2"), "{fields}: {page}");
+        assert_eq!(status, StatusCode::SEE_OTHER, "{fields}: {page}");
+        assert!(list.starts_with("/manage?done=2&mac="), "{fields}: {list}");
         assert!(!browser.page(&list).await.contains("name=\"undo\""), "{fields}");
         assert_eq!(both(api).await, before, "{fields}");
     }
     for slug in ["one", "two"] {
         assert_eq!(api.follow(slug).await.unwrap(), leads_to(URL));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_a_form_of_the_same_session_leads_to_an_undo() {
+    let alone = Alone::start(&[]).await;
+    let api = alone.api();
+    for slug in ["one", "two", "three", "four"] {
+        make(api, json!({}), slug).await;
+    }
+    let rule = json!({ "pattern": "evil.example", "allowed": false });
+    done(api, Method::PUT, "targets", Some(rule)).await;
+    let (browser, other) = (Browser::open(api).await, Browser::open(api).await);
+    let forms = [
+        (LIST, "do=disable&link=+one&link=+two"),
+        ("/manage/link/one", "title=New"),
+        ("/manage/link/three", "do=delete"),
+        (TARGETS, "do=remove&pattern=evil.example&allowed=false"),
+        ("/manage/rules/four", "do=add-rule&longUrl=https://example.com/&version=0"),
+    ];
+    for (path, form) in forms {
+        let (status, to, page) = browser.send(path, form).await;
+        assert_eq!(status, StatusCode::SEE_OTHER, "{path}: {page}");
+        let offers = |page: &str| [page.contains("undo\">"), page.contains("class=\"stored")];
+        let page = browser.page(&to).await;
+        assert_eq!(offers(&page), [true; 2], "{to}: {page}");
+        assert_eq!(offers(&other.page(&to).await), [false; 2], "{to} of another session");
+        let (unsigned, _) = to.split_once("&mac=").unwrap();
+        for mac in ["", "&mac=", &format!("&mac={}", "0".repeat(32))] {
+            let forged = format!("{unsigned}{mac}");
+            assert_eq!(offers(&browser.page(&forged).await), [false; 2], "{forged}");
+        }
     }
 }
 

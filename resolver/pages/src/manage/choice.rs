@@ -4,7 +4,8 @@
 use app::find_link::LinkName;
 use links::Slug;
 
-use crate::form::Form;
+use super::offer::{offered, offering};
+use crate::{addresses::LINKS, context::Context, form::Form};
 
 /// Maximum number of links in one change: those of a page.
 const CHOSEN_MAX: usize = 100;
@@ -13,6 +14,8 @@ const DONE: &str = "done";
 /// The field of a query and of a form with a change that can be undone, one for each link; also the
 /// button of that form.
 pub(super) const UNDO: &str = "undo";
+/// The field of a query with a link that its page has deleted.
+pub(super) const GONE: &str = "gone";
 
 /// Returns the value of a field that chooses a link. Domain and name are separated by a space,
 /// which neither has; the default domain has no name here.
@@ -44,7 +47,7 @@ pub(super) fn chosen(form: &Form) -> Vec<LinkName> {
     read_all(form, "link", read)
 }
 
-/// Returns the changes that a form undoes, or that the page of a query offers to undo.
+/// Returns the changes that a form undoes, or that a query offers to undo.
 pub(super) fn undone(form: &Form) -> Vec<Undo> {
     read_all(form, UNDO, Undo::read)
 }
@@ -116,16 +119,24 @@ pub(super) struct Done {
 
 impl Done {
     /// Reads what the query of a list says of the change before.
-    pub(super) fn of(query: &Form) -> Self {
-        let count = query.get(DONE).and_then(|count| count.parse().ok());
-        Self { count, undo: undone(query), ..Self::default() }
+    pub(super) fn of(context: &Context<'_>) -> Self {
+        Self::read(&offered(context, LINKS, &[DONE, UNDO]).unwrap_or_default())
     }
 
-    /// Returns the query for [`Done::of`].
-    pub(super) fn query(&self) -> String {
+    /// Returns the address of a list, with what [`Done::of`] reads.
+    pub(super) fn address(&self, context: &Context<'_>, list: &str) -> String {
+        offering(context, list, LINKS, self.written())
+    }
+
+    fn read(fields: &Form) -> Self {
+        let count = fields.get(DONE).and_then(|count| count.parse().ok());
+        Self { count, undo: undone(fields), ..Self::default() }
+    }
+
+    fn written(&self) -> Form {
         let count = self.count.map(|count| (DONE.to_owned(), count.to_string()));
         let undo = self.undo.iter().map(|undo| (UNDO.to_owned(), undo.written()));
-        Form(count.into_iter().chain(undo).collect()).query()
+        Form(count.into_iter().chain(undo).collect())
     }
 
     /// Returns whether a link stays chosen, because it was not changed.
@@ -162,7 +173,7 @@ mod tests {
             undo(name("aB3", None), 2, Way::Move(Some("go.example".to_owned()))),
         ];
         let done = Done { count: Some(4), undo, ..Done::default() };
-        assert_eq!(Done::of(&Form::parse(done.query().as_bytes())), done);
+        assert_eq!(Done::read(&Form::parse(done.written().query().as_bytes())), done);
         let wrong =
             ["", "7  aB3", "7 aB3 edit", "-1  aB3 edit", "7  aB3 burn", "7  aB3 move", "7  aB3 edit x"];
         assert_eq!(wrong.map(Undo::read), [const { None }; 7]);

@@ -7,9 +7,9 @@
 //!    it takes too long, the links that are left are among them.
 //! 3. A link is changed at the version that it has at this moment. If others change it meanwhile, it
 //!    is read again. So the version that the change makes is known, and an undo is for it alone.
-//! 4. The list that the form leads back to offers the undo. Its address has what that needs, so
-//!    that the list can be loaded again. If there is too much for an address, the list is the
-//!    answer to the form.
+//! 4. The list that the form leads back to offers the undo. Its address has what that needs
+//!    (`offer.rs`), so that the list can be loaded again. If there is too much for an address, the
+//!    list is the answer to the form.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ use super::{
     paged::address,
 };
 use crate::{
-    addresses::{LINKS, with_parameter},
+    addresses::LINKS,
     answer::redirect,
     context::Context,
     error::PageError,
@@ -184,7 +184,7 @@ pub(super) async fn change(context: &Context<'_>) -> Result<Answer, PageError> {
         Ok(changes) => (StatusCode::CONFLICT, Done { is_undo, ..change_each(context, changes).await }),
     };
     if done.count.is_some() && done.failed.is_empty() {
-        let list = with_parameter(&address(LINKS, context.query), &done.query());
+        let list = done.address(context, &address(LINKS, context.query));
         if list.len() <= ADDRESS_MAX {
             return Ok(redirect(StatusCode::SEE_OTHER, &list));
         }

@@ -8,10 +8,11 @@ use web::Answer;
 
 use super::{
     audit::{Change, action_text},
-    choice::written,
-    history::{History, UNDO, is_edit},
+    choice::{GONE, written},
+    history::{History, UNDO, is_edit, version_field, version_made},
     link_form::{Conflict, Input, LinkForm},
     notices::{Notices, Refusal},
+    offer::{offered, offering},
     paged::STORED,
     preview_form::{self, PREVIEW, PreviewForm},
     schedule::{cancel, read_moment, schedule_of},
@@ -64,7 +65,7 @@ pub(super) async fn change(context: &Context<'_>, name: &str) -> Result<Answer, 
     let to = match context.form.get("do") {
         Some("delete") => {
             links.delete_link(&any_version(), by).await?;
-            format!("{LINKS}?{}", Form::default().query_with("gone", &written(&name)))
+            offering(context, LINKS, LINKS, Form(vec![(GONE.to_owned(), written(&name))]))
         }
         Some("restore") => {
             let restored = links.restore_link(&any_version(), by).await?;
@@ -135,11 +136,12 @@ async fn undo(context: &Context<'_>, name: LinkName) -> Result<Answer, PageError
 
 /// Leads to the page of a link that was stored, which offers to undo a change.
 pub(super) fn stored(context: &Context<'_>, record: &Record, is_changed: bool) -> Answer {
-    let mut page = with_parameter(&link_page(&context.pages.name_of(&record.link)), STORED);
+    let page = link_page(&context.pages.name_of(&record.link));
+    let mut to = with_parameter(&page, STORED);
     if is_changed {
-        page = with_parameter(&page, &format!("{UNDO}={}", record.link.version()));
+        to = offering(context, &to, &page, version_field(record.link.version()));
     }
-    redirect(StatusCode::SEE_OTHER, &page)
+    redirect(StatusCode::SEE_OTHER, &to)
 }
 
 /// Makes the page of a link, its form filled with what is stored.
@@ -150,7 +152,10 @@ pub(super) async fn page_of<'a>(
 ) -> LinkPage<'a> {
     let visits = context.links.visit_totals_of(record).await;
     let link = ShownLink::new(context, record, visits.total);
-    let history = History::of(context, &link.name).await;
+    let offer = offered(context, &link_page(&link.name), &[UNDO]);
+    let history = History::of(context, &link.name, offer.as_ref().and_then(version_made)).await;
+    let mut notices = Notices::new(context.query, refusal);
+    notices.is_stored &= offer.is_some();
     let schedule = schedule_of(context, &link.name).await;
     LinkPage {
         frame: context.frame(LINKS),
@@ -164,7 +169,7 @@ pub(super) async fn page_of<'a>(
         may_edit: context.allows(Scope::Edit),
         may_delete: context.allows(Scope::Delete),
         zone: context.pages.api.time_zone.iana_name().unwrap_or("UTC"),
-        notices: Notices::new(context.query, refusal),
+        notices,
         preview: PreviewForm::of(record),
         conflicts: Vec::new(),
         schedule,
