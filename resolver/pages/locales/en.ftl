@@ -168,6 +168,14 @@ chosen-done = { $count ->
     [one] Changed { $shown } link.
    *[other] Changed { $shown } links.
   }
+chosen-unchanged = { $count ->
+    [one] { $shown } link needed no change.
+   *[other] { $shown } links needed no change.
+  }
+chosen-undone = { $count ->
+    [one] Undid the change of { $shown } link.
+   *[other] Undid the change of { $shown } links.
+  }
 chosen-failed = These links were not changed and are still selected:
 chosen-not-undone = The change of these links was not undone:
 chosen-expected-links = Select links in the list first.

@@ -8,7 +8,7 @@ use web::Answer;
 
 use super::{
     audit::{Change, action_text},
-    choice::{GONE, written},
+    choice::{GONE, link_field},
     history::{History, UNDO, is_edit, version_field, version_made},
     link_form::{Conflict, Input, LinkForm},
     notices::{Notices, Refusal},
@@ -65,7 +65,7 @@ pub(super) async fn change(context: &Context<'_>, name: &str) -> Result<Answer, 
     let to = match context.form.get("do") {
         Some("delete") => {
             links.delete_link(&any_version(), by).await?;
-            offering(context, LINKS, LINKS, Form(vec![(GONE.to_owned(), written(&name))]))
+            offering(context, LINKS, LINKS, Form(vec![(GONE.to_owned(), link_field(&name))]))
         }
         Some("restore") => {
             let restored = links.restore_link(&any_version(), by).await?;
