@@ -184,9 +184,21 @@ chosen-expected-tag = Enter a tag.
 chosen-expected-action = Choose an action.
 every-choose = All links of this list, on every page. You will see how many there are before anything is changed.
 every-title = Change all links of the list
-every-would = { $count ->
-    [one] { $shown } link would be changed.
-   *[other] { $shown } links would be changed.
+every-would-add-tag = { $count ->
+    [one] { $shown } link would get the tag “{ $value }”.
+   *[other] { $shown } links would get the tag “{ $value }”.
+  }
+every-would-remove-tag = { $count ->
+    [one] { $shown } link would lose the tag “{ $value }”.
+   *[other] { $shown } links would lose the tag “{ $value }”.
+  }
+every-would-enable = { $count ->
+    [one] { $shown } link would be enabled.
+   *[other] { $shown } links would be enabled.
+  }
+every-would-disable = { $count ->
+    [one] { $shown } link would be disabled.
+   *[other] { $shown } links would be disabled.
   }
 every-would-delete = { $count ->
     [one] { $shown } link would be deleted.
@@ -197,11 +209,23 @@ every-unchanged = { $count ->
    *[other] { $shown } links need no change.
   }
 every-more = There are more links.
-every-do = { $count ->
-    [one] Change { $shown } link
-   *[other] Change { $shown } links
+every-do-add-tag = { $count ->
+    [one] Add the tag to { $shown } link
+   *[other] Add the tag to { $shown } links
   }
-every-delete = { $count ->
+every-do-remove-tag = { $count ->
+    [one] Remove the tag from { $shown } link
+   *[other] Remove the tag from { $shown } links
+  }
+every-do-enable = { $count ->
+    [one] Enable { $shown } link
+   *[other] Enable { $shown } links
+  }
+every-do-disable = { $count ->
+    [one] Disable { $shown } link
+   *[other] Disable { $shown } links
+  }
+every-do-delete = { $count ->
     [one] Delete { $shown } link
    *[other] Delete { $shown } links
   }

@@ -109,7 +109,7 @@ mod tests {
         for url in ["e.org", "e.org/a:b", "www.e.org?q=a:b", "intranet:8080/page", "例子.测试/页"] {
             assert!(begins_with_host(url), "{url}");
         }
-        for url in ["htp:/x", "htp:/e.org", "htp://e.org", "https//e.org", "https:e.org", "page", "/e.org", ""] {
+        for url in ["htp:/x", "htp://e.org", "https//e.org", "https:e.org", "page", "/e.org", ""] {
             assert!(!begins_with_host(url), "{url}");
         }
     }
