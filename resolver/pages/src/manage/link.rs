@@ -1,6 +1,9 @@
 //! One link: its values, in a form that changes them (`link_form.rs`), and the actions on it.
 
-use app::{AppError, Field, FieldErrors, edit_link::Target, find_link::LinkName};
+use app::{
+    Field, FieldErrors, edit_link::Target, find_link::LinkName, scheduled_edits::SCHEDULED_FOR,
+    values::read_time,
+};
 use askama::Template;
 use hyper::StatusCode;
 use links::{ExtraPath, Record, ScheduledEdit, Tag, scope::Scope};
@@ -15,7 +18,7 @@ use super::{
     offer::{offered, offering},
     paged::STORED,
     preview_form::{self, PREVIEW, PreviewForm},
-    schedule::{cancel, read_moment, schedule_of},
+    schedule::{self, cancel, schedule_of},
     shown::ShownLink,
 };
 use crate::{
@@ -51,6 +54,8 @@ pub(super) struct LinkPage<'a> {
     pub(super) preview: PreviewForm,
     conflicts: Vec<Conflict>,
     schedule: Vec<(ScheduledEdit, Vec<Change>)>,
+    /// The moment of the edit that was scheduled before this page.
+    scheduled: Option<String>,
     history: History,
 }
 
@@ -84,31 +89,40 @@ pub(super) async fn change(context: &Context<'_>, name: &str) -> Result<Answer, 
 
 async fn edit(context: &Context<'_>, name: LinkName) -> Result<Answer, PageError> {
     let (links, by, zone) = (context.links, context.by, &context.pages.api.time_zone);
-    let version = context.form.filled("version").and_then(|text| text.parse().ok());
+    let version = version_of(context.form);
     let target = Target { name: name.clone(), versions: version.map(|version| vec![version]) };
     let (form, mut wrong) = (LinkForm::read(context.form), FieldErrors::default());
     let fields = form.changes(zone, &mut wrong);
-    let edited = match (&form.slug(), form.moment()) {
-        (slug, Some(moment)) => {
-            let moment = read_moment(moment, slug.as_ref(), zone, &mut wrong);
-            links.schedule_edit(&name, moment, fields, wrong, by).await.map(|_| None)
+    if form.slug().is_some() && form.moment().is_some() {
+        let refusal = Refusal::of_page(context.t.text("schedule-no-ending"));
+        let fields = [Field::CustomSlug.name(), SCHEDULED_FOR].map(str::to_owned).to_vec();
+        return refused(context, &name, form, Refusal { fields, ..refusal }).await;
+    }
+    let is_stored = |record: Record| stored(context, &record, version != Some(record.link.version()));
+    let edited = match (form.slug(), form.moment()) {
+        (_, Some(moment)) => {
+            let moment = wrong.note(SCHEDULED_FOR, read_time(moment, zone));
+            let scheduled = links.schedule_edit(&name, moment, fields, wrong, by).await;
+            scheduled.map(|edit| schedule::listed(&name, &edit))
         }
-        (Some(slug), None) => links.rename_link(&target, slug, fields, wrong, by).await.map(Some),
-        (None, None) => links.edit_link(&target, fields, wrong, by).await.map(Some),
+        (Some(slug), None) => links.rename_link(&target, &slug, fields, wrong, by).await.map(is_stored),
+        (None, None) => links.edit_link(&target, fields, wrong, by).await.map(is_stored),
     };
-    let error = match edited {
-        Ok(Some(record)) => {
-            let is_changed = version != Some(record.link.version());
-            return Ok(stored(context, &record, is_changed));
-        }
-        Ok(None) => {
-            return Ok(redirect(StatusCode::SEE_OTHER, &with_parameter(&link_page(&name), STORED)));
-        }
-        Err(error) => error,
-    };
-    let is_superseded = matches!(error, AppError::Superseded);
-    let refusal = Refusal::new(error, context.t)?;
-    let record = links.get_link(&name, by).await?;
+    match edited {
+        Ok(answer) => Ok(answer),
+        Err(error) => refused(context, &name, form, Refusal::new(error, context.t)?).await,
+    }
+}
+
+/// Shows the page again, with what was typed.
+async fn refused(
+    context: &Context<'_>,
+    name: &LinkName,
+    form: LinkForm,
+    refusal: Refusal,
+) -> Result<Answer, PageError> {
+    let is_superseded = refusal.status == StatusCode::PRECONDITION_FAILED;
+    let record = context.links.get_link(name, context.by).await?;
     let mut page = page_of(context, &record, Some(refusal)).await;
     if is_superseded {
         (page.form, page.conflicts) = form.rebased(page.form);
@@ -116,9 +130,14 @@ async fn edit(context: &Context<'_>, name: LinkName) -> Result<Answer, PageError
         // The form still compares with what it was filled with, so that a change of another person
         // shows at the next attempt.
         page.form = form;
-        page.version = version.unwrap_or(page.version);
+        page.version = version_of(context.form).unwrap_or(page.version);
     }
     Ok(context.page(page.notices.status(), &page))
+}
+
+/// Returns the version of the link that a form was made from.
+fn version_of(form: &Form) -> Option<u64> {
+    form.filled("version").and_then(|text| text.parse().ok())
 }
 
 async fn undo(context: &Context<'_>, name: LinkName) -> Result<Answer, PageError> {
@@ -157,6 +176,7 @@ pub(super) async fn page_of<'a>(
     let mut notices = Notices::new(context.query, refusal);
     notices.is_stored &= offer.is_some();
     let schedule = schedule_of(context, &link.name).await;
+    let scheduled = schedule::moment_made(context, &schedule).filter(|_| notices.refusal.is_none());
     LinkPage {
         frame: context.frame(LINKS),
         context: *context,
@@ -173,6 +193,7 @@ pub(super) async fn page_of<'a>(
         preview: PreviewForm::of(record),
         conflicts: Vec::new(),
         schedule,
+        scheduled,
         history,
         link,
     }
