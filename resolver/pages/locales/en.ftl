@@ -128,6 +128,7 @@ state-not-yet = Not started
 state-expired = Expired
 state-disabled = Disabled
 state-blocked = Taken down
+state-denied = Denied by a target rule
 state-deleted = Deleted
 list-empty = There are no links yet.
 list-empty-text = Make the first one above, or many from a table. The command “resolver import” brings those of another service with their codes.

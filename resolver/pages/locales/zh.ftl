@@ -122,6 +122,7 @@ state-not-yet = 未生效
 state-expired = 已过期
 state-disabled = 已停用
 state-blocked = 已下架
+state-denied = 目标规则禁止
 state-deleted = 已删除
 list-empty = 还没有链接。
 list-empty-text = 请在上方创建第一个链接，或用表格批量创建。命令 resolver import 可以从其他服务导入链接并保留短码。

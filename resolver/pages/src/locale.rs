@@ -214,7 +214,7 @@ mod tests {
     #[test]
     fn every_name_has_a_text_in_every_language() {
         let devices = ["desktop", "mobile", "tablet", "tv", "console", "wearable", "bot", "other", "unknown"];
-        let states = ["deleted", "blocked", "disabled", "expired", "not-yet", "live"];
+        let states = ["deleted", "blocked", "disabled", "expired", "not-yet", "denied", "live"];
         let actions = ["add-tag", "remove-tag", "enable", "disable", "delete"];
         for (beginning, names) in [
             ("every-would", actions.to_vec()),
