@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use crate::{
     cli::Person,
+    pages::Browser,
     rest_calls::{
         Alone, Place, SOON, call, done, expect_problem, get, history, leads_to, on_either_store, plus,
     },
@@ -300,6 +301,29 @@ async fn what_cannot_be_scheduled_is_named_at_once() {
     }
     let refused = try_schedule(api, "busy", with(json!({ "title": "T" }))).await;
     expect_problem(&refused, 409, "about:blank");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_page_of_a_link_says_when_an_edit_is_made_or_why_it_cannot_be() {
+    const NO_ENDING: &str = "The ending cannot be changed at a later time, only now.";
+    const PAST: &str = "The time of the changes has to be in the future.";
+    let alone = Alone::start(&[]).await;
+    make(alone.api(), "page").await;
+    let (browser, path) = (Browser::open(alone.api()).await, "/manage/link/page");
+    for (form, said) in [
+        ("customSlug=other&scheduledFor=2090-01-01T00:00:00", [true, false]),
+        ("title=Two&scheduledFor=2020-01-01T00:00:00", [false, true]),
+    ] {
+        let (status, _, page) = browser.send(path, form).await;
+        assert_eq!((status.as_u16(), [NO_ENDING, PAST].map(|text| page.contains(text))), (400, said));
+    }
+    let (_, to, page) = browser.send(path, "title=Two&scheduledFor=2090-01-01T00:00:00").await;
+    assert!(to.starts_with("/manage/link/page?scheduled="), "{to}: {page}");
+    let page = browser.page(&to).await;
+    assert!(page.contains("Scheduled for 2090-01-01 00:00"), "{page}");
+    assert!(!page.contains("The changes are stored."), "{page}");
+    let page = browser.page("/manage/link/page?scheduled=0").await;
+    assert!(!page.contains("Scheduled for"), "an edit that is not on the schedule: {page}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -6,7 +6,10 @@ use harness::{Api, Cluster, wait};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::rest_calls::{Alone, SOON, call, done, expect_problem, get, leads_to, visit};
+use crate::{
+    pages::Browser,
+    rest_calls::{Alone, SOON, call, done, expect_problem, get, leads_to, visit},
+};
 
 const URL: &str = "https://evil.example/page";
 /// The response to visitors of a link that was taken down.
@@ -28,6 +31,22 @@ async fn unblock(api: &Api, code: &str) -> Value {
 
 async fn set_target(api: &Api, pattern: &str, allowed: bool) {
     done(api, Method::PUT, "targets", Some(json!({ "pattern": pattern, "allowed": allowed }))).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_link_to_a_denied_host_is_not_shown_as_live() {
+    let alone = Alone::start(&[]).await;
+    let api = alone.api();
+    let code = make(api, json!({ "customSlug": "denied" })).await;
+    let browser = Browser::open(api).await;
+    for (allowed, state) in [(true, "live\">Live<"), (false, "denied\">Denied by a target rule<")] {
+        set_target(api, "evil.example", allowed).await;
+        assert_eq!(api.follow(&code).await.unwrap().0 == 302, allowed);
+        for path in ["/manage", "/manage/link/denied", "/manage/rules/denied"] {
+            let page = browser.page(path).await;
+            assert!(page.contains(&format!("class=\"state state-{state}/span>")), "{path}: {page}");
+        }
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

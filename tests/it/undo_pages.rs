@@ -13,18 +13,20 @@ use crate::{
 
 const LIST: &str = "/manage";
 const TARGETS: &str = "/manage/targets";
+/// What the list says after a change of both links.
+const BOTH: &str = "Changed 2 links.";
 const SUPERSEDED: &str = "This was changed meanwhile.";
 
 async fn both(api: &Api) -> [Value; 2] {
     [shown(api, "one").await, shown(api, "two").await]
 }
 
-/// Changes both links on the list, and returns the form that undoes that.
-async fn change(browser: &Browser<'_>, fields: &str) -> String {
+/// Changes both links on the list, which says this, and returns the form that undoes the change.
+async fn change(browser: &Browser<'_>, fields: &str, said: &str) -> String {
     let (status, list, page) = browser.send(LIST, &format!("do={fields}&link=+one&link=+two")).await;
     assert_eq!(status, StatusCode::SEE_OTHER, "{page}");
     let page = browser.page(&list).await;
-    assert!(page.contains("Changed 2 links."), "{page}");
+    assert!(page.contains(&format!("<span role=\"status\">{said}</span>")), "{page}");
     let values = page.split("name=\"undo\" value=\"").skip(1).map(|rest| rest.split('"').next().unwrap());
     let undo: String = values.map(|value| format!("&undo={}", value.replace(' ', "+"))).collect();
     format!("do=undo{undo}")
@@ -34,7 +36,7 @@ async fn change(browser: &Browser<'_>, fields: &str) -> String {
 async fn expect_kept(browser: &Browser<'_>, undo: &str, slug: &str, reason: &str) {
     let (status, _, page) = browser.send(LIST, undo).await;
     assert_eq!(status, StatusCode::CONFLICT, "{page}");
-    assert!(page.contains("Changed 1 link."), "{page}");
+    assert!(page.contains("Undid the change of 1 link."), "{page}");
     assert!(page.contains(&format!(">{slug}</a>: {reason}")), "{page}");
 }
 
@@ -48,14 +50,63 @@ async fn every_change_of_chosen_links_is_undone() {
     let (browser, before) = (Browser::open(api).await, both(api).await);
     for fields in ["add-tag&newTag=new", "remove-tag&newTag=old", "disable", "move&to=one.example", "delete"]
     {
-        let undo = change(&browser, fields).await;
+        let undo = change(&browser, fields, BOTH).await;
         let (status, list, page) = browser.send(LIST, &undo).await;
-        assert_eq!((status, &*list), (StatusCode::SEE_OTHER, "/manage?done=2"), "{fields}: {page}");
-        assert!(!browser.page(&list).await.contains("name=\"undo\""), "{fields}");
+        assert_eq!(status, StatusCode::SEE_OTHER, "{fields}: {page}");
+        let page = browser.page(&list).await;
+        assert!(page.contains("Undid the change of 2 links."), "{fields}: {page}");
+        assert!(!page.contains("name=\"undo\""), "{fields}");
         assert_eq!(both(api).await, before, "{fields}");
     }
     for slug in ["one", "two"] {
         assert_eq!(api.follow(slug).await.unwrap(), leads_to(URL));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_link_that_needs_no_change_is_not_counted_as_changed() {
+    let alone = Alone::start(&[]).await;
+    let api = alone.api();
+    make(api, json!({}), "one").await;
+    make(api, json!({ "enabled": false }), "two").await;
+    let browser = Browser::open(api).await;
+    let form = "do=disable&link=+one&link=+two";
+    for said in ["Changed 1 link. 1 link needed no change.", "2 links needed no change."] {
+        let (_, list, _) = browser.send(LIST, form).await;
+        let page = browser.page(&list).await;
+        assert!(page.contains(&format!(" role=\"status\">{said}</")), "{page}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_a_form_of_the_same_session_leads_to_an_undo() {
+    let alone = Alone::start(&[]).await;
+    let api = alone.api();
+    for slug in ["one", "two", "three", "four"] {
+        make(api, json!({}), slug).await;
+    }
+    let rule = json!({ "pattern": "evil.example", "allowed": false });
+    done(api, Method::PUT, "targets", Some(rule)).await;
+    let (browser, other) = (Browser::open(api).await, Browser::open(api).await);
+    let forms = [
+        (LIST, "do=disable&link=+one&link=+two"),
+        ("/manage/link/one", "title=New"),
+        ("/manage/link/three", "do=delete"),
+        (TARGETS, "do=remove&pattern=evil.example&allowed=false"),
+        ("/manage/rules/four", "do=add-rule&longUrl=https://example.com/&version=0"),
+    ];
+    for (path, form) in forms {
+        let (status, to, page) = browser.send(path, form).await;
+        assert_eq!(status, StatusCode::SEE_OTHER, "{path}: {page}");
+        let offers = |page: &str| [page.contains("undo\">"), page.contains("class=\"stored")];
+        let page = browser.page(&to).await;
+        assert_eq!(offers(&page), [true; 2], "{to}: {page}");
+        assert_eq!(offers(&other.page(&to).await), [false; 2], "{to} of another session");
+        let (unsigned, _) = to.split_once("&mac=").unwrap();
+        for mac in ["", "&mac=", &format!("&mac={}", "0".repeat(32))] {
+            let forged = format!("{unsigned}{mac}");
+            assert_eq!(offers(&browser.page(&forged).await), [false; 2], "{forged}");
+        }
     }
 }
 
@@ -66,21 +117,21 @@ async fn an_undo_on_the_list_takes_nobodys_later_change_back() {
     make(api, json!({}), "one").await;
     make(api, json!({ "tags": ["has-it"] }), "two").await;
     let browser = Browser::open(api).await;
-    let undo = change(&browser, "add-tag&newTag=has-it").await;
+    let undo = change(&browser, "add-tag&newTag=has-it", "Changed 1 link. 1 link needed no change.").await;
     assert_eq!(undo.matches("&undo=").count(), 1, "the other link had the tag: {undo}");
 
-    let undo = change(&browser, "add-tag&newTag=new").await;
+    let undo = change(&browser, "add-tag&newTag=new", BOTH).await;
     edit(api, "two", json!({ "title": "By another" })).await;
     expect_kept(&browser, &undo, "two", SUPERSEDED).await;
     let [one, two] = both(api).await;
     assert_eq!((&one["tags"], &two["tags"]), (&json!(["has-it"]), &json!(["has-it", "new"])));
     assert_eq!(two["title"], "By another");
 
-    let undo = change(&browser, "delete").await;
+    let undo = change(&browser, "delete", BOTH).await;
     let editor = alone.with_new_key("editor", &["--scopes", "read,edit"]).await;
     let (status, _, page) = Browser::open(&editor).await.send(LIST, &undo).await;
     assert_eq!(status, StatusCode::CONFLICT);
-    assert!(page.contains("Changed 0 links.") && page.contains("lacks the scope"), "{page}");
+    assert!(page.contains("lacks the scope") && !page.contains("class=\"stored"), "{page}");
     done(api, Method::POST, "short-urls/one/restore", None).await;
     assert_eq!(call(api, Method::DELETE, "short-urls/one", None).await.status, 204);
     expect_kept(&browser, &undo, "one", SUPERSEDED).await;

@@ -128,6 +128,7 @@ state-not-yet = Not started
 state-expired = Expired
 state-disabled = Disabled
 state-blocked = Taken down
+state-denied = Denied by a target rule
 state-deleted = Deleted
 list-empty = There are no links yet.
 list-empty-text = Make the first one above, or many from a table. The command “resolver import” brings those of another service with their codes.
@@ -168,6 +169,14 @@ chosen-done = { $count ->
     [one] Changed { $shown } link.
    *[other] Changed { $shown } links.
   }
+chosen-unchanged = { $count ->
+    [one] { $shown } link needed no change.
+   *[other] { $shown } links needed no change.
+  }
+chosen-undone = { $count ->
+    [one] Undid the change of { $shown } link.
+   *[other] Undid the change of { $shown } links.
+  }
 chosen-failed = These links were not changed and are still selected:
 chosen-not-undone = The change of these links was not undone:
 chosen-expected-links = Select links in the list first.
@@ -176,9 +185,21 @@ chosen-expected-tag = Enter a tag.
 chosen-expected-action = Choose an action.
 every-choose = All links of this list, on every page. You will see how many there are before anything is changed.
 every-title = Change all links of the list
-every-would = { $count ->
-    [one] { $shown } link would be changed.
-   *[other] { $shown } links would be changed.
+every-would-add-tag = { $count ->
+    [one] { $shown } link would get the tag “{ $value }”.
+   *[other] { $shown } links would get the tag “{ $value }”.
+  }
+every-would-remove-tag = { $count ->
+    [one] { $shown } link would lose the tag “{ $value }”.
+   *[other] { $shown } links would lose the tag “{ $value }”.
+  }
+every-would-enable = { $count ->
+    [one] { $shown } link would be enabled.
+   *[other] { $shown } links would be enabled.
+  }
+every-would-disable = { $count ->
+    [one] { $shown } link would be disabled.
+   *[other] { $shown } links would be disabled.
   }
 every-would-delete = { $count ->
     [one] { $shown } link would be deleted.
@@ -189,11 +210,23 @@ every-unchanged = { $count ->
    *[other] { $shown } links need no change.
   }
 every-more = There are more links.
-every-do = { $count ->
-    [one] Change { $shown } link
-   *[other] Change { $shown } links
+every-do-add-tag = { $count ->
+    [one] Add the tag to { $shown } link
+   *[other] Add the tag to { $shown } links
   }
-every-delete = { $count ->
+every-do-remove-tag = { $count ->
+    [one] Remove the tag from { $shown } link
+   *[other] Remove the tag from { $shown } links
+  }
+every-do-enable = { $count ->
+    [one] Enable { $shown } link
+   *[other] Enable { $shown } links
+  }
+every-do-disable = { $count ->
+    [one] Disable { $shown } link
+   *[other] Disable { $shown } links
+  }
+every-do-delete = { $count ->
     [one] Delete { $shown } link
    *[other] Delete { $shown } links
   }
@@ -221,9 +254,11 @@ delete = Delete
 delete-text = The link stops leading on. It can be restored from the trash.
 delete-link = Delete { $value }
 field-scheduledFor = Change it at a later time
-expected-scheduledFor = The time of the changes has to be in the future. The ending cannot be changed later, only now.
+expected-scheduledFor = The time of the changes has to be in the future.
 expected-any-field = Nothing in the form is changed.
 schedule-title = Scheduled changes
+schedule-stored = Scheduled for { $value }.
+schedule-no-ending = The ending cannot be changed at a later time, only now.
 schedule-failed = Not made
 schedule-cancel = Cancel
 schedule-cancel-at = Cancel the change of { $value }

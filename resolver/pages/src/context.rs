@@ -10,6 +10,7 @@ use web::Answer;
 
 use crate::{
     Pages, answer, error::PageError, form::Form, frame::Frame, locale::Locale, request::PageRequest,
+    session::Session,
 };
 
 /// The answer of a handler. It is boxed, so that the task of a request is not as large as its
@@ -20,6 +21,7 @@ pub(crate) type Answering<'a> = Pin<Box<dyn Future<Output = Result<Answer, PageE
 pub(crate) struct Context<'a> {
     pub(crate) pages: &'a Pages,
     pub(crate) request: &'a PageRequest<'a>,
+    pub(crate) session: &'a Session,
     pub(crate) by: &'a Grant,
     pub(crate) links: &'a LinkService,
     pub(crate) t: &'a Locale,
@@ -33,6 +35,7 @@ impl<'a> Context<'a> {
         Ok(Self {
             pages: request.pages,
             request,
+            session,
             by: &session.grant,
             links: &request.pages.api.links,
             t: request.preferences.locale,

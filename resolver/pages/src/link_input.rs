@@ -54,8 +54,18 @@ pub(crate) fn tags(text: &str) -> Vec<String> {
 fn with_scheme(links: &LinkService, url: &str) -> String {
     let is_accepted = |url: &str| links.check_long_url(url).is_ok();
     let with_scheme = format!("https://{url}");
-    let is_needed = !url.contains("://") && !is_accepted(url) && is_accepted(&with_scheme);
+    let is_needed = begins_with_host(url) && !is_accepted(url) && is_accepted(&with_scheme);
     if is_needed { with_scheme } else { url.to_owned() }
+}
+
+/// Returns whether a text begins with a host name that has a dot, or with a host and a port. A
+/// misspelled scheme (`htp:/page`) is no host.
+fn begins_with_host(url: &str) -> bool {
+    let host = url.split(['/', '?', '#']).next().unwrap_or_default();
+    match host.split_once(':') {
+        None => host.contains('.'),
+        Some((_, port)) => !port.is_empty() && port.bytes().all(|digit| digit.is_ascii_digit()),
+    }
 }
 
 /// The domains that a form for a new link offers.
@@ -93,6 +103,16 @@ pub(crate) fn mark() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_a_host_gets_a_scheme() {
+        for url in ["e.org", "e.org/a:b", "www.e.org?q=a:b", "intranet:8080/page", "例子.测试/页"] {
+            assert!(begins_with_host(url), "{url}");
+        }
+        for url in ["htp:/x", "htp://e.org", "https//e.org", "https:e.org", "page", "/e.org", ""] {
+            assert!(!begins_with_host(url), "{url}");
+        }
+    }
 
     #[test]
     fn tags_are_split_at_commas_of_both_languages() {

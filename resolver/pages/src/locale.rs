@@ -67,6 +67,12 @@ impl Locale {
         self.fill(id, [("count", (*count).into()), ("shown", self.number(count).into())])
     }
 
+    /// The same with another text in it, its argument `value`.
+    pub(crate) fn count_with(&self, id: &str, count: &u64, value: &str) -> String {
+        let shown = self.number(count);
+        self.fill(id, [("count", (*count).into()), ("shown", shown.into()), ("value", value.into())])
+    }
+
     /// Returns a text with another one in it, its argument `value`.
     pub(crate) fn with(&self, id: &str, value: impl AsRef<str>) -> String {
         self.fill(id, [("value", value.as_ref().into())])
@@ -208,8 +214,11 @@ mod tests {
     #[test]
     fn every_name_has_a_text_in_every_language() {
         let devices = ["desktop", "mobile", "tablet", "tv", "console", "wearable", "bot", "other", "unknown"];
-        let states = ["deleted", "blocked", "disabled", "expired", "not-yet", "live"];
+        let states = ["deleted", "blocked", "disabled", "expired", "not-yet", "denied", "live"];
+        let actions = ["add-tag", "remove-tag", "enable", "disable", "delete"];
         for (beginning, names) in [
+            ("every-would", actions.to_vec()),
+            ("every-do", actions.to_vec()),
             ("bulk-wrong", vec!["cells", "break", "quote"]),
             ("extra-path", ExtraPath::NAMES.to_vec()),
             ("explain", Finding::NAMES.to_vec()),
@@ -224,7 +233,8 @@ mod tests {
             for locale in &Locales::embedded().0 {
                 for name in &names {
                     let id = format!("{beginning}-{name}");
-                    let told = [locale.with(&id, "value"), locale.with_two(&id, "key", "value")];
+                    let counted = locale.count_with(&id, &2, "value");
+                    let told = [locale.with(&id, "value"), locale.with_two(&id, "key", "value"), counted];
                     assert!(told.iter().any(|text| *text != id), "{} {id}", locale.tag);
                 }
             }

@@ -5,10 +5,13 @@
 //! 2. Every request asks for the session anew, with answers of at most a second ago
 //!    (`app::key_ring`). So it ends with its key on every process.
 //! 3. The form token is derived from the token. Pages show it, and it opens nothing.
+//! 4. It is also the key of MACs in addresses. So a session tells what its own forms have written
+//!    there from what another person has.
 
 use std::time::Duration;
 
 use codes::hex;
+use hmac::{Hmac, KeyInit as _, Mac as _};
 use links::{
     SessionHash,
     api_key::{Grant, random_hex},
@@ -63,6 +66,14 @@ impl Session {
         let (name, lasts) = (cookie_name(pages), LASTS.as_secs());
         cookies::set(answer, cookies::Kind::Secret, name, &token, lasts, pages.is_https());
         Ok(())
+    }
+
+    /// Returns the MAC of a text, in hexadecimal digits.
+    pub(crate) fn mac(&self, text: &str) -> String {
+        let key = self.form_token.as_bytes();
+        let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("HMAC takes keys of any length");
+        mac.update(text.as_bytes());
+        hex(&mac.finalize().into_bytes()[..16])
     }
 
     /// Ends the session, and removes its cookie. After an error the session may go on.

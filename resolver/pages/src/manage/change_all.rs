@@ -45,6 +45,9 @@ struct ChangeAllPage<'a> {
     /// Whether links were changed. Otherwise they were only counted.
     is_done: bool,
     is_deletion: bool,
+    /// The value of the button that was pressed.
+    action: &'a str,
+    tag: &'a str,
     changed: u64,
     unchanged: u64,
     /// Whether there are links that the form did not reach.
@@ -61,6 +64,11 @@ impl ChangeAllPage<'_> {
     /// Returns whether there is a next form.
     fn may_go_on(&self) -> bool {
         if self.is_done { self.has_more } else { self.changed > 0 || self.has_more }
+    }
+
+    /// Returns a text that says what the change does to how many links.
+    fn text_of(&self, kind: &str) -> String {
+        self.frame.t.count_with(&format!("{kind}-{}", self.action), &self.changed, self.tag)
     }
 }
 
@@ -93,6 +101,8 @@ pub(super) async fn answer(context: &Context<'_>) -> Result<Answer, PageError> {
         frame: context.frame(LINKS),
         is_done,
         is_deletion: change.delete,
+        action: form.value("do"),
+        tag: form.filled("newTag").unwrap_or_default(),
         changed: 0,
         unchanged: 0,
         has_more: false,

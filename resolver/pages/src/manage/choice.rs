@@ -4,23 +4,29 @@
 use app::find_link::LinkName;
 use links::Slug;
 
-use crate::form::Form;
+use super::offer::{offered, offering};
+use crate::{addresses::LINKS, context::Context, form::Form, locale::Locale};
 
 /// Maximum number of links in one change: those of a page.
 const CHOSEN_MAX: usize = 100;
-/// The field of a query with the number of links that were changed.
-const DONE: &str = "done";
+/// The fields of a query with the numbers of links that were changed, and that needed no change.
+const CHANGED: &str = "done";
+const UNCHANGED: &str = "unchanged";
+/// The field of a query that says that the change was an undo.
+const UNDONE: &str = "undone";
 /// The field of a query and of a form with a change that can be undone, one for each link; also the
 /// button of that form.
 pub(super) const UNDO: &str = "undo";
+/// The field of a query with a link that its page has deleted.
+pub(super) const GONE: &str = "gone";
 
 /// Returns the value of a field that chooses a link. Domain and name are separated by a space,
 /// which neither has; the default domain has no name here.
-pub(super) fn written(name: &LinkName) -> String {
+pub(super) fn link_field(name: &LinkName) -> String {
     format!("{} {}", name.domain.as_deref().unwrap_or(""), name.code)
 }
 
-pub(super) fn read(value: &str) -> Option<LinkName> {
+pub(super) fn parse_link_field(value: &str) -> Option<LinkName> {
     let (domain, code) = value.split_once(' ')?;
     let domain = Some(domain).filter(|domain| !domain.is_empty()).map(str::to_owned);
     // A code that cannot be the name of a link must not be part of an address either.
@@ -41,10 +47,10 @@ fn read_all<T: PartialEq>(form: &Form, field: &str, read: impl Fn(&str) -> Optio
 
 /// Returns the links that a form chooses.
 pub(super) fn chosen(form: &Form) -> Vec<LinkName> {
-    read_all(form, "link", read)
+    read_all(form, "link", parse_link_field)
 }
 
-/// Returns the changes that a form undoes, or that the page of a query offers to undo.
+/// Returns the changes that a form undoes, or that a query offers to undo.
 pub(super) fn undone(form: &Form) -> Vec<Undo> {
     read_all(form, UNDO, Undo::read)
 }
@@ -59,12 +65,12 @@ pub(super) struct Undo {
     pub(super) name: LinkName,
     /// The version that the change has made.
     pub(super) version: u64,
-    pub(super) way: Way,
+    pub(super) kind: UndoKind,
 }
 
 /// How a change is undone.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum UndoKind {
     /// By the entry of the edit in the log.
     Edit,
     /// By a move to the domain where the link was; `None` is the default one.
@@ -76,33 +82,38 @@ pub(super) enum Way {
 impl Undo {
     /// Returns the value of a field. Its parts are separated by spaces, which none of them has.
     pub(super) fn written(&self) -> String {
-        let written = format!("{} {}", self.version, written(&self.name));
-        match &self.way {
-            Way::Edit => format!("{written} edit"),
-            Way::Move(from) => format!("{written} move {}", from.as_deref().unwrap_or("")),
-            Way::Restore => format!("{written} restore"),
+        let written = format!("{} {}", self.version, link_field(&self.name));
+        match &self.kind {
+            UndoKind::Edit => format!("{written} edit"),
+            UndoKind::Move(from) => format!("{written} move {}", from.as_deref().unwrap_or("")),
+            UndoKind::Restore => format!("{written} restore"),
         }
     }
 
     fn read(value: &str) -> Option<Self> {
         let (version, rest) = value.split_once(' ')?;
         let (domain, rest) = rest.split_once(' ')?;
-        let (code, way) = rest.split_once(' ')?;
-        let way = match way.split_once(' ') {
-            None if way == "edit" => Way::Edit,
-            None if way == "restore" => Way::Restore,
-            Some(("move", from)) => Way::Move(Some(from).filter(|from| !from.is_empty()).map(str::to_owned)),
+        let (code, kind) = rest.split_once(' ')?;
+        let kind = match kind.split_once(' ') {
+            None if kind == "edit" => UndoKind::Edit,
+            None if kind == "restore" => UndoKind::Restore,
+            Some(("move", from)) => {
+                UndoKind::Move(Some(from).filter(|from| !from.is_empty()).map(str::to_owned))
+            }
             _ => return None,
         };
-        Some(Self { name: read(&format!("{domain} {code}"))?, version: version.parse().ok()?, way })
+        let name = parse_link_field(&format!("{domain} {code}"))?;
+        Some(Self { name, version: version.parse().ok()?, kind })
     }
 }
 
 /// The result of the last change of chosen links.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Done {
-    /// The number of links that were changed; `None` without a change.
-    pub(super) count: Option<u64>,
+    /// The number of links that were changed.
+    pub(super) changed: u64,
+    /// The number of links that needed no change.
+    pub(super) unchanged: u64,
     /// What undoes the change.
     pub(super) undo: Vec<Undo>,
     /// Whether the change was itself an undo.
@@ -116,20 +127,44 @@ pub(super) struct Done {
 
 impl Done {
     /// Reads what the query of a list says of the change before.
-    pub(super) fn of(query: &Form) -> Self {
-        let count = query.get(DONE).and_then(|count| count.parse().ok());
-        Self { count, undo: undone(query), ..Self::default() }
+    pub(super) fn of(context: &Context<'_>) -> Self {
+        let fields = offered(context, LINKS, &[CHANGED, UNCHANGED, UNDONE, UNDO]);
+        Self::read(&fields.unwrap_or_default())
     }
 
-    /// Returns the query for [`Done::of`].
-    pub(super) fn query(&self) -> String {
-        let count = self.count.map(|count| (DONE.to_owned(), count.to_string()));
-        let undo = self.undo.iter().map(|undo| (UNDO.to_owned(), undo.written()));
-        Form(count.into_iter().chain(undo).collect()).query()
+    /// Returns the address of a list, with what [`Done::of`] reads.
+    pub(super) fn address(&self, context: &Context<'_>, list: &str) -> String {
+        offering(context, list, LINKS, self.written())
+    }
+
+    fn read(fields: &Form) -> Self {
+        let count = |name: &str| -> u64 {
+            fields.get(name).and_then(|count| count.parse().ok()).unwrap_or_default()
+        };
+        let (changed, unchanged) = (count(CHANGED), count(UNCHANGED));
+        Self { changed, unchanged, undo: undone(fields), is_undo: fields.is_on(UNDONE), ..Self::default() }
+    }
+
+    fn written(&self) -> Form {
+        let mut fields = vec![
+            (CHANGED.to_owned(), self.changed.to_string()),
+            (UNCHANGED.to_owned(), self.unchanged.to_string()),
+        ];
+        fields.extend(self.is_undo.then(|| (UNDONE.to_owned(), "on".to_owned())));
+        fields.extend(self.undo.iter().map(|undo| (UNDO.to_owned(), undo.written())));
+        Form(fields)
+    }
+
+    /// Says how many links were changed; `None` if there was none, or all of them failed.
+    pub(super) fn text(&self, t: &Locale) -> Option<String> {
+        let changed = if self.is_undo { "chosen-undone" } else { "chosen-done" };
+        let texts = [(self.changed, changed), (self.unchanged, "chosen-unchanged")];
+        let texts = texts.iter().filter(|(count, _)| *count > 0).map(|(count, id)| t.count(id, count));
+        Some(texts.collect::<Vec<_>>().join(" ")).filter(|text| !text.is_empty())
     }
 
     /// Returns whether a link stays chosen, because it was not changed.
-    pub(super) fn has(&self, name: &LinkName) -> bool {
+    pub(super) fn stays_chosen(&self, name: &LinkName) -> bool {
         !self.is_undo && self.failed.iter().any(|(failed, _)| failed == name)
     }
 }
@@ -137,6 +172,7 @@ impl Done {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::locale::english;
 
     fn name(code: &str, domain: Option<&str>) -> LinkName {
         LinkName { code: code.to_owned(), domain: domain.map(str::to_owned) }
@@ -145,27 +181,45 @@ mod tests {
     #[test]
     fn a_choice_is_read_as_it_was_written() {
         for name in [name("aB3", None), name("a/b", Some("go.example:81"))] {
-            assert_eq!(read(&written(&name)), Some(name));
+            assert_eq!(parse_link_field(&link_field(&name)), Some(name));
         }
-        assert_eq!(read(" aB3"), Some(name("aB3", None)));
+        assert_eq!(parse_link_field(" aB3"), Some(name("aB3", None)));
         let wrong = ["", "aB3", "go.example ", " ../sign-out", " a b"];
-        assert_eq!(wrong.map(read), [const { None }; 5]);
+        assert_eq!(wrong.map(parse_link_field), [const { None }; 5]);
     }
 
     #[test]
     fn a_result_is_read_as_it_was_written() {
-        let undo = |name, version, way| Undo { name, version, way };
+        let undo = |name, version, kind| Undo { name, version, kind };
         let undo = vec![
-            undo(name("aB3", None), 7, Way::Edit),
-            undo(name("a/b", Some("go.example:81")), u64::MAX, Way::Restore),
-            undo(name("aB3", Some("go.example")), 1, Way::Move(None)),
-            undo(name("aB3", None), 2, Way::Move(Some("go.example".to_owned()))),
+            undo(name("aB3", None), 7, UndoKind::Edit),
+            undo(name("a/b", Some("go.example:81")), u64::MAX, UndoKind::Restore),
+            undo(name("aB3", Some("go.example")), 1, UndoKind::Move(None)),
+            undo(name("aB3", None), 2, UndoKind::Move(Some("go.example".to_owned()))),
         ];
-        let done = Done { count: Some(4), undo, ..Done::default() };
-        assert_eq!(Done::of(&Form::parse(done.query().as_bytes())), done);
+        for done in [
+            Done { changed: 4, unchanged: 2, undo, ..Done::default() },
+            Done { changed: 1, is_undo: true, ..Done::default() },
+        ] {
+            assert_eq!(Done::read(&Form::parse(done.written().query().as_bytes())), done);
+        }
         let wrong =
             ["", "7  aB3", "7 aB3 edit", "-1  aB3 edit", "7  aB3 burn", "7  aB3 move", "7  aB3 edit x"];
         assert_eq!(wrong.map(Undo::read), [const { None }; 7]);
+    }
+
+    #[test]
+    fn a_result_says_what_needed_no_change_and_what_an_undo_was() {
+        for (changed, unchanged, is_undo, expected) in [
+            (2, 0, false, Some("Changed 2 links.")),
+            (1, 1, false, Some("Changed 1 link. 1 link needed no change.")),
+            (0, 2, false, Some("2 links needed no change.")),
+            (3, 0, true, Some("Undid the change of 3 links.")),
+            (0, 0, true, None),
+        ] {
+            let done = Done { changed, unchanged, is_undo, ..Done::default() };
+            assert_eq!(done.text(english()).as_deref(), expected);
+        }
     }
 
     #[test]

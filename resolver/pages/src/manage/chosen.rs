@@ -7,9 +7,9 @@
 //!    it takes too long, the links that are left are among them.
 //! 3. A link is changed at the version that it has at this moment. If others change it meanwhile, it
 //!    is read again. So the version that the change makes is known, and an undo is for it alone.
-//! 4. The list that the form leads back to offers the undo. Its address has what that needs, so
-//!    that the list can be loaded again. If there is too much for an address, the list is the
-//!    answer to the form.
+//! 4. The list that the form leads back to offers the undo. Its address has what that needs
+//!    (`offer.rs`), so that the list can be loaded again. If there is too much for an address, the
+//!    list is the answer to the form.
 
 use std::time::Duration;
 
@@ -20,12 +20,12 @@ use tokio::time::Instant;
 use web::Answer;
 
 use super::{
-    choice::{Done, UNDO, Undo, Way, chosen, undone},
+    choice::{Done, UNDO, Undo, UndoKind, chosen, undone},
     list,
     paged::address,
 };
 use crate::{
-    addresses::{LINKS, with_parameter},
+    addresses::LINKS,
     answer::redirect,
     context::Context,
     error::PageError,
@@ -53,6 +53,14 @@ pub(super) enum Action<'a> {
     Undo(&'a Undo),
 }
 
+/// What an action has done to a link.
+enum Outcome {
+    /// The link is as it was, because it needed no change.
+    Unchanged,
+    /// It was changed; with what undoes that, if anything does here.
+    Changed(Option<Undo>),
+}
+
 impl<'a> Action<'a> {
     /// Reads the pressed button and its field; the name of the text that asks for a missing value.
     pub(super) fn read(form: &'a Form) -> Result<Self, &'static str> {
@@ -70,9 +78,7 @@ impl<'a> Action<'a> {
         }
     }
 
-    /// Changes a link, and returns what undoes that; `None` if nothing was changed, or nothing
-    /// undoes it here.
-    async fn apply(self, context: &Context<'_>, name: &LinkName) -> Result<Option<Undo>, AppError> {
+    async fn apply(self, context: &Context<'_>, name: &LinkName) -> Result<Outcome, AppError> {
         for _ in 0..ATTEMPTS {
             match self.try_once(context, name).await {
                 Err(AppError::Superseded) if !matches!(self, Self::Undo(_)) => {}
@@ -82,20 +88,22 @@ impl<'a> Action<'a> {
         Err(AppError::Superseded)
     }
 
-    async fn try_once(self, context: &Context<'_>, name: &LinkName) -> Result<Option<Undo>, AppError> {
+    async fn try_once(self, context: &Context<'_>, name: &LinkName) -> Result<Outcome, AppError> {
         let (links, by) = (context.links, context.by);
         match self {
             Self::Move(domain) => {
                 let target = at(name, None);
                 let record = links.move_link(&target, Some(domain), FieldErrors::default(), by).await?;
                 let (name_now, version) = (context.pages.name_of(&record.link), record.link.version());
-                let is_moved = name_now != *name;
-                let undo = || Undo { name: name_now, version, way: Way::Move(name.domain.clone()) };
-                Ok(is_moved.then(undo))
+                if name_now == *name {
+                    return Ok(Outcome::Unchanged);
+                }
+                let kind = UndoKind::Move(name.domain.clone());
+                Ok(Outcome::Changed(Some(Undo { name: name_now, version, kind })))
             }
             Self::Tag(tag, has_it) => {
                 let record = links.get_link(name, by).await?;
-                let Some(tags) = with_tag(&record, tag, has_it) else { return Ok(None) };
+                let Some(tags) = with_tag(&record, tag, has_it) else { return Ok(Outcome::Unchanged) };
                 let fields = LinkFields { tags: Some(Some(tags)), ..LinkFields::default() };
                 edit(context, name, Some(record.link.version()), fields).await
             }
@@ -107,12 +115,12 @@ impl<'a> Action<'a> {
                 let version = version(context, name).await;
                 links.delete_link(&at(name, version), by).await?;
                 // A deletion is a version of its own.
-                let undo = |version| Undo { name: name.clone(), version: version + 1, way: Way::Restore };
-                Ok(version.map(undo))
+                let (name, kind) = (name.clone(), UndoKind::Restore);
+                Ok(Outcome::Changed(version.map(|version| Undo { name, version: version + 1, kind })))
             }
-            Self::Restore => links.restore_link(&at(name, None), by).await.map(|_| None),
-            Self::Undo(Undo { name, version, way }) => {
-                undo(context, &at(name, Some(*version)), way).await.map(|()| None)
+            Self::Restore => links.restore_link(&at(name, None), by).await.map(|_| Outcome::Changed(None)),
+            Self::Undo(Undo { name, version, kind }) => {
+                undo(context, &at(name, Some(*version)), kind).await.map(|()| Outcome::Changed(None))
             }
         }
     }
@@ -133,27 +141,30 @@ async fn edit(
     name: &LinkName,
     before: Option<u64>,
     fields: LinkFields,
-) -> Result<Option<Undo>, AppError> {
+) -> Result<Outcome, AppError> {
     let target = at(name, before);
     let edited = context.links.edit_link(&target, fields, FieldErrors::default(), context.by).await?;
     let version = edited.link.version();
     // An edit that changes nothing makes no version.
-    let is_changed = before.is_some_and(|before| before != version);
-    Ok(is_changed.then(|| Undo { name: name.clone(), version, way: Way::Edit }))
+    if before == Some(version) {
+        return Ok(Outcome::Unchanged);
+    }
+    let undo = before.map(|_| Undo { name: name.clone(), version, kind: UndoKind::Edit });
+    Ok(Outcome::Changed(undo))
 }
 
 /// Undoes the change that has made the target's version.
-async fn undo(context: &Context<'_>, target: &Target, way: &Way) -> Result<(), AppError> {
+async fn undo(context: &Context<'_>, target: &Target, kind: &UndoKind) -> Result<(), AppError> {
     let (links, by, none) = (context.links, context.by, FieldErrors::default());
-    match way {
+    match kind {
         // At this version, the last edit is the one that made it.
-        Way::Edit => links.undo_edit(target, None, none, by).await.map(drop),
-        Way::Move(from) => {
+        UndoKind::Edit => links.undo_edit(target, None, none, by).await.map(drop),
+        UndoKind::Move(from) => {
             let default = context.pages.api.domain_cache.default_name();
             let from = from.as_deref().unwrap_or(default);
             links.move_link(target, Some(from), none, by).await.map(drop)
         }
-        Way::Restore => links.restore_link(target, by).await.map(drop),
+        UndoKind::Restore => links.restore_link(target, by).await.map(drop),
     }
 }
 
@@ -183,8 +194,8 @@ pub(super) async fn change(context: &Context<'_>) -> Result<Answer, PageError> {
         }
         Ok(changes) => (StatusCode::CONFLICT, Done { is_undo, ..change_each(context, changes).await }),
     };
-    if done.count.is_some() && done.failed.is_empty() {
-        let list = with_parameter(&address(LINKS, context.query), &done.query());
+    if done.refused.is_none() && done.failed.is_empty() {
+        let list = done.address(context, &address(LINKS, context.query));
         if list.len() <= ADDRESS_MAX {
             return Ok(redirect(StatusCode::SEE_OTHER, &list));
         }
@@ -198,31 +209,32 @@ pub(super) async fn change(context: &Context<'_>) -> Result<Answer, PageError> {
 
 /// Changes one link after the other, until what stopped one would stop the others too.
 async fn change_each(context: &Context<'_>, changes: Vec<(LinkName, Action<'_>)>) -> Done {
-    let (mut count, mut undo, mut failed) = (0, Vec::new(), Vec::new());
+    let mut done = Done::default();
     let until = Instant::now() + WITHIN;
     let mut stopped: Option<String> = None;
     for (name, action) in changes {
         if let Some(why) = &stopped {
-            failed.push((name, why.clone()));
+            done.failed.push((name, why.clone()));
             continue;
         }
         match action.apply(context, &name).await {
-            Ok(undone_by) => {
-                count += 1;
-                undo.extend(undone_by);
+            Ok(Outcome::Unchanged) => done.unchanged += 1,
+            Ok(Outcome::Changed(undone_by)) => {
+                done.changed += 1;
+                done.undo.extend(undone_by);
             }
             Err(error) => {
                 let why = message(&error, context.t);
                 let stops = matches!(error, AppError::Unavailable | AppError::TooMuchAtOnce(_));
                 stopped = stops.then(|| why.clone());
-                failed.push((name, why));
+                done.failed.push((name, why));
             }
         }
         if stopped.is_none() && Instant::now() > until {
             stopped = Some(context.t.text("too-much-text"));
         }
     }
-    Done { count: Some(count), undo, failed, ..Done::default() }
+    done
 }
 
 #[cfg(test)]

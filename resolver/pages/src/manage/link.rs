@@ -1,6 +1,9 @@
 //! One link: its values, in a form that changes them (`link_form.rs`), and the actions on it.
 
-use app::{AppError, Field, FieldErrors, edit_link::Target, find_link::LinkName};
+use app::{
+    Field, FieldErrors, edit_link::Target, find_link::LinkName, scheduled_edits::SCHEDULED_FOR,
+    values::read_time,
+};
 use askama::Template;
 use hyper::StatusCode;
 use links::{ExtraPath, Record, ScheduledEdit, Tag, scope::Scope};
@@ -8,13 +11,14 @@ use web::Answer;
 
 use super::{
     audit::{Change, action_text},
-    choice::written,
-    history::{History, UNDO, is_edit},
+    choice::{GONE, link_field},
+    history::{History, UNDO, is_edit, version_field, version_made},
     link_form::{Conflict, Input, LinkForm},
     notices::{Notices, Refusal},
+    offer::{offered, offering},
     paged::STORED,
     preview_form::{self, PREVIEW, PreviewForm},
-    schedule::{cancel, read_moment, schedule_of},
+    schedule::{self, cancel, schedule_of},
     shown::ShownLink,
 };
 use crate::{
@@ -50,6 +54,8 @@ pub(super) struct LinkPage<'a> {
     pub(super) preview: PreviewForm,
     conflicts: Vec<Conflict>,
     schedule: Vec<(ScheduledEdit, Vec<Change>)>,
+    /// The moment of the edit that was scheduled before this page.
+    scheduled: Option<String>,
     history: History,
 }
 
@@ -64,7 +70,7 @@ pub(super) async fn change(context: &Context<'_>, name: &str) -> Result<Answer, 
     let to = match context.form.get("do") {
         Some("delete") => {
             links.delete_link(&any_version(), by).await?;
-            format!("{LINKS}?{}", Form::default().query_with("gone", &written(&name)))
+            offering(context, LINKS, LINKS, Form(vec![(GONE.to_owned(), link_field(&name))]))
         }
         Some("restore") => {
             let restored = links.restore_link(&any_version(), by).await?;
@@ -83,31 +89,40 @@ pub(super) async fn change(context: &Context<'_>, name: &str) -> Result<Answer, 
 
 async fn edit(context: &Context<'_>, name: LinkName) -> Result<Answer, PageError> {
     let (links, by, zone) = (context.links, context.by, &context.pages.api.time_zone);
-    let version = context.form.filled("version").and_then(|text| text.parse().ok());
+    let version = version_of(context.form);
     let target = Target { name: name.clone(), versions: version.map(|version| vec![version]) };
     let (form, mut wrong) = (LinkForm::read(context.form), FieldErrors::default());
     let fields = form.changes(zone, &mut wrong);
-    let edited = match (&form.slug(), form.moment()) {
-        (slug, Some(moment)) => {
-            let moment = read_moment(moment, slug.as_ref(), zone, &mut wrong);
-            links.schedule_edit(&name, moment, fields, wrong, by).await.map(|_| None)
+    if form.slug().is_some() && form.moment().is_some() {
+        let refusal = Refusal::of_page(context.t.text("schedule-no-ending"));
+        let fields = [Field::CustomSlug.name(), SCHEDULED_FOR].map(str::to_owned).to_vec();
+        return refused(context, &name, form, Refusal { fields, ..refusal }).await;
+    }
+    let is_stored = |record: Record| stored(context, &record, version != Some(record.link.version()));
+    let edited = match (form.slug(), form.moment()) {
+        (_, Some(moment)) => {
+            let moment = wrong.note(SCHEDULED_FOR, read_time(moment, zone));
+            let scheduled = links.schedule_edit(&name, moment, fields, wrong, by).await;
+            scheduled.map(|edit| schedule::listed(&name, &edit))
         }
-        (Some(slug), None) => links.rename_link(&target, slug, fields, wrong, by).await.map(Some),
-        (None, None) => links.edit_link(&target, fields, wrong, by).await.map(Some),
+        (Some(slug), None) => links.rename_link(&target, &slug, fields, wrong, by).await.map(is_stored),
+        (None, None) => links.edit_link(&target, fields, wrong, by).await.map(is_stored),
     };
-    let error = match edited {
-        Ok(Some(record)) => {
-            let is_changed = version != Some(record.link.version());
-            return Ok(stored(context, &record, is_changed));
-        }
-        Ok(None) => {
-            return Ok(redirect(StatusCode::SEE_OTHER, &with_parameter(&link_page(&name), STORED)));
-        }
-        Err(error) => error,
-    };
-    let is_superseded = matches!(error, AppError::Superseded);
-    let refusal = Refusal::new(error, context.t)?;
-    let record = links.get_link(&name, by).await?;
+    match edited {
+        Ok(answer) => Ok(answer),
+        Err(error) => refused(context, &name, form, Refusal::new(error, context.t)?).await,
+    }
+}
+
+/// Shows the page again, with what was typed.
+async fn refused(
+    context: &Context<'_>,
+    name: &LinkName,
+    form: LinkForm,
+    refusal: Refusal,
+) -> Result<Answer, PageError> {
+    let is_superseded = refusal.status == StatusCode::PRECONDITION_FAILED;
+    let record = context.links.get_link(name, context.by).await?;
     let mut page = page_of(context, &record, Some(refusal)).await;
     if is_superseded {
         (page.form, page.conflicts) = form.rebased(page.form);
@@ -115,9 +130,14 @@ async fn edit(context: &Context<'_>, name: LinkName) -> Result<Answer, PageError
         // The form still compares with what it was filled with, so that a change of another person
         // shows at the next attempt.
         page.form = form;
-        page.version = version.unwrap_or(page.version);
+        page.version = version_of(context.form).unwrap_or(page.version);
     }
     Ok(context.page(page.notices.status(), &page))
+}
+
+/// Returns the version of the link that a form was made from.
+fn version_of(form: &Form) -> Option<u64> {
+    form.filled("version").and_then(|text| text.parse().ok())
 }
 
 async fn undo(context: &Context<'_>, name: LinkName) -> Result<Answer, PageError> {
@@ -135,11 +155,12 @@ async fn undo(context: &Context<'_>, name: LinkName) -> Result<Answer, PageError
 
 /// Leads to the page of a link that was stored, which offers to undo a change.
 pub(super) fn stored(context: &Context<'_>, record: &Record, is_changed: bool) -> Answer {
-    let mut page = with_parameter(&link_page(&context.pages.name_of(&record.link)), STORED);
+    let page = link_page(&context.pages.name_of(&record.link));
+    let mut to = with_parameter(&page, STORED);
     if is_changed {
-        page = with_parameter(&page, &format!("{UNDO}={}", record.link.version()));
+        to = offering(context, &to, &page, version_field(record.link.version()));
     }
-    redirect(StatusCode::SEE_OTHER, &page)
+    redirect(StatusCode::SEE_OTHER, &to)
 }
 
 /// Makes the page of a link, its form filled with what is stored.
@@ -150,8 +171,12 @@ pub(super) async fn page_of<'a>(
 ) -> LinkPage<'a> {
     let visits = context.links.visit_totals_of(record).await;
     let link = ShownLink::new(context, record, visits.total);
-    let history = History::of(context, &link.name).await;
+    let offer = offered(context, &link_page(&link.name), &[UNDO]);
+    let history = History::of(context, &link.name, offer.as_ref().and_then(version_made)).await;
+    let mut notices = Notices::new(context.query, refusal);
+    notices.is_stored &= offer.is_some();
     let schedule = schedule_of(context, &link.name).await;
+    let scheduled = schedule::moment_made(context, &schedule).filter(|_| notices.refusal.is_none());
     LinkPage {
         frame: context.frame(LINKS),
         context: *context,
@@ -164,10 +189,11 @@ pub(super) async fn page_of<'a>(
         may_edit: context.allows(Scope::Edit),
         may_delete: context.allows(Scope::Delete),
         zone: context.pages.api.time_zone.iana_name().unwrap_or("UTC"),
-        notices: Notices::new(context.query, refusal),
+        notices,
         preview: PreviewForm::of(record),
         conflicts: Vec::new(),
         schedule,
+        scheduled,
         history,
         link,
     }

@@ -12,10 +12,11 @@ use links::{Filter, PER_PAGE_MAX, Record, Tag, scope::Scope};
 use web::Answer;
 
 use super::{
-    choice::{self, Done, written},
+    choice::{Done, GONE, link_field, parse_link_field},
     icon, list_table,
     new_link::{self, NewLink},
     notices::Refusal,
+    offer::offered,
     paged::{KNOWN, Paged, address},
     period::{Period, period_choices, read_period},
     shown::ShownLink,
@@ -230,7 +231,7 @@ pub(super) async fn answer(
         may_delete: context.allows(Scope::Delete),
         has_icons: service.icons.is_some(),
         done,
-        deleted: query.get("gone").and_then(choice::read),
+        deleted: offered(context, LINKS, &[GONE]).and_then(|gone| parse_link_field(gone.value(GONE))),
         new_link: NewLink::of(context, refusal).await,
         query: query.only(&KNOWN),
     };

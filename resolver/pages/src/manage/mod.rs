@@ -16,6 +16,7 @@ mod list;
 mod list_table;
 mod new_link;
 mod notices;
+mod offer;
 mod paged;
 mod period;
 mod preview_form;
@@ -76,7 +77,7 @@ pub(crate) async fn answer(context: &Context<'_>) -> Result<Answer, PageError> {
         (tags::PATH, _) => Box::pin(tags::answer(context, refusal)),
         (domains::PATH, _) => Box::pin(domains::answer(context, refusal)),
         (targets::PATH, _) => Box::pin(targets::answer(context, refusal)),
-        (LINKS, false) => Box::pin(list::answer(context, StatusCode::OK, Done::of(context.query), None)),
+        (LINKS, false) => Box::pin(list::answer(context, StatusCode::OK, Done::of(context), None)),
         (LINKS, true) if context.form.get("do") == Some(new_link::CREATE) => {
             Box::pin(new_link::create(context))
         }

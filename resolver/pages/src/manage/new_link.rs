@@ -7,7 +7,7 @@ use url::form_urlencoded::byte_serialize;
 use web::Answer;
 
 use super::{
-    choice::{self, Done, written},
+    choice::{Done, link_field, parse_link_field},
     list,
     notices::Refusal,
     paged::address,
@@ -46,7 +46,7 @@ impl NewLink {
         if !context.allows(Scope::Create) {
             return Self::default();
         }
-        let name = context.query.get(MADE).and_then(choice::read).filter(|_| refusal.is_none());
+        let name = context.query.get(MADE).and_then(parse_link_field).filter(|_| refusal.is_none());
         let made = match name {
             Some(name) => context.links.get_link(&name, context.by).await.ok(),
             None => None,
@@ -69,7 +69,7 @@ impl NewLink {
 pub(super) async fn create(context: &Context<'_>) -> Result<Answer, PageError> {
     match home::create(context.request, context.by).await {
         Ok(record) => {
-            let name = written(&context.pages.name_of(&record.link));
+            let name = link_field(&context.pages.name_of(&record.link));
             let made: String = byte_serialize(name.as_bytes()).collect();
             let to = with_parameter(&address(LINKS, context.query), &format!("{MADE}={made}"));
             Ok(redirect(StatusCode::SEE_OTHER, &to))

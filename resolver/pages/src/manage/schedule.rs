@@ -1,12 +1,21 @@
 //! The scheduled changes of a link on its page, and the form that cancels one.
 
-use app::{AppError, FieldErrors, find_link::LinkName, scheduled_edits::SCHEDULED_FOR, values::read_time};
-use jiff::{Timestamp, tz::TimeZone};
+use app::{AppError, find_link::LinkName};
+use hyper::StatusCode;
 use links::ScheduledEdit;
 use serde_json::Value;
+use web::Answer;
 
 use super::audit::{Change, text};
-use crate::{context::Context, messages::logged_field};
+use crate::{
+    addresses::{link_page, with_parameter},
+    answer::redirect,
+    context::Context,
+    messages::logged_field,
+};
+
+/// The field of a query with the number of the edit that was scheduled before the page.
+const MADE: &str = "scheduled";
 
 /// Reads the schedule of a link that the key sees, each edit with what it changes. If that fails,
 /// the page is shown without it: the reason is in the server's log.
@@ -23,18 +32,20 @@ pub(super) async fn schedule_of(context: &Context<'_>, name: &LinkName) -> Vec<(
     edits.into_iter().map(with_changes).collect()
 }
 
-/// Reads the time of an edit. A change of the name cannot be scheduled.
-pub(super) fn read_moment(
-    moment: &str,
-    slug: Option<&String>,
-    zone: &TimeZone,
-    wrong: &mut FieldErrors,
-) -> Option<Timestamp> {
-    let moment = match slug {
-        Some(_) => Err("expected no time: a change of the name cannot be scheduled".to_owned()),
-        None => read_time(moment, zone),
-    };
-    wrong.note(SCHEDULED_FOR, moment)
+/// Leads to the page of a link, which says when this edit is made.
+pub(super) fn listed(name: &LinkName, edit: &ScheduledEdit) -> Answer {
+    let made = format!("{MADE}={}", edit.id.get());
+    redirect(StatusCode::SEE_OTHER, &with_parameter(&link_page(name), &made))
+}
+
+/// Returns the moment of the edit that was scheduled before this page, if it is on the schedule.
+pub(super) fn moment_made(
+    context: &Context<'_>,
+    schedule: &[(ScheduledEdit, Vec<Change>)],
+) -> Option<String> {
+    let made = context.query.get(MADE)?;
+    let (edit, _) = schedule.iter().find(|(edit, _)| edit.id.get().to_string() == made)?;
+    Some(context.pages.shown_time(&edit.due_at))
 }
 
 /// Cancels the scheduled edit of the form.

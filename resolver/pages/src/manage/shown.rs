@@ -22,7 +22,12 @@ pub(super) struct ShownLink {
 impl ShownLink {
     pub(super) fn new(context: &Context<'_>, record: &Record, visits: u64) -> Self {
         let (link, pages) = (&record.link, context.pages);
-        let state = class_of(link.state(pages.api.domain_cache.now()));
+        let domain_cache = &pages.api.domain_cache;
+        let is_allowed = || domain_cache.entries().targets.allow(link.long_url.as_str(), None);
+        let state = match link.state(domain_cache.now()) {
+            LinkState::Live if !is_allowed() => "denied",
+            state => class_of(state),
+        };
         Self {
             short_url: pages.short_url(link),
             long_url: link.long_url.as_str().to_owned(),

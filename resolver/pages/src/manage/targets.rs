@@ -8,13 +8,14 @@ use web::Answer;
 
 use super::{
     notices::{Notices, Refusal},
+    offer::{offered, offering},
     paged::{Paged, stored_address},
 };
-use crate::{
-    addresses::with_parameter, answer::redirect, context::Context, error::PageError, form::Form, frame::Frame,
-};
+use crate::{answer::redirect, context::Context, error::PageError, form::Form, frame::Frame};
 
 pub(super) const PATH: &str = "/manage/targets";
+/// The fields of a rule in a form, and in a query that offers to set it again.
+const RULE: [&str; 2] = ["pattern", "allowed"];
 
 #[derive(Template)]
 #[template(path = "manage/targets.html")]
@@ -49,7 +50,7 @@ pub(super) async fn change(context: &Context<'_>) -> Result<(), AppError> {
 pub(super) fn stored(context: &Context<'_>) -> Answer {
     let (form, list) = (context.form, stored_address(PATH, context.query));
     let list = match form.get("do") {
-        Some("remove") => with_parameter(&list, &form.only(&["pattern", "allowed"]).query()),
+        Some("remove") => offering(context, &list, PATH, form.only(&RULE)),
         _ => list,
     };
     redirect(StatusCode::SEE_OTHER, &list)
@@ -70,7 +71,9 @@ pub(super) async fn answer(context: &Context<'_>, refusal: Option<Refusal>) -> R
     let rules = context.links.target_rules(context.by).await?;
     let (paged, rules) = Paged::cut(rules, PATH, context.query);
     let is_wrong = refusal.is_some() && form.get("do") == Some("set");
-    let notices = Notices::new(context.query, refusal);
+    let mut notices = Notices::new(context.query, refusal);
+    let offer = offered(context, PATH, &RULE);
+    notices.is_stored &= offer.is_some();
     let page = TargetsPage {
         frame: context.frame(PATH),
         rules,
@@ -78,7 +81,7 @@ pub(super) async fn answer(context: &Context<'_>, refusal: Option<Refusal>) -> R
         typed: if is_wrong { form.clone() } else { Form::default() },
         is_wrong,
         paged,
-        removed: read_rule(context.query).ok().filter(|_| notices.is_stored),
+        removed: offer.and_then(|rule| read_rule(&rule).ok()).filter(|_| notices.is_stored),
         notices,
     };
     Ok(context.page(page.notices.status(), &page))

@@ -28,14 +28,15 @@ use links::{
 use web::Answer;
 
 use super::{
-    history::UNDO,
+    history::{UNDO, version_field, version_made},
     notices::{Notices, Refusal},
+    offer::{offered, offering},
     paged::{address, stored_address},
     shown::ShownLink,
 };
 use crate::{
     Pages,
-    addresses::{LINKS, link_page, with_parameter},
+    addresses::{LINKS, link_page},
     answer::redirect,
     context::Context,
     error::PageError,
@@ -76,15 +77,10 @@ impl<'a> RulesPage<'a> {
 }
 
 pub(super) async fn show(context: &Context<'_>, name: &str) -> Result<Answer, PageError> {
-    let link = read_link(context, &context.link_name(name), version_made(context)).await?;
+    let link = read_link(context, &context.link_name(name), version_made(context.query)).await?;
     let page = page_of(context, &link, None, None);
     let is_wrong = page.example.lead.is_err();
     Ok(context.page(if is_wrong { StatusCode::BAD_REQUEST } else { StatusCode::OK }, &page))
-}
-
-/// Returns the version that the change before this page has made.
-fn version_made(context: &Context<'_>) -> Option<u64> {
-    context.query.get(UNDO).and_then(|text| text.parse().ok())
 }
 
 /// Reads the link that a page is about, at least in this version.
@@ -128,7 +124,8 @@ pub(super) async fn change(context: &Context<'_>, name: &str) -> Result<Answer, 
         Ok((record, place)) => {
             let mut stored = stored_address(context.request.path(), context.query);
             if record.link.version() != before.version() {
-                stored = with_parameter(&stored, &format!("{UNDO}={}", record.link.version()));
+                let page = link_page(&context.pages.name_of(&record.link));
+                stored = offering(context, &stored, &page, version_field(record.link.version()));
             }
             let anchor = place.map(|place| format!("#rule-{}", place + 1)).unwrap_or_default();
             return Ok(redirect(StatusCode::SEE_OTHER, &format!("{stored}{anchor}")));
@@ -157,12 +154,16 @@ fn page_of<'a>(
     refusal: Option<Refusal>,
 ) -> RulesPage<'a> {
     let (t, query) = (context.t, context.query);
-    let (may_edit, notices) = (context.allows(Scope::Edit), Notices::new(query, refusal));
+    let (may_edit, mut notices) = (context.allows(Scope::Edit), Notices::new(query, refusal));
     let record = Record { link: link.clone(), tags: Vec::new() };
+    let shown = ShownLink::new(context, &record, 0);
+    let offer = offered(context, &link_page(&shown.name), &[UNDO]);
+    let made = offer.as_ref().and_then(version_made);
+    notices.is_stored &= offer.is_some();
     RulesPage {
         frame: context.frame(LINKS),
         context: *context,
-        link: ShownLink::new(context, &record, 0),
+        link: shown,
         action: address(context.request.path(), query),
         version: link.version(),
         rules: link.rules(),
@@ -170,7 +171,7 @@ fn page_of<'a>(
         types: CONDITION_TYPES.map(|kind| (kind, t.text(&format!("rules-type-{kind}")))).to_vec(),
         values_text: values_text(context.pages, t),
         may_edit,
-        may_undo: may_edit && notices.is_stored && version_made(context) == Some(link.version()),
+        may_undo: may_edit && notices.is_stored && made == Some(link.version()),
         notices,
         example: ShownExample::new(context, link),
     }
