@@ -304,12 +304,12 @@ const tests = {
     assert.equal(await isShown("#search"), true, "there is room for them");
   },
 
-  async "on a phone domains, webhooks, tags and keys are cards with their states in sight"(browser, other) {
+  async "on a phone domains, webhooks, tags, keys and the audit log are cards with their states in sight"(browser, other) {
     const page = await openSignedIn(browser);
     await rest("POST", "/short-urls", { longUrl: `${other.url}/cards`, domain: "a-card-of-a-long-name.example", tags: ["cards"] });
     const { id } = await rest("POST", "/webhooks", { url: "https://hooks.example/a-long-path-of-a-receiver", events: ["link.created", "link.deleted"] });
     await page.setViewport({ width: 320, height: 640 });
-    for (const [to, hasStates] of [["/manage/domains", true], ["/manage/webhooks", true], ["/manage/keys", true], ["/manage/tags", false]]) {
+    for (const [to, hasStates] of [["/manage/domains", true], ["/manage/webhooks", true], ["/manage/keys", true], ["/manage/tags", false], ["/manage/audit", false]]) {
       await go(page, to);
       await page.$$eval(".cards details", (forms) => forms.forEach((form) => (form.open = true)));
       const [wide, room] = await page.$eval(".cards", (table) => [table.scrollWidth, table.parentElement.clientWidth]);
