@@ -347,7 +347,8 @@ async fn a_list_is_changed_as_a_whole_on_its_page() {
         (status.as_u16(), page)
     };
     let (status, asked) = post("do=add-tag&newTag=whole").await;
-    for text in ["12 links would get the tag “whole”.", ">Add the tag to 12 links<", "name=\"confirmed\""] {
+    for text in ["12 links would get the tag “whole”.", ">Add the tag to 12 links<", "name=\"confirmed\""]
+    {
         assert!(asked.contains(text), "{text}: {asked}");
     }
     assert_eq!((status, listed(api, "tags[]=whole").await.len()), (200, 0));

@@ -138,9 +138,8 @@ impl Done {
     }
 
     fn read(fields: &Form) -> Self {
-        let count = |name: &str| -> u64 {
-            fields.get(name).and_then(|count| count.parse().ok()).unwrap_or_default()
-        };
+        let count =
+            |name: &str| -> u64 { fields.get(name).and_then(|count| count.parse().ok()).unwrap_or_default() };
         let (changed, unchanged) = (count(CHANGED), count(UNCHANGED));
         Self { changed, unchanged, undo: undone(fields), is_undo: fields.is_on(UNDONE), ..Self::default() }
     }

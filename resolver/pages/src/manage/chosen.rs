@@ -25,12 +25,7 @@ use super::{
     paged::address,
 };
 use crate::{
-    addresses::LINKS,
-    answer::redirect,
-    context::Context,
-    error::PageError,
-    form::Form,
-    messages::message,
+    addresses::LINKS, answer::redirect, context::Context, error::PageError, form::Form, messages::message,
 };
 
 /// How long one change may take. The links that are left then are listed.
