@@ -219,7 +219,7 @@ mod tests {
         for (beginning, names) in [
             ("every-would", actions.to_vec()),
             ("every-do", actions.to_vec()),
-            ("bulk-wrong", vec!["cells", "break", "quote"]),
+            ("bulk-wrong", vec!["cells", "break", "quote", "rounded", "day", "time"]),
             ("extra-path", ExtraPath::NAMES.to_vec()),
             ("explain", Finding::NAMES.to_vec()),
             ("audit", Action::ALL.map(Action::as_str).to_vec()),

@@ -22,7 +22,7 @@ mod row;
 mod shlink;
 mod shortio;
 mod source;
-mod spreadsheet;
+pub mod spreadsheet;
 mod table;
 mod visit;
 mod yourls;

@@ -12,7 +12,7 @@ const NO: [&str; 10] = ["0", "false", "no", "n", "falsch", "nein", "faux", "non"
 const AMBIGUOUS: &str = "the day and the month cannot be told apart: write it like 2026-11-30 14:05";
 
 /// Reads a whole number: digits, also in groups, and also with a fraction of zeros.
-pub(super) fn number(text: &str) -> Option<u64> {
+pub fn number(text: &str) -> Option<u64> {
     let text = text.trim();
     let whole = text.rsplit_once(['.', ',']).filter(|(_, fraction)| matches!(*fraction, "0" | "00"));
     let whole = whole.map_or(text, |(whole, _)| whole);
@@ -28,7 +28,7 @@ pub(super) fn number(text: &str) -> Option<u64> {
 
 /// Returns whether a text is what becomes of a code such as `1e5` or `123456789012`: its digits are
 /// lost.
-pub(super) fn is_rounded(text: &str) -> bool {
+pub fn is_rounded(text: &str) -> bool {
     let is_number = |part: &str, others: &str| {
         !part.is_empty() && part.chars().all(|one| one.is_ascii_digit() || others.contains(one))
     };
@@ -46,7 +46,7 @@ pub(super) fn word(text: &str) -> Option<bool> {
 
 /// Returns a time with its date and hours as in ISO 8601; the text itself if it is none that a
 /// spreadsheet writes. The error says why it could be two times.
-pub(super) fn time(text: &str) -> Result<Cow<'_, str>, &'static str> {
+pub fn time(text: &str) -> Result<Cow<'_, str>, &'static str> {
     let trimmed = text.trim();
     let (date, clock) = trimmed.split_once(char::is_whitespace).unwrap_or((trimmed, "0:00"));
     let Some(clock) = of_day(clock) else { return Ok(Cow::Borrowed(text)) };

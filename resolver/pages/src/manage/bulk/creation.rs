@@ -36,7 +36,7 @@ pub(super) async fn check_all(
     for (row, checked) in rows.iter().zip(&mut checked).filter(|(_, checked)| checked.is_ok()) {
         let Some(slug) = row.get(Field::CustomSlug) else { continue };
         if !given.insert((row.get(Field::Domain), slug)) {
-            *checked = Err(context.t.with("error-slug-taken", slug));
+            *checked = Err(context.t.with("bulk-slug-twice", slug));
         }
     }
     Ok(checked)

@@ -5,11 +5,13 @@
 //!    so no URLs, or if a line `sep=…` is before it. A table with an unknown column, or without
 //!    long URLs, is refused whole.
 //! 2. A wrong row keeps its line and its fault, and fails no other.
+//! 3. Cells are read as `resolver import` reads those of a spreadsheet ([`transfer::spreadsheet`]).
 //!
 //! Only the form of the text is checked here. The use cases check the values.
 
-use app::Field;
-use transfer::{Record, RecordError, Records, link_column};
+use app::{Field, values::read_time};
+use jiff::tz::TimeZone;
+use transfer::{Record, RecordError, Records, link_column, spreadsheet};
 
 pub(super) const ROWS_MAX: usize = 1_000;
 pub(super) const COLUMNS: [Field; 7] = [
@@ -27,6 +29,12 @@ const CELLS: &str = "bulk-wrong-cells";
 const BREAK: &str = "bulk-wrong-break";
 /// A fault: the quotation mark that ends a cell is missing, so the rest cannot be read.
 const OPEN_QUOTE: &str = "bulk-wrong-quote";
+/// A fault: a spreadsheet has made a number of the ending.
+const ROUNDED: &str = "bulk-wrong-rounded";
+/// A fault: the day and the month of the end may be either way round.
+const DAY: &str = "bulk-wrong-day";
+/// A fault: the end is no time.
+const TIME: &str = "bulk-wrong-time";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Row {
@@ -148,10 +156,31 @@ fn row(record: &Record, columns: &[Option<Field>]) -> Row {
         match columns.get(index).copied().flatten() {
             None => fault = Some(CELLS),
             Some(_) if cell.contains(['\n', '\r']) => fault = Some(BREAK),
-            Some(column) => cells.push((column, cell.to_owned())),
+            Some(column) => match value(column, cell) {
+                Ok(value) => cells.push((column, value)),
+                Err(wrong) => fault = Some(wrong),
+            },
         }
     }
     Row { line: record.line, cells, fault }
+}
+
+/// Returns the value of a cell, or the fault that it is.
+fn value(column: Field, cell: &str) -> Result<String, &'static str> {
+    match column {
+        Field::CustomSlug if spreadsheet::is_rounded(cell) => Err(ROUNDED),
+        Field::ValidUntil => {
+            let time = spreadsheet::time(cell).map_err(|_| DAY)?;
+            // In any zone: whether it exists in that of the service is checked with the others.
+            let is_time = read_time(&time, &TimeZone::UTC).is_ok();
+            is_time.then(|| time.into_owned()).ok_or(TIME)
+        }
+        Field::MaxVisits => {
+            let count = spreadsheet::number(cell);
+            Ok(count.map_or_else(|| cell.to_owned(), |count| count.to_string()))
+        }
+        _ => Ok(cell.to_owned()),
+    }
 }
 
 #[cfg(test)]
@@ -226,6 +255,25 @@ mod tests {
         assert_eq!(rows[1].get(Field::LongUrl), Some("e.org/2"));
         let rows = read("longUrl,title\ne.org/1,a\ne.org/2,\"b\ne.org/3,c").unwrap();
         assert_eq!(rows.last().map(|row| (row.line, row.fault)), Some((3, Some(OPEN_QUOTE))));
+    }
+
+    #[test]
+    fn cells_are_read_as_a_spreadsheet_writes_them() {
+        let text = "url;validUntil;maxVisits\ne.org;31.12.2026;1.000\ne.org;11/30/2026 2:05 PM;many\n";
+        let rows = read(text).unwrap();
+        assert_eq!(
+            cells(&rows, &[Field::ValidUntil, Field::MaxVisits]),
+            [(2, vec!["2026-12-31T00:00:00", "1000"]), (3, vec!["2026-11-30T14:05:00", "many"])]
+        );
+        for (cells, fault) in [
+            ("1.23E+11,", Some(ROUNDED)),
+            (",3/4/2026", Some(DAY)),
+            (",soon", Some(TIME)),
+            ("1e5,2026-12-31T10:00:00Z", None),
+        ] {
+            let rows = read(&format!("url,slug,validUntil\ne.org,{cells}")).unwrap();
+            assert_eq!(rows[0].fault, fault, "{cells}");
+        }
     }
 
     #[test]
