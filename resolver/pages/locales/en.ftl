@@ -828,6 +828,7 @@ explain-rule-differs = A condition does not hold: rule { $value }
 explain-rule-unreadable = Only a later release can read rule { $value }, so it matches no visit.
 explain-target-allowed = The target is { $value }.
 explain-target-denied = The target rules deny { $value }.
+explain-target-pattern = The rule for { $value } denies it.
 explain-path-applied = The path behind the name is { $value }.
 explain-query-forwarded = The query is passed on: { $value }
 explain-query-dropped = The query is not passed on: { $value }

@@ -735,6 +735,7 @@ explain-rule-differs = 条件不满足：规则 { $value }
 explain-rule-unreadable = 规则 { $value } 只有更新的版本才能读取，因此不匹配任何人。
 explain-target-allowed = 目标是 { $value }。
 explain-target-denied = 目标规则禁止 { $value }。
+explain-target-pattern = 禁止它的规则是 { $value }。
 explain-path-applied = 名称之后的路径是 { $value }。
 explain-query-forwarded = 查询参数已传递：{ $value }
 explain-query-dropped = 查询参数未传递：{ $value }
