@@ -324,6 +324,33 @@ async fn it_is_explained_on_the_command_line_and_on_a_page(alone: &Alone) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_takedown_is_told_with_its_reason_and_a_denial_with_its_pattern_to_operators() {
+    const DENIED: &str = "target denied https://a.denied.example/";
+    let alone = Alone::start(&[]).await;
+    let api = alone.api();
+    let reader = alone.with_new_key("reader", &["--scopes", "read"]).await;
+    let url = json!({ "longUrl": "https://a.denied.example/" });
+    for (slug, fields) in [("taken", &json!({})), ("denied", &url), ("ruled", &url)] {
+        pick(api, slug, None, fields).await;
+    }
+    let unmet = json!({ "type": "language", "matchKey": null, "matchValue": "de" });
+    let rules = json!({ "redirectRules": [{ "longUrl": "https://fine.example/", "conditions": [unmet] }] });
+    done(api, Method::POST, "short-urls/ruled/redirect-rules", Some(rules)).await;
+    let reason = Some(json!({ "reason": "phishing" }));
+    done(api, Method::POST, "short-urls/taken/block", reason).await;
+    let taken = steps(&explained(&reader, &[("url", "taken")]).await);
+    assert!(taken[2].starts_with("state blocked ") && taken[2].ends_with("Z (phishing)"), "{taken:?}");
+
+    let rule = json!({ "pattern": "*.denied.example", "allowed": false });
+    done(api, Method::PUT, "targets", Some(rule)).await;
+    for name in ["denied", "ruled"] {
+        let denied = async |by: &Api| steps(&explained(by, &[("url", name)]).await);
+        assert!(denied(api).await.ends_with(&[DENIED.into(), "target pattern *.denied.example".into()]));
+        assert!(denied(&reader).await.ends_with(&[DENIED.into()]), "no operator reads the rules");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_limited_key_learns_nothing_of_the_links_of_others() {
     let alone = Alone::start(&[]).await;
     let admin = alone.api();

@@ -217,6 +217,9 @@ async fn a_rule_holds_for_restores_and_edits_and_by_option_not_for_redirects() {
         }
         set_target(api, "evil.example", false).await;
         assert_eq!(api.follow(&kept).await.unwrap(), shown, "{flags:?}");
+        let page = Browser::open(api).await.page(&format!("/manage/link/{kept}")).await;
+        let is_live = page.contains("class=\"state state-live\"");
+        assert_eq!(is_live, shown != TAKEN_DOWN, "{flags:?}: {page}");
         let restore = format!("short-urls/{deleted}/restore");
         for (method, path, body) in [
             (Method::POST, &restore, None),

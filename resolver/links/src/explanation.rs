@@ -99,6 +99,8 @@ codes::named_values! {
         TargetAllowed => "target-allowed",
         /// A target rule denies the target.
         TargetDenied => "target-denied",
+        /// The pattern of the rule that denies the target.
+        TargetPattern => "target-pattern",
         /// The path behind the link's name is made part of the target, or passed over.
         PathApplied => "path-applied",
         /// The query is made part of the target.

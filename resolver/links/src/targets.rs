@@ -101,30 +101,42 @@ impl Targets {
         if self.rules.is_empty() {
             return true;
         }
-        match hosts(target, base) {
-            None => false,
-            Some(hosts) if hosts.is_empty() => self.allow_others(),
-            Some(hosts) => hosts.iter().all(|host| self.allow_host(host)),
-        }
+        hosts(target, base).is_some_and(|hosts| self.pattern_against(&hosts).is_none())
     }
 
-    fn allow_host(&self, host: &str) -> bool {
-        if let Some(allowed) = self.rules.get(host) {
-            return *allowed;
+    /// Returns the pattern of the rule that denies a target; `None` if no rule does. A target that
+    /// cannot be judged is refused without one.
+    pub fn denying_pattern(&self, target: &str) -> Option<&str> {
+        self.pattern_against(&hosts(target, None)?)
+    }
+
+    /// Returns the pattern that denies one of the hosts of a target. If it names no host, `*` alone
+    /// can deny it.
+    fn pattern_against(&self, hosts: &[String]) -> Option<&str> {
+        let denying = |host: &str| self.deciding_rule(host).filter(|(_, allowed)| !allowed);
+        let found = if hosts.is_empty() { denying(ALL) } else { hosts.iter().find_map(|host| denying(host)) };
+        found.map(|(pattern, _)| pattern)
+    }
+
+    /// Returns the longest pattern that matches a host, and whether it allows its hosts.
+    fn deciding_rule(&self, host: &str) -> Option<(&str, bool)> {
+        let exact = self.rule(host);
+        if exact.is_some() {
+            return exact;
         }
         let mut rest = host;
         while let Some((_, parent)) = rest.split_once('.') {
-            if let Some(allowed) = self.rules.get(format!("*.{parent}").as_str()) {
-                return *allowed;
+            let below = self.rule(&format!("*.{parent}"));
+            if below.is_some() {
+                return below;
             }
             rest = parent;
         }
-        self.allow_others()
+        self.rule(ALL)
     }
 
-    /// Returns `true` if what no other pattern matches is allowed.
-    fn allow_others(&self) -> bool {
-        self.rules.get(ALL).copied().unwrap_or(true)
+    fn rule(&self, pattern: &str) -> Option<(&str, bool)> {
+        self.rules.get_key_value(pattern).map(|(pattern, allowed)| (&**pattern, *allowed))
     }
 }
 
@@ -163,6 +175,12 @@ impl Gate {
     /// Returns `true` if redirects that the host of a domain serves may have this location.
     pub fn allows_from(&self, authority: &str, location: &str) -> bool {
         self.current().is_none_or(|targets| targets.allow(location, Base::new(authority).as_ref()))
+    }
+
+    /// Returns the pattern of the rule that denies a URL, if one does.
+    pub fn denying_pattern(&self, url: &LongUrl) -> Option<String> {
+        let targets = self.current()?;
+        targets.denying_pattern(url.as_str()).map(str::to_owned)
     }
 
     fn current(&self) -> Option<Arc<Targets>> {
@@ -226,6 +244,27 @@ mod tests {
             assert_eq!(denied.allow(&format!("https://{host}/"), None), allowed, "{host}");
         }
         assert!(Targets::default().allow("anything", None));
+    }
+
+    #[test]
+    fn a_denial_names_the_pattern_that_decides() {
+        let rules = targets(&[("*.evil.com", false), ("good.evil.com", true), ("evil.com", false)]);
+        for (target, pattern) in [
+            ("https://a.b.evil.com/", Some("*.evil.com")),
+            ("https://evil.com/", Some("evil.com")),
+            ("https://good.evil.com/", None),
+            ("https://other.org/", None),
+            ("tel:+1", None),
+            ("intent:x", None),
+        ] {
+            assert_eq!(rules.denying_pattern(target), pattern, "{target}");
+        }
+        let rules = targets(&[("*", false), ("ok.example", true)]);
+        for (target, pattern) in
+            [("tel:+1", Some("*")), ("https://other.org/", Some("*")), ("https://ok.example/", None)]
+        {
+            assert_eq!(rules.denying_pattern(target), pattern, "{target}");
+        }
     }
 
     #[test]

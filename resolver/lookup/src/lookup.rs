@@ -353,6 +353,11 @@ impl Lookup {
         !self.is_cut_off() && self.gate.allows(url)
     }
 
+    /// Returns the pattern of the target rule that denies a URL, if one does.
+    pub fn denying_pattern(&self, url: &LongUrl) -> Option<String> {
+        self.gate.denying_pattern(url)
+    }
+
     /// Returns whether the target rules allow a redirect with this location. The host of a domain
     /// serves it. Rules that are too old allow none.
     pub fn allows_from(&self, authority: &str, location: &str) -> bool {

@@ -95,8 +95,23 @@ pub(crate) fn wrong_fields(error: &AppError) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use app::values::read_time;
+    use jiff::tz::TimeZone;
+
     use super::*;
     use crate::locale::Locales;
+
+    #[test]
+    fn a_time_is_expected_in_a_form_that_is_read() {
+        const EXAMPLE: &str = "2026-11-30 14:05";
+        assert!(read_time(EXAMPLE, &TimeZone::UTC).is_ok());
+        for locale in &Locales::embedded().0 {
+            for field in ["validSince", "validUntil"] {
+                let told = message(&AppError::invalid(field, "as the application says it"), locale);
+                assert!(told.contains(EXAMPLE), "{told}");
+            }
+        }
+    }
 
     #[test]
     fn errors_of_forms_are_told_in_every_language() {

@@ -32,7 +32,7 @@ use crate::{
     preview,
     request::{host, is_prefetch, path_before, request_head},
     social_preview::social_preview,
-    steps::{domain_step, name_step, rule_step, state_step, unknown_step},
+    steps::{domain_step, name_step, note_denied, rule_step, state_step, unknown_step},
     visit::{Refusal, Visit, note, refuse},
 };
 
@@ -371,7 +371,7 @@ fn check_shown(
     }
     if is_stopped {
         if !link.is_blocked() {
-            asked.step(|| (Finding::TargetDenied, link.long_url.as_str().to_owned()));
+            note_denied(redirector, asked, &link.long_url);
         }
         return Err(Refusal::new(taken_down(redirector), Visit::of(link, Outcome::TakenDown)));
     }
@@ -472,7 +472,7 @@ pub(crate) fn target(
         return Err(Refusal::new(answer, Visit::of(link, Outcome::UnknownCode)));
     };
     if !redirector.lookup.allows(long_url) {
-        asked.step(|| (Finding::TargetDenied, long_url.as_str().to_owned()));
+        note_denied(redirector, asked, long_url);
         return Err(Refusal::new(taken_down(redirector), Visit::of(link, Outcome::TakenDown)));
     }
     asked.step(|| (Finding::TargetAllowed, long_url.as_str().to_owned()));

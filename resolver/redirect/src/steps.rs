@@ -1,7 +1,7 @@
 //! The steps of a decision, as an explanation has them.
 
 use jiff::Timestamp;
-use links::{Authority, Domain, Finding, Link, LinkState, OtherName, OtherWay, Tried};
+use links::{Authority, Block, Domain, Finding, Link, LinkState, LongUrl, OtherName, OtherWay, Tried};
 use lookup::LookupKey;
 
 use crate::{Redirector, asked::Asked};
@@ -56,17 +56,29 @@ fn tried<'a>(asked: &Asked<'a>, is_name: bool, others: impl Iterator<Item = &'a 
     path.into_iter().chain(others.map(|other| other.path.as_str())).collect::<Vec<_>>().join(" ")
 }
 
-/// Returns the state of a link, with the time that it depends on.
+/// Returns the state of a link, with the time that it depends on, and the reason of a takedown.
 pub(crate) fn state_step(link: &Link, now: Timestamp) -> (Finding, String) {
     let (state, details) = (link.state(now), link.details());
-    let time = match state {
-        LinkState::Deleted => details.deleted_at,
-        LinkState::Blocked => details.blocked.as_ref().map(|block| block.at),
-        LinkState::Expired => details.valid_until,
-        LinkState::NotYetValid => details.valid_since,
+    let text = |time: Option<Timestamp>| time.map(|time| time.to_string());
+    let takedown = |block: &Block| format!("{} ({})", block.at, block.reason);
+    let detail = match state {
+        LinkState::Deleted => text(details.deleted_at),
+        LinkState::Blocked => details.blocked.as_ref().map(takedown),
+        LinkState::Expired => text(details.valid_until),
+        LinkState::NotYetValid => text(details.valid_since),
         LinkState::Disabled | LinkState::Live => None,
     };
-    (state.into(), time.map(|time| time.to_string()).unwrap_or_default())
+    (state.into(), detail.unwrap_or_default())
+}
+
+/// Notes that the target rules deny a target, and by which pattern.
+pub(crate) fn note_denied(redirector: &Redirector, asked: &Asked<'_>, long_url: &LongUrl) {
+    asked.step(|| (Finding::TargetDenied, long_url.as_str().to_owned()));
+    if asked.log.is_some()
+        && let Some(pattern) = redirector.lookup.denying_pattern(long_url)
+    {
+        asked.step(|| (Finding::TargetPattern, pattern));
+    }
 }
 
 /// Returns what came of a rule, with its number and the condition that does not hold.

@@ -17,7 +17,10 @@ use super::{
     find_link::LinkName,
     values::{Checked, read_time},
 };
-use crate::{AppError, FieldErrors, LinkService, authorize::require};
+use crate::{
+    AppError, FieldErrors, LinkService,
+    authorize::{require, require_operator},
+};
 
 /// Decides about an example as a redirect does, and tells the steps. It records nothing.
 pub type Explainer = Arc<dyn Fn(Example) -> BoxFuture<'static, Explanation> + Send + Sync>;
@@ -59,6 +62,10 @@ impl LinkService {
         let code = slug.unwrap_or_else(|| example.path.trim_start_matches('/').to_owned());
         let name = LinkName { code, domain: Some(example.host.clone()) };
         let mut explanation = (self.explainer)(example).await;
+        // Other keys do not read the target rules either.
+        if require_operator(by).is_err() {
+            explanation.steps.retain(|step| step.finding != Finding::TargetPattern);
+        }
         if !by.limits.hides_links() {
             return Ok(explanation);
         }

@@ -22,10 +22,9 @@ pub(super) struct ShownLink {
 impl ShownLink {
     pub(super) fn new(context: &Context<'_>, record: &Record, visits: u64) -> Self {
         let (link, pages) = (&record.link, context.pages);
-        let domain_cache = &pages.api.domain_cache;
-        let is_allowed = || domain_cache.entries().targets.allow(link.long_url.as_str(), None);
-        let state = match link.state(domain_cache.now()) {
-            LinkState::Live if !is_allowed() => "denied",
+        let state = match link.state(pages.api.domain_cache.now()) {
+            // As redirects judge it: by an option, target rules are about new links only.
+            LinkState::Live if !pages.api.lookup.allows(&link.long_url) => "denied",
             state => class_of(state),
         };
         Self {
