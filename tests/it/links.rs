@@ -7,7 +7,7 @@ use harness::{Answer, Resolver, Scratch};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::rest_calls::{call, done, expect_problem, get, listed, plus};
+use crate::rest_calls::{Alone, call, done, expect_problem, get, listed, plus};
 
 const SOON: std::time::Duration = std::time::Duration::from_secs(10);
 const URL: &str = "https://example.com/page";
@@ -215,10 +215,10 @@ async fn all_sixty_two_codes_of_one_character_are_found_by_digest_before_it_says
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_picked_is_not_reserved_and_what_is_reserved_cannot_be_picked() {
-    let resolver = Resolver::embedded().unwrap().keyspaces("small=3:0-9").start().await.unwrap();
+    let alone = Alone::start(&["--keyspaces", "small=3:0-9"]).await;
+    let api = alone.api();
     let reserve = async |count: usize| {
-        let reserved =
-            done(&resolver.api, Method::POST, "reservations", Some(json!({ "count": count }))).await;
+        let reserved = done(api, Method::POST, "reservations", Some(json!({ "count": count }))).await;
         reserved["shortCodes"]
             .as_array()
             .unwrap()
@@ -228,15 +228,15 @@ async fn what_is_picked_is_not_reserved_and_what_is_reserved_cannot_be_picked() 
     };
     let picked: Vec<String> = (0..200).map(|n| format!("{n:03}")).collect();
     for slug in &picked {
-        resolver.api.create_with(&json!({ "longUrl": URL, "customSlug": slug })).await.unwrap();
+        api.create_with(&json!({ "longUrl": URL, "customSlug": slug })).await.unwrap();
     }
     let reserved = reserve(9_000).await;
     assert_eq!(reserved.len(), 9_000);
     let both: Vec<&String> = reserved.iter().filter(|code| picked.contains(code)).collect();
     assert!(both.is_empty(), "{both:?}");
+    let other = alone.with_new_key("other", &["--scopes", "create,reserve"]).await;
     for slug in &reserved[..20] {
-        let refused =
-            resolver.api.try_create_with(&json!({ "longUrl": URL, "customSlug": slug })).await.unwrap();
+        let refused = other.try_create_with(&json!({ "longUrl": URL, "customSlug": slug })).await.unwrap();
         expect_problem(&refused, 400, "non-unique-slug");
     }
 }
