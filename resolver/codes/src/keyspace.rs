@@ -100,10 +100,10 @@ impl Keyspace {
         self.position_of(code).is_some()
     }
 
-    /// Returns whether a text would be a code of this keyspace but for its check character: a typing
-    /// error may have made it of one.
+    /// Returns whether a text would be a code of this keyspace but for its check character: a
+    /// typing error may have made it of one.
     pub fn is_mistyped(&self, code: &Code) -> bool {
-        self.class.is_checked && self.positions(code).is_some_and(|read| !self.adds_up(&read))
+        self.class.is_checked && self.positions(code).is_some_and(|(_, read)| !self.adds_up(&read))
     }
 
     /// Returns the code at a position, counted from 0 in alphabet order.
@@ -124,16 +124,18 @@ impl Keyspace {
     /// Returns the position of a code, in whatever spelling; `None` if it does not belong to this
     /// keyspace.
     pub(super) fn position_of(&self, code: &Code) -> Option<u64> {
-        let read = self.positions(code).filter(|read| !self.class.is_checked || self.adds_up(read))?;
-        let (first, rest) = read[..self.counting_len()].split_first()?;
+        let (class, read) = self.positions(code)?;
+        if self.class.is_checked && !self.adds_up(&read) {
+            return None;
+        }
         let base = self.class.alphabet.base();
-        let tail = rest.iter().fold(0, |tail, position| tail * base + u64::from(*position));
-        Some(self.class.index(*first)? * self.tails() + tail)
+        let rest = read[1..self.counting_len()].iter();
+        Some(rest.fold(class, |position, next| position * base + u64::from(*next)))
     }
 
-    /// Returns the positions of a text's characters in the alphabet, if its length and its first
-    /// character are those of the keyspace.
-    fn positions(&self, code: &Code) -> Option<[u8; Code::MAX_LEN]> {
+    /// Returns the index of a text's first character in the class, and the positions of all its
+    /// characters in the alphabet, if its length and its first character are those of the keyspace.
+    fn positions(&self, code: &Code) -> Option<(u64, [u8; Code::MAX_LEN])> {
         if code.len() != self.len {
             return None;
         }
@@ -141,7 +143,7 @@ impl Keyspace {
         for (position, character) in read.iter_mut().zip(code.characters()) {
             *position = self.class.alphabet.read(*character)?;
         }
-        self.class.index(read[0]).map(|_| read)
+        self.class.index(read[0]).map(|class| (class, read))
     }
 
     /// Returns whether the last of these positions is that of the check character of the others.
