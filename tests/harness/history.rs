@@ -46,8 +46,8 @@ struct Recorded {
 }
 
 impl History {
-    /// Creates a link, and records that and how it ended. Returns any other answer than 200 in place
-    /// of a link, which may exist all the same: a 503 can hide an insert in doubt.
+    /// Creates a link, and records that and how it ended. Returns any other answer than 200 in
+    /// place of a link, which may exist all the same: a 503 can hide an insert in doubt.
     ///
     /// # Errors
     /// Returns an error if there is no complete answer. Then it is unknown how it ended.

@@ -117,7 +117,8 @@ async fn settings_of_domains_are_imported_on_another_server_and_a_repetition_cha
     done(from.api(), Method::PATCH, "domains/go.example", Some(everything)).await;
     source.read(&["domain", "redirects", "two.example", "--invalid-short-url", LOST]).await;
     source.read(&["domain", "edit", "DEFAULT", "--ignore-case"]).await;
-    // These are on both servers: a setting that the file has otherwise, and a domain that it has not.
+    // These are on both servers: a setting that the file has otherwise, and a domain that it has
+    // not.
     target.read(&["domain", "redirects", "two.example", "--base", BASE]).await;
     target.read(&["domain", "redirects", "here.example", "--base", BASE]).await;
 

@@ -118,8 +118,8 @@ async fn files_of_hosted_services_are_imported_once_and_every_loss_is_told() {
     for case in cases() {
         let Case { service, file, counts: [read, stored, there, refused], left_out, reasons } = case;
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../resolver/testdata/imports").join(file);
-        // As a spreadsheet or an editor of another system saves it again: with a byte order mark and
-        // CRLF, or without them if it has them.
+        // As a spreadsheet or an editor of another system saves it again: with a byte order mark
+        // and CRLF, or without them if it has them.
         let text = std::fs::read_to_string(&path).unwrap();
         let plain = text.trim_start_matches('\u{feff}').replace("\r\n", "\n");
         let marked = format!("\u{feff}{}", plain.replace('\n', "\r\n"));

@@ -13,8 +13,8 @@ async fn links_are_listed_in_the_order_of_their_visits(place: Place) {
     for slug in ["one", "two", "three", "never"] {
         api.create_with(&json!({ "longUrl": url, "customSlug": slug })).await.unwrap();
     }
-    // Neither the order of the last visits nor that of their numbers is one of creations. Each visit
-    // is counted before the next one, so that their times differ.
+    // Neither the order of the last visits nor that of their numbers is one of creations. Each
+    // visit is counted before the next one, so that their times differ.
     let visits = [(api, "three", 1), (other, "one", 1), (api, "three", 2), (other, "two", 1)];
     for (visitor, slug, total) in visits {
         assert_eq!(visitor.follow(slug).await.unwrap(), leads_to(url));

@@ -1,5 +1,5 @@
-//! Undo in place of a question on the management pages, without scripts: of changes of chosen links,
-//! of redirect rules and of removals of target rules.
+//! Undo in place of a question on the management pages, without scripts: of changes of chosen
+//! links, of redirect rules and of removals of target rules.
 
 use harness::Api;
 use reqwest::{Method, StatusCode};

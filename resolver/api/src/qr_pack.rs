@@ -24,8 +24,8 @@ use web::{Answer, answer};
 
 use crate::Api;
 
-/// Maximum number of packs that are made at a time. Each takes megabytes of memory, and a core for a
-/// second.
+/// Maximum number of packs that are made at a time. Each takes megabytes of memory, and a core for
+/// a second.
 pub const AT_ONCE: usize = 2;
 /// Maximum time that a request waits for its turn.
 const WAIT_MAX: Duration = Duration::from_secs(10);

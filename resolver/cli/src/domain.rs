@@ -62,9 +62,9 @@ pub enum DomainCommand {
     Redirects(DomainRedirectsArgs),
     /// Give domains the settings that another server's resolver domain list --json shows.
     ///
-    /// A setting that the file does not have stays as it is, and so does a domain. An unknown domain
-    /// is added if it has settings. The default domain of the file is the default one here, without
-    /// its name and its protocol.
+    /// A setting that the file does not have stays as it is, and so does a domain. An unknown
+    /// domain is added if it has settings. The default domain of the file is the default one here,
+    /// without its name and its protocol.
     Import(import::DomainImportArgs),
     /// Remove a domain that has no links and that no API key is limited to.
     ///

@@ -1,9 +1,9 @@
 //! `resolver import`: imports links from a file of another system, or from its running server
 //! ([`app::import_links`]).
 //!
-//! 1. The name of a file's import is by default the system and the digest of the content. So a killed
-//!    import continues where it stopped when it is started again, and a repeated import stores
-//!    nothing twice; one that reads the file as that of another system is another import.
+//! 1. The name of a file's import is by default the system and the digest of the content. So a
+//!    killed import continues where it stopped when it is started again, and a repeated import
+//!    stores nothing twice; one that reads the file as that of another system is another import.
 //! 2. A link that cannot be stored is reported with its position in the file and the reason. Then,
 //!    and if the file has no links or its rest cannot be read, the exit code is 65, also when the
 //!    import is repeated.

@@ -43,8 +43,8 @@ const ENTRY_BYTES: usize = 256;
 const TEXT_MAX: usize = 500 * 1024;
 const HEAD: &str = "# https://www.rfc-editor.org/rfc/rfc9309\n\nUser-agent: *\n";
 const TAIL: &str = "Disallow: /\n";
-/// What is no link, on a domain whose links are all allowed. Names of links may begin with `cluster`,
-/// which is a single page.
+/// What is no link, on a domain whose links are all allowed. Names of links may begin with
+/// `cluster`, which is a single page.
 const NO_LINKS: &str = "Disallow: /rest/\nDisallow: /manage\nDisallow: /cluster$\n";
 /// The maximum length of the rules between the two, in bytes.
 const RULES_MAX: usize = TEXT_MAX - HEAD.len() - TAIL.len();

@@ -1,5 +1,6 @@
 //! The list of links of a running Shlink, Kutt, YOURLS or Dub: requests for its pages, and the
-//! format of the responses. Items have the same format as in files, so the readers of files parse them.
+//! format of the responses. Items have the same format as in files, so the readers of files parse
+//! them.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};

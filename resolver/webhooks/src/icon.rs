@@ -20,8 +20,8 @@ pub struct Icon {
 }
 
 impl Icon {
-    /// Returns the icon in a file of PNG, ICO or GIF; `None` if it is none, or too large. SVG is not
-    /// among them, because it may have scripts.
+    /// Returns the icon in a file of PNG, ICO or GIF; `None` if it is none, or too large. SVG is
+    /// not among them, because it may have scripts.
     pub(crate) fn read(file: &[u8]) -> Option<Self> {
         let (media_type, is_small) = if file.starts_with(PNG) {
             ("image/png", is_small_png(file))

@@ -160,8 +160,8 @@ fn import_item(code: ImportCode, url: &str) -> ImportItem {
     ImportItem { code, draft, tags: Vec::new(), created_at: None, minted: false, uses: 0, visits: 0 }
 }
 
-/// Returns an item whose link was created long ago, before what index tasks have passed, under a slug
-/// that is the code of no number.
+/// Returns an item whose link was created long ago, before what index tasks have passed, under a
+/// slug that is the code of no number.
 fn old_item(slug: &str, url: &str) -> ImportItem {
     let code = ImportCode::Kept(PickedCode { slug: Slug::parse(slug).unwrap(), mintable: None });
     let created_at = Some(Timestamp::from_second(1_000_000_000).unwrap());

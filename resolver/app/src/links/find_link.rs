@@ -100,9 +100,10 @@ impl LinkService {
     }
 
     /// Rejects a new name of a link under which visitors get another one already
-    /// ([`LinkService::is_claimed`]), or which a typing error makes of a printed code. The name that
-    /// catches all paths is no business of a key that sees its own links only: it takes the visitors
-    /// of what other keys delete, like a target of the domain, which such a key cannot set either.
+    /// ([`LinkService::is_claimed`]), or which a typing error makes of a printed code. The name
+    /// that catches all paths is no business of a key that sees its own links only: it takes the
+    /// visitors of what other keys delete, like a target of the domain, which such a key cannot set
+    /// either.
     pub(crate) fn check_unclaimed<'a>(
         &'a self,
         slug: &'a str,

@@ -1,12 +1,12 @@
 //! The links of a running source, page by page, as the JSON documents that a file would have.
 //!
 //! 1. The list changes while it is read: a deletion moves later links to an earlier page, and Kutt,
-//!    YOURLS and Dub put new ones on the first. So the list is read again until a pass brings no link
-//!    that is new. Each link is passed on once.
+//!    YOURLS and Dub put new ones on the first. So the list is read again until a pass brings no
+//!    link that is new. Each link is passed on once.
 //! 2. Memory holds one page, and a 64-bit hash of each link that was read.
 //! 3. There is no position to resume from, because pages are not stable between runs. After a kill,
-//!    the next run starts at the first page and skips what is stored. A position given by hand would
-//!    save nothing: the second pass reads the pages before it.
+//!    the next run starts at the first page and skips what is stored. A position given by hand
+//!    would save nothing: the second pass reads the pages before it.
 
 use std::{
     collections::HashSet,

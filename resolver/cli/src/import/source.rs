@@ -47,8 +47,8 @@ pub struct SourceArgs {
     /// nothing is imported twice.
     #[arg(long, value_name = "URL", conflicts_with = "file", requires = "source_key")]
     pub url: Option<String>,
-    /// API key for --url: that of Shlink, Kutt or Dub, or the signature token of YOURLS. Pass it in the
-    /// environment to hide it from other users of this machine.
+    /// API key for --url: that of Shlink, Kutt or Dub, or the signature token of YOURLS. Pass it in
+    /// the environment to hide it from other users of this machine.
     #[arg(long, env = "RESOLVER_SOURCE_KEY", hide_env_values = true, value_name = "KEY")]
     pub source_key: Option<String>,
     /// Domains of the other system that become the default domain here. Defaults to the host of

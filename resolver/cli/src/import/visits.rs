@@ -43,8 +43,8 @@ use crate::{
 )]
 pub struct ImportVisitsArgs {
     /// File to import: answers of Shlink's API for visits, a file of `resolver visits export`, the
-    /// table of Dub's events or answers of its API, clicks of Short.io's API, or a table or lines of
-    /// JSON with date, shortCode, domain, referer, userAgent, potentialBot and a place.
+    /// table of Dub's events or answers of its API, clicks of Short.io's API, or a table or lines
+    /// of JSON with date, shortCode, domain, referer, userAgent, potentialBot and a place.
     #[arg(required_unless_present = "url")]
     pub file: Option<PathBuf>,
     #[command(flatten)]

@@ -93,8 +93,8 @@ impl Lookup {
     /// Returns the first of other names of a path that `means` a link on a domain, and that link.
     /// All slugs among them are read at once, perhaps with those of other callers.
     ///
-    /// A code of a link that was deleted or renamed, or of a reservation, is not taken for a slug in
-    /// other letters: those who saw the code could pick that slug to get its visitors.
+    /// A code of a link that was deleted or renamed, or of a reservation, is not taken for a slug
+    /// in other letters: those who saw the code could pick that slug to get its visitors.
     pub async fn find_other<'a, 'b>(
         &self,
         domain: DomainId,

@@ -5,8 +5,8 @@
 //! 2. A link that cannot be changed does not stop the others. The list then names the links that
 //!    were not changed, with the reason, and they stay chosen. If the database does not answer, or
 //!    it takes too long, the links that are left are among them.
-//! 3. A link is changed at the version that it has at this moment. If others change it meanwhile, it
-//!    is read again. So the version that the change makes is known, and an undo is for it alone.
+//! 3. A link is changed at the version that it has at this moment. If others change it meanwhile,
+//!    it is read again. So the version that the change makes is known, and an undo is for it alone.
 //! 4. The list that the form leads back to offers the undo. Its address has what that needs
 //!    (`offer.rs`), so that the list can be loaded again. If there is too much for an address, the
 //!    list is the answer to the form.
