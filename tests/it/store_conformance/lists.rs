@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use codes::LinkId;
-use harness::Postgres;
+use harness::{Postgres, wait};
 use jiff::Timestamp;
 use links::{
     DomainId, Edit, Filter, LongUrl, NewLink, OrderBy, OrderField, PER_PAGE_MAX, Precondition, Tag, TagsMode,
@@ -341,6 +341,37 @@ async fn pages_of_a_search_are_those_of_a_counted_list(store: &dyn Store) {
                 assert_eq!(outline.is_counted, total <= number * per_page, "{when}");
             }
         }
+    }
+}
+
+/// On Postgres: the links of a key, and those of a domain, are looked up in indexes where they are
+/// few among many others.
+pub(super) async fn a_few_links_of_a_key_or_domain_have_an_index(store: &dyn Store, postgres: &Postgres) {
+    let sql = postgres.client().await.unwrap();
+    let history = store.epoch().await.unwrap();
+    let (key, domain) = (ApiKeyId(77), DomainId::from_stored(99));
+    let mut links = [link(60_010, "of-a-key", "Few"), link(60_011, "of-a-domain", "Few")];
+    links[0].draft.created_by = key;
+    store.insert(&history, &links).await.unwrap();
+    let moved = "UPDATE link SET details = jsonb_build_object('domain', $2::bigint) WHERE id = $1";
+    sql.execute(moved, &[&links[1].id.get(), &domain.get()]).await.unwrap();
+    sql.batch_execute("ANALYZE link").await.unwrap();
+    let of_key = Filter { created_by: Some(vec![key]), ..Filter::default() };
+    let of_domain = Filter { domain: Some(domain), sees_all: true, ..Filter::default() };
+    for (index, filter, link) in
+        [("link_created_by", of_key, &links[0]), ("link_domain", of_domain, &links[1])]
+    {
+        let used = async || {
+            let used = "SELECT idx_scan FROM pg_stat_user_indexes WHERE indexrelname = $1";
+            sql.query_one(used, &[&index]).await.unwrap().get::<_, i64>(0)
+        };
+        let before = used().await;
+        // Postgres adds up its uses at times, and those of a distributed table on its nodes.
+        let is_used = async || {
+            assert_eq!(page(store, &filter).await, (vec![link.id], 1), "{index}");
+            store.open_bucket().is_some() || used().await > before
+        };
+        wait::until(Duration::from_secs(30), index, is_used).await.unwrap();
     }
 }
 

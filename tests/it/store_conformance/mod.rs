@@ -55,6 +55,7 @@ async fn postgres_keeps_what_the_resolver_relies_on() {
     links::nothing_is_stored_in_another_history(&postgres).await;
     slugs::behind_a_lock_a_batch_stores_nothing_and_says_so(&postgres).await;
     lists::searches_use_an_index_that_can_be_built_anew(&*store, &postgres).await;
+    lists::a_few_links_of_a_key_or_domain_have_an_index(&*store, &postgres).await;
     histories(&*store).await;
 }
 

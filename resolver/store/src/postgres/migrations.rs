@@ -40,7 +40,7 @@ pub(super) const LOCKED_WITHIN: Duration = Duration::from_secs(480);
 pub(super) const PAUSE: Duration = Duration::from_secs(2);
 /// The migrations, in order, whose files create or drop indexes of large tables and do nothing
 /// else.
-const INDEXES: [i32; 7] = [3, 6, 29, 30, 33, 35, 36];
+const INDEXES: [i32; 8] = [3, 6, 29, 30, 33, 35, 36, 38];
 
 /// Runs pending migrations, one process at a time: all, or up to a version. The advisory lock ends
 /// with the connection.

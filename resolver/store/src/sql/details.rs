@@ -30,6 +30,8 @@ macro_rules! number {
 pub(super) const SLUG: &str = "link.details->>'slug'";
 /// Domain of a link, NULL for the default domain.
 pub(super) const DOMAIN: &str = number!("link.details->>'domain'");
+/// The same as text on Postgres.
+pub(super) const DOMAIN_TEXT: &str = "link.details->>'domain'";
 /// Domain of a link, 0 for the default domain.
 pub(super) const DOMAIN_OR_DEFAULT: &str = concat!("coalesce(", number!("link.details->>'domain'"), ", 0)");
 /// Whether a link belongs to the default domain.

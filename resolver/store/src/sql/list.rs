@@ -13,7 +13,9 @@ use links::{
 
 use super::{
     Dialect, Row, Sql, Value,
-    details::{DELETED_AT, DOMAIN, GIVEN_UP, IS_ON_DEFAULT_DOMAIN, MAX_VISITS, SLUG, VALID_UNTIL},
+    details::{
+        DELETED_AT, DOMAIN, DOMAIN_TEXT, GIVEN_UP, IS_ON_DEFAULT_DOMAIN, MAX_VISITS, SLUG, VALID_UNTIL,
+    },
     long_urls::candidates,
     search::Search,
     tags::{stored_names, with_tags},
@@ -438,7 +440,13 @@ impl Wanted {
         if domain.is_default() {
             return IS_ON_DEFAULT_DOMAIN.to_owned();
         }
-        format!("{DOMAIN} = {}", self.value(Value::Int(domain.get())))
+        match self.dialect {
+            // As the index has it.
+            Dialect::Postgres => {
+                format!("{DOMAIN_TEXT} = {}", self.value(Value::Text(domain.get().to_string())))
+            }
+            Dialect::Sqlite => format!("{DOMAIN} = {}", self.value(Value::Int(domain.get()))),
+        }
     }
 
     fn tags(&mut self, tags: &[Tag], mode: TagsMode, is_excluded: bool) {
