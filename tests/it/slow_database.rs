@@ -1,5 +1,5 @@
 //! A database that answers late (fault 38). Revoked keys and ended sessions count from the
-//! question.
+//! question, and a list says what to do.
 
 use std::{
     sync::{
@@ -68,4 +68,21 @@ async fn a_revoked_key_is_refused_a_second_later_however_late_the_database_answe
     assert!(accepted.iter().any(|sent| *sent < revoked), "the key was valid");
     let late = accepted.iter().filter_map(|sent| sent.checked_duration_since(revoked + ACCEPTED)).max();
     assert_eq!(late, None, "accepted so long after the promised second");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_search_that_takes_too_long_says_how_to_narrow_it() {
+    let cluster = Cluster::builder().resolvers(1).on_one_postgres().start().await.unwrap();
+    let api = &cluster.resolvers[0].api;
+    let mut sql = cluster.postgres.client().await.unwrap();
+    let lock = sql.transaction().await.unwrap();
+    // A search looks for tags first. A list of all links does not, and only then is the database slow.
+    for (locked, search, expected) in
+        [("tag", "?searchTerm=sale", "Narrow it by dates"), ("link", "", "the database does not answer")]
+    {
+        lock.batch_execute(&format!("LOCK TABLE {locked} IN ACCESS EXCLUSIVE MODE")).await.unwrap();
+        let answer = call(api, Method::GET, &format!("short-urls{search}"), None).await;
+        assert_eq!(answer.status, 503, "{answer:?}");
+        assert!(answer.body.contains(expected), "{answer:?}");
+    }
 }

@@ -210,7 +210,9 @@ impl Kind {
             AppError::ForbiddenTags { .. } => Self::ForbiddenTags,
             AppError::OneDomainOnly => Self::OneDomainOnly,
             AppError::TooMuchAtOnce(ExceededShare::Own) => Self::TooManyCalls,
-            AppError::TooMuchAtOnce(ExceededShare::All) | AppError::Unavailable => Self::Unavailable,
+            AppError::TooMuchAtOnce(ExceededShare::All) | AppError::SlowList | AppError::Unavailable => {
+                Self::Unavailable
+            }
             AppError::Superseded => Self::Superseded,
             AppError::Blocked => Self::Blocked,
             AppError::NotUndone(_) => Self::NotUndone,

@@ -162,6 +162,11 @@ pub enum AppError {
     /// The change would lose what a later release has stored of the link.
     #[error("A later release has stored what this change would lose. Make the change there.")]
     LaterRelease,
+    /// The database did not answer in time about links that meet some conditions.
+    #[error(
+        "Too many links have to be read for this list. Narrow it by dates, a tag or a longer text, or try again in a moment."
+    )]
+    SlowList,
     /// No number could be claimed, or the database did not answer in time.
     #[error("No number is available, or the database does not answer. Try again in a moment.")]
     Unavailable,

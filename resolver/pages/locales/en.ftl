@@ -288,6 +288,7 @@ error-undo-no-edit = Only edits can be undone. A deleted link is restored from t
 error-undo-changed-again = Nothing was undone, because these fields were changed again since: { $value }. Undo the later change first, or edit them.
 error-undo-irrevocable = Nothing was undone, because the former value of these fields does not come back: { $value }. Move or rename the link, or set the password again.
 error-exhausted = There are not enough codes of this length left.
+error-slow-list = Too many links have to be read for this list. Choose dates, a tag or a longer text, or try again in a moment.
 error-unavailable = The service cannot do this right now. Try again in a moment.
 error-internal = An error occurred.
 no-page-title = No such page

@@ -240,6 +240,7 @@ error-undo-no-edit = 只能撤销编辑。已删除的链接可从回收站恢�
 error-undo-changed-again = 未撤销：以下字段之后又被更改：{ $value }。请先撤销之后的更改，或直接编辑。
 error-undo-irrevocable = 未撤销：以下字段无法恢复原值：{ $value }。请移动或重命名链接，或重新设置密码。
 error-exhausted = 此长度的短码不足。
+error-slow-list = 此列表需要读取的链接过多。请选择日期、标签或更长的文字，或稍后再试。
 error-unavailable = 服务暂时无法完成此操作，请稍后再试。
 error-internal = 发生了错误。
 no-page-title = 页面不存在

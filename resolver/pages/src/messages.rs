@@ -41,6 +41,7 @@ pub(crate) fn message(error: &AppError, t: &Locale) -> String {
         AppError::NotUndone(why) => not_undone(why, t),
         AppError::Exhausted => t.text("error-exhausted"),
         AppError::TooMuchAtOnce(_) => t.text("too-much-text"),
+        AppError::SlowList => t.text("error-slow-list"),
         AppError::Unavailable => t.text("error-unavailable"),
         AppError::Internal => t.text("error-internal"),
         other => other.to_string(),

@@ -100,6 +100,12 @@ impl From<InsertError> for StoreError {
 }
 
 impl StoreError {
+    /// Returns whether the database did not answer in time, or gave a statement up.
+    pub fn is_timeout(&self) -> bool {
+        let is_given_up = |error: &tokio_postgres::Error| error.code() == Some(&SqlState::QUERY_CANCELED);
+        matches!(self, Self::TimedOut) || matches!(self, Self::Postgres(error) if is_given_up(error))
+    }
+
     /// Returns whether another transaction has written the same unique value since this one looked
     /// for it.
     pub(crate) fn is_conflict(&self) -> bool {

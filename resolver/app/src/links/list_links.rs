@@ -114,7 +114,7 @@ impl LinkService {
             let code = self.resolve_search(&mut filter);
             let order = filter.order;
             if !is_sorted_here(order.field, visits_in) {
-                let Outline { ids, total, is_counted } = self.store.outline(&filter, code).await?;
+                let Outline { ids, total, is_counted } = self.outline(&filter, code).await?;
                 let entries = self.store.outlines_of(&ids).await?;
                 return Ok(listed(filter, entries, total, is_counted));
             }
@@ -122,7 +122,7 @@ impl LinkService {
                 (1, Some(PER_PAGE_MAX), Some(PER_PAGE_MAX + 1));
             // The sort below is stable, so links with the same value stay in the order of creation.
             filter.order = OrderBy { field: OrderField::DateCreated, descending: false };
-            let Outline { ids, total, is_counted } = self.store.outline(&filter, code).await?;
+            let Outline { ids, total, is_counted } = self.outline(&filter, code).await?;
             if total > PER_PAGE_MAX {
                 let expected =
                     format!("sorts at most {PER_PAGE_MAX} links: choose another order, or filter the list");
@@ -133,6 +133,14 @@ impl LinkService {
             let first = count((page - 1).saturating_mul(per_page));
             let ids: Vec<LinkId> = ids.into_iter().skip(first).take(count(per_page)).collect();
             Ok(listed(filter, self.store.outlines_of(&ids).await?, total, is_counted))
+        })
+    }
+
+    async fn outline(&self, filter: &Filter, code: Option<LinkId>) -> Result<Outline, AppError> {
+        let outline = self.store.outline(filter, code).await;
+        outline.map_err(|error| match error.is_timeout() && *filter != filter.of_all() {
+            true => AppError::SlowList,
+            false => error.into(),
         })
     }
 
