@@ -34,10 +34,7 @@ async fn a_killed_postgres_loses_no_acknowledged_link_and_hot_redirects_go_on() 
     cluster.postgres.restart().await.unwrap();
 
     let under_load = load.finish().await.unwrap();
-    // A resolver whose last read failed asks the primary again a second later. These links are in
-    // no cache.
-    let asks_again = async || checks::all_resolve(&cold, &cluster.resolvers).await.is_ok();
-    wait::until(SOON, "each resolver reads from the primary", asks_again).await.unwrap();
+    wait_for_reads(&cluster, &cold).await;
     let links = [hot, cold, under_load].concat();
     assert_eq!(links.len(), 3_040);
     checks::all_distinct(&links).unwrap();
@@ -70,6 +67,7 @@ async fn a_postgres_that_answers_nothing_is_a_503_within_the_deadline_and_never_
     proxy.set_both(Flow::Pass);
 
     let after = Load::on(&cluster.resolvers).creates(200).retries_unavailable().run().await.unwrap();
+    wait_for_reads(&cluster, &cold).await;
     let links = [hot, cold, after].concat();
     checks::all_distinct(&links).unwrap();
     checks::all_resolve(&links, &cluster.resolvers).await.unwrap();
@@ -220,6 +218,13 @@ fn create_in_outage(cluster: &Cluster) -> impl Future<Output = ()> + Send + 'sta
         assert_eq!(answer.status, 503, "{answer:?}");
         assert!(answer.header("retry-after").is_some(), "{answer:?}");
     }
+}
+
+/// Waits until the resolvers read links that are in no cache. One whose last read failed asks the
+/// primary again a second later.
+async fn wait_for_reads(cluster: &Cluster, cold: &[Acknowledged]) {
+    let asks_again = async || checks::all_resolve(cold, &cluster.resolvers).await.is_ok();
+    wait::until(SOON, "each resolver reads from the primary", asks_again).await.unwrap();
 }
 
 /// Creates a link, and asserts that the answer is the link or a 503 with Retry-After. The client's
