@@ -91,7 +91,10 @@ pub(crate) async fn outline(sql: &mut dyn Sql, filter: &Filter, code: Option<Lin
         }
     }
     let count_max = filter.count_max.map_or(COUNTED_MAX, |most| most.min(COUNTED_MAX));
-    let total = wanted.count(sql, "link", count_max).await?;
+    let total = match only_tags(filter) {
+        Some(tags) if !sql.is_distributed() => count_tagged(sql, tags, count_max).await?,
+        _ => wanted.count(sql, "link", count_max).await?,
+    };
     let is_counted = total < count_max;
     let ids = match filter.order.field {
         OrderField::Visits if filter.sees_all && (!is_counted || total >= MANY) => {
@@ -122,6 +125,24 @@ async fn has_few_tagged(sql: &mut dyn Sql, filter: &Filter, page: Page) -> Resul
     let mut wanted = Wanted::new(sql.dialect());
     let further = format!("{} LIMIT 1 OFFSET {}", wanted.tagged(tags), 2 * page.len);
     Ok(sql.first(&further, &wanted.values).await?.is_none())
+}
+
+/// Returns the tags of a list of all links that have one of them.
+fn only_tags(filter: &Filter) -> Option<&[Tag]> {
+    let of_tags = Filter { tags: filter.tags.clone(), tags_mode: filter.tags_mode, ..filter.of_all() };
+    let mut sets = tag_sets(&filter.tags, filter.tags_mode);
+    sets.next().filter(|_| *filter == of_tags && sets.next().is_none())
+}
+
+/// Counts the links with one of these tags, or returns `most` if there are more. Only the deleted
+/// links are read, which are few, and not those that are counted.
+async fn count_tagged(sql: &mut dyn Sql, tags: &[Tag], most: u64) -> Result<u64> {
+    let mut wanted = Wanted::new(sql.dialect());
+    let tagged = format!("(SELECT DISTINCT link_id FROM ({}) AS tagged) AS tagged", wanted.tagged(tags));
+    wanted.parts.push(format!(
+        "NOT EXISTS (SELECT 1 FROM link WHERE {DELETED_AT} IS NOT NULL AND link.id = tagged.link_id)"
+    ));
+    wanted.count(sql, &tagged, most).await
 }
 
 /// Splits tags into sets, of each of which a link must have a tag.
