@@ -254,7 +254,7 @@ async fn list(
     }
     let names = api.links.names(&records).await;
     let links = records.iter().filter_map(|record| messages::link(api, record, &names)).collect();
-    Ok((ListLinksResponse { links, total: listed.total }, held))
+    Ok((ListLinksResponse { links, total: listed.total_of_pages() }, held))
 }
 
 fn fits_message(bytes: u64) -> Result<u64, AppError> {

@@ -53,7 +53,7 @@ async fn list(call: &Call, by: &Grant) -> Result<Answer, Problem> {
     let (names, visits) = (api.links.names(&records).await, visits_of(api, &records, by).await?);
     let shown = |record| short_url(api, record, &names, of_link(&visits, record));
     let data: Vec<_> = records.iter().filter_map(shown).collect();
-    let pagination = pagination(paging(&listed), data.len(), listed.total);
+    let pagination = pagination(paging(&listed), data.len(), listed.total_of_pages());
     Ok(json(&dto::ShortUrlPage { short_urls: dto::Page { data, pagination } }))
 }
 
@@ -102,7 +102,7 @@ async fn write(listed: ListedLinks, mut to: Pieces) -> Result<(), BrokenOff> {
             to.send().await?;
         }
     }
-    to.finish(paging(&listed), listed.total).await
+    to.finish(paging(&listed), listed.total_of_pages()).await
 }
 
 impl Fields for dto::LinkListQuery {

@@ -78,6 +78,18 @@ pub struct ListedLinks {
     pub per_page: u64,
 }
 
+impl ListedLinks {
+    /// Returns the number of links for a client that goes from page to page up to the last one.
+    /// Where not all of them were counted, another page may be behind each that has links.
+    pub fn total_of_pages(&self) -> u64 {
+        if self.is_counted || self.entries.is_empty() {
+            return self.total;
+        }
+        let before = self.page.saturating_sub(1).saturating_mul(self.per_page);
+        self.total.max(before.saturating_add(self.entries.len() as u64 + 1))
+    }
+}
+
 impl LinkService {
     /// Lists a page of the links that a key sees.
     pub fn list_links<'a>(
@@ -336,6 +348,24 @@ fn parse_order(text: Option<&str>) -> Result<OrderBy, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_goes_from_page_to_page_comes_to_the_last_link() {
+        let listed = |total, is_counted, page, len: usize| ListedLinks {
+            filter: Filter::default(),
+            entries: vec![Outlined { id: LinkId::from_stored(1), bytes: 0, slug: None }; len],
+            total,
+            is_counted,
+            page,
+            per_page: 10,
+        };
+        assert_eq!(listed(25, true, 3, 5).total_of_pages(), 25);
+        assert_eq!(listed(100, false, 1, 10).total_of_pages(), 100);
+        assert_eq!(listed(100, false, 10, 10).total_of_pages(), 101);
+        assert_eq!(listed(100, false, 12, 3).total_of_pages(), 114);
+        assert_eq!(listed(100, false, 13, 0).total_of_pages(), 100);
+        assert_eq!(listed(0, true, 0, 0).total_of_pages(), 0);
+    }
 
     #[test]
     fn an_order_names_a_field_and_a_direction() {
