@@ -17,6 +17,7 @@ pub mod import_links;
 pub mod link_fields;
 pub mod link_indexer;
 pub mod list_links;
+mod list_orders;
 mod move_link;
 pub(crate) mod preview_fields;
 pub mod qr_pack;

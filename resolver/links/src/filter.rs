@@ -40,6 +40,10 @@ pub struct Filter {
     pub since: Option<Timestamp>,
     /// Latest creation time, inclusive.
     pub until: Option<Timestamp>,
+    /// Earliest last visit, inclusive. A visit is known here some seconds after it was stored.
+    pub visited_since: Option<Timestamp>,
+    /// Links that are left out, because they are on the pages before those of the others.
+    pub listed_before: Vec<LinkId>,
     /// Selects deleted links only; otherwise they are left out.
     pub deleted: bool,
     /// Selects crawlable links only.

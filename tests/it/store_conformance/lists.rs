@@ -238,6 +238,7 @@ pub(super) async fn links_are_listed_by_visits_and_those_without_by_age(store: &
     for descending in [true, false] {
         far_pages_follow_the_near_ones(store, &links, descending).await;
     }
+    pages_go_on_behind_links_that_are_listed_before(store, &links).await;
     a_page_of_all_links_has_the_total_of_a_counted_list(store).await;
     pages_of_a_search_are_those_of_a_counted_list(store).await;
     a_page_of_all_links_of_tags_has_those_of_a_counted_list(store, &links[200..220]).await;
@@ -263,6 +264,29 @@ async fn far_pages_follow_the_near_ones(store: &dyn Store, links: &[LinkId], des
             assert!(number * per_page > expected.1 || expected.0.len() as u64 == per_page);
         }
     }
+}
+
+async fn pages_go_on_behind_links_that_are_listed_before(store: &dyn Store, links: &[LinkId]) {
+    let order = OrderBy { field: OrderField::DateCreated, descending: false };
+    let since = |seconds| Some(Timestamp::from_second(seconds).unwrap());
+    let visited = |seconds| Filter { order, visited_since: since(seconds), ..searched(VISITED) };
+    let expected = [1, 3, 4, 5, 8, 9, 11].map(|place: usize| links[place]);
+    assert_eq!(page(store, &visited(1)).await, (expected.to_vec(), 7));
+    assert_eq!(page(store, &visited(2)).await, (Vec::new(), 0));
+    let listed_before = vec![links[4], links[1]];
+    let behind = |number, count_max| {
+        let (page, per_page, listed_before) = (number, Some(3), listed_before.clone());
+        Filter { page, per_page, count_max, listed_before, ..visited(1) }
+    };
+    for (number, expected) in [(1, vec![3]), (2, vec![5, 8, 9]), (3, vec![11]), (4, Vec::new())] {
+        let expected: Vec<LinkId> = expected.into_iter().map(|place: usize| links[place]).collect();
+        assert_eq!(page(store, &behind(number, None)).await, (expected.clone(), 5), "page {number}");
+        let uncounted = store.outline(&behind(number, Some(2)), None).await.unwrap();
+        assert_eq!(uncounted.ids, expected, "page {number}");
+    }
+    let all = Filter { per_page: Some(2), ..behind(1, Some(3)) };
+    let outline = store.outline(&all, None).await.unwrap();
+    assert!(outline.ids.is_empty() && !outline.is_counted, "{outline:?}");
 }
 
 /// Compares pages that all counted links fit on with lists that are counted first.

@@ -12,7 +12,6 @@ use links::{
     Domain, DomainId, ExternalId, Filter, LongUrl, OrderBy, OrderField, Outline, Outlined, PER_PAGE,
     PER_PAGE_MAX, Record, TAGS_MAX, Tag, api_key::Grant, nfc, scope::Scope,
 };
-use store::VisitTotals;
 use visit_store::Days;
 use visits::Day;
 
@@ -124,65 +123,9 @@ impl LinkService {
             }
             let _turn = self.turns.queries.take(by.id).await?;
             let code = self.resolve_search(&mut filter);
-            let order = filter.order;
-            if !is_sorted_here(order.field, visits_in) {
-                let Outline { ids, total, is_counted } = self.outline(&filter, code).await?;
-                let entries = self.store.outlines_of(&ids).await?;
-                return Ok(listed(filter, entries, total, is_counted));
-            }
-            (filter.page, filter.per_page, filter.count_max) =
-                (1, Some(PER_PAGE_MAX), Some(PER_PAGE_MAX + 1));
-            // The sort below is stable, so links with the same value stay in the order of creation.
-            filter.order = OrderBy { field: OrderField::DateCreated, descending: false };
-            let Outline { ids, total, is_counted } = self.outline(&filter, code).await?;
-            if total > PER_PAGE_MAX {
-                let expected =
-                    format!("sorts at most {PER_PAGE_MAX} links: choose another order, or filter the list");
-                return Err(AppError::invalid("orderBy", expected));
-            }
-            let ids = self.sorted_here(ids, order, visits_in).await?;
-            let count = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
-            let first = count((page - 1).saturating_mul(per_page));
-            let ids: Vec<LinkId> = ids.into_iter().skip(first).take(count(per_page)).collect();
+            let Outline { ids, total, is_counted } = self.outline(&filter, code, visits_in).await?;
             Ok(listed(filter, self.store.outlines_of(&ids).await?, total, is_counted))
         })
-    }
-
-    async fn outline(&self, filter: &Filter, code: Option<LinkId>) -> Result<Outline, AppError> {
-        let outline = self.store.outline(filter, code).await;
-        outline.map_err(|error| match error.is_timeout() && *filter != filter.of_all() {
-            true => AppError::SlowList,
-            false => error.into(),
-        })
-    }
-
-    async fn sorted_here(
-        &self,
-        mut ids: Vec<LinkId>,
-        order: OrderBy,
-        visits_in: Option<VisitDays>,
-    ) -> Result<Vec<LinkId>, AppError> {
-        // Reversed twice, so that links with the same value stay in their order.
-        if order.descending {
-            ids.reverse();
-        }
-        match visits_in.filter(|_| order.field != OrderField::Id) {
-            None => {
-                let mut entries = self.store.outlines_of(&ids).await?;
-                entries.sort_by_cached_key(|entry| self.lookup.name(entry.id, entry.slug.as_ref()));
-                ids = entries.into_iter().map(|entry| entry.id).collect();
-            }
-            Some(days) => {
-                let totals = self.visits.link_totals(&ids, days.days()).await?;
-                let people_only = order.field == OrderField::NonBotVisits;
-                let count = |totals: &VisitTotals| if people_only { totals.non_bots() } else { totals.total };
-                ids.sort_by_key(|id| totals.get(id).map_or(0, count));
-            }
-        }
-        if order.descending {
-            ids.reverse();
-        }
-        Ok(ids)
     }
 
     /// Returns the current sizes of a piece's links. Call it just before the piece is read: while a
@@ -268,16 +211,6 @@ impl LinkService {
         let mut found: Vec<DomainId> = others.filter(is_like).map(|domain| domain.id).collect();
         found.extend(self.domain_cache.default_name().contains(&text).then_some(DomainId::DEFAULT));
         found
-    }
-}
-
-/// Returns whether no database knows an order: codes are computed from numbers, and visits are
-/// counted by day in a store of their own. A list that fits on one page is sorted here.
-fn is_sorted_here(field: OrderField, visits_in: Option<VisitDays>) -> bool {
-    match field {
-        OrderField::Id => true,
-        OrderField::Visits | OrderField::NonBotVisits => visits_in.is_some(),
-        _ => false,
     }
 }
 

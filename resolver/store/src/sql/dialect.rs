@@ -181,22 +181,27 @@ impl Dialect {
     ///
     /// [`Value::numbers`]: super::Value::numbers
     pub fn among(self, column: &str, place: &str) -> String {
-        self.pick(
-            format!("{column} = ANY(CAST(string_to_array({place}, ',') AS bigint[]))"),
-            format!("{column} IN (SELECT value FROM json_each('[' || {place} || ']'))"),
-        )
+        match self {
+            Self::Postgres => format!("{column} = ANY(CAST(string_to_array({place}, ',') AS bigint[]))"),
+            Self::Sqlite => format!("{column} IN ({})", self.numbers(place)),
+        }
     }
 
     /// SQL condition that a column is among thousands of numbers, as [`among`](Self::among) has it.
     /// Postgres would estimate the rows of each of them before it begins.
     pub fn among_many(self, column: &str, place: &str) -> String {
         match self {
-            Self::Postgres => {
-                let numbers = format!("SELECT unnest(CAST(string_to_array({place}, ',') AS bigint[]))");
-                format!("{column} = ANY(ARRAY({numbers}))")
-            }
+            Self::Postgres => format!("{column} = ANY(ARRAY({}))", self.numbers(place)),
             Self::Sqlite => self.among(column, place),
         }
+    }
+
+    /// SQL query for some numbers: those of [`Value::numbers`](super::Value::numbers).
+    pub(crate) fn numbers(self, place: &str) -> String {
+        self.pick(
+            format!("SELECT unnest(CAST(string_to_array({place}, ',') AS bigint[]))"),
+            format!("SELECT value FROM json_each('[' || {place} || ']')"),
+        )
     }
 
     /// SQL statement that lets no other transaction write to a table until the transaction ends,

@@ -164,7 +164,10 @@ pub(super) struct Page {
 impl Page {
     fn of(filter: &Filter) -> Self {
         let len = filter.per_page.unwrap_or(PER_PAGE_MAX).min(PER_PAGE_MAX);
-        Self { len, first: filter.page.max(1).saturating_sub(1).saturating_mul(len) }
+        let first = filter.page.max(1).saturating_sub(1).saturating_mul(len);
+        let end = first.saturating_add(len);
+        let [first, end] = [first, end].map(|place| place.saturating_sub(filter.listed_before.len() as u64));
+        Self { len: end - first, first }
     }
 
     fn with_one_more(self) -> Self {
@@ -434,6 +437,16 @@ impl Wanted {
             // Without an API key there are no links; an empty IN list is invalid SQL.
             let is_theirs = format!("link.created_by IN ({})", keys.join(", "));
             self.parts.push(if keys.is_empty() { "1 = 0".to_owned() } else { is_theirs });
+        }
+        if let Some(since) = filter.visited_since {
+            let since = self.value(Value::Time(since));
+            self.parts.push(format!(
+                "EXISTS (SELECT 1 FROM link_seen WHERE link_seen.link_id = link.id AND seen_at >= {since})"
+            ));
+        }
+        if !filter.listed_before.is_empty() {
+            let ids = self.value(Value::ids(&filter.listed_before));
+            self.parts.push(format!("link.id NOT IN ({})", self.dialect.numbers(&ids)));
         }
         if filter.exclude_spent {
             self.parts.push(format!(
