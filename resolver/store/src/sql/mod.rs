@@ -43,6 +43,7 @@ mod transaction;
 pub(super) mod uses;
 pub(super) mod visits;
 pub(super) mod walk;
+mod wanted;
 pub(super) mod webhooks;
 
 use super::{Result, StoreError};

@@ -14,7 +14,7 @@
 use codes::LinkId;
 use links::{DomainId, Filter, search_key};
 
-use super::{Dialect, Sql, Value, details::SLUG, link_index::state, list::Wanted};
+use super::{Dialect, Sql, Value, details::SLUG, link_index::state, wanted::Wanted};
 use crate::{LinkIndex, Result};
 
 /// If so many of the first links of a list contain a text, the index has too many entries for it.

@@ -8,10 +8,9 @@ use codes::LinkId;
 use links::Filter;
 
 use super::{
-    Sql, Value,
-    list::{Wanted, names_of, tag_sets},
-    places,
+    Sql, Value, places,
     search::Search,
+    wanted::{Wanted, names_of, tag_sets},
 };
 use crate::{Result, Walked};
 
