@@ -273,6 +273,11 @@ async fn pages_go_on_behind_links_that_are_listed_before(store: &dyn Store, link
     let expected = [1, 3, 4, 5, 8, 9, 11].map(|place: usize| links[place]);
     assert_eq!(page(store, &visited(1)).await, (expected.to_vec(), 7));
     assert_eq!(page(store, &visited(2)).await, (Vec::new(), 0));
+    // A restored link counts as seen, and has no visit.
+    let any = Precondition::default();
+    store.delete(links[2], &any, ApiKeyId(1)).await.unwrap().unwrap();
+    store.restore(links[2], &any, 0, ApiKeyId(1)).await.unwrap().unwrap();
+    assert_eq!(page(store, &visited(1)).await.1, 7);
     let listed_before = vec![links[4], links[1]];
     let behind = |number, count_max| {
         let (page, per_page, listed_before) = (number, Some(3), listed_before.clone());

@@ -11,7 +11,7 @@ use super::{
     search::Search,
     tags::with_tags,
     visits::{IS_VISITED, LAST_VISIT, NON_BOT_VISITS, SEEN_VISITS, VISITS},
-    wanted::{Wanted, tag_sets},
+    wanted::{Wanted, names_of, tag_sets},
 };
 use crate::Result;
 
@@ -83,8 +83,10 @@ pub(crate) async fn outline(sql: &mut dyn Sql, filter: &Filter, code: Option<Lin
         }
     }
     let count_max = filter.count_max.map_or(COUNTED_MAX, |most| most.min(COUNTED_MAX));
+    // SQLite reads the links all the same.
+    let is_one_postgres = sql.dialect() == Dialect::Postgres && !sql.is_distributed();
     let total = match only_tags(filter) {
-        Some(tags) if !sql.is_distributed() => count_tagged(sql, tags, count_max).await?,
+        Some(tags) if is_one_postgres => count_tagged(sql, tags, count_max).await?,
         _ => wanted.count(sql, "link", count_max).await?,
     };
     let is_counted = total < count_max;
@@ -126,11 +128,12 @@ fn only_tags(filter: &Filter) -> Option<&[Tag]> {
     sets.next().filter(|_| *filter == of_tags && sets.next().is_none())
 }
 
-/// Counts the links with one of these tags, or returns `most` if there are more. Only the deleted
-/// links are read, which are few, and not those that are counted.
+/// Counts the links with one of these tags, or returns `most` if there are more. Of links only the
+/// deleted ones are read. To leave out a link's second tag, all are read before the first counts.
 async fn count_tagged(sql: &mut dyn Sql, tags: &[Tag], most: u64) -> Result<u64> {
     let mut wanted = Wanted::new(sql.dialect());
-    let tagged = format!("(SELECT DISTINCT link_id FROM ({}) AS tagged) AS tagged", wanted.tagged(tags));
+    let distinct = if names_of(tags).len() > 1 { "DISTINCT " } else { "" };
+    let tagged = format!("(SELECT {distinct}link_id FROM ({}) AS tagged) AS tagged", wanted.tagged(tags));
     wanted.parts.push(format!(
         "NOT EXISTS (SELECT 1 FROM link WHERE {DELETED_AT} IS NOT NULL AND link.id = tagged.link_id)"
     ));

@@ -36,9 +36,12 @@ pub(super) async fn note_arrived(sql: &mut dyn Sql, arrived: &mut [(LinkId, u64)
     let now = sql.dialect().now();
     let into =
         format!("INSERT INTO link_seen (link_id, imported, seen_at) SELECT column1, column2, {now} FROM (");
-    let then = ") AS arrived WHERE true ON CONFLICT (link_id) DO UPDATE SET seen_at = excluded.seen_at,
-                    imported = link_seen.imported + excluded.imported";
-    insert_numbers(sql, &into, &rows, then).await
+    let then = format!(
+        ") AS arrived WHERE true ON CONFLICT (link_id) DO UPDATE SET seen_at = {},
+             imported = link_seen.imported + excluded.imported",
+        sql.dialect().later("link_seen.seen_at", "excluded.seen_at")
+    );
+    insert_numbers(sql, &into, &rows, &then).await
 }
 
 /// Only the process that holds the lease examines links. The deletions and the position are one

@@ -139,7 +139,8 @@ impl Wanted {
         if let Some(since) = filter.visited_since {
             let since = self.value(Value::Time(since));
             self.parts.push(format!(
-                "EXISTS (SELECT 1 FROM link_seen WHERE link_seen.link_id = link.id AND seen_at >= {since})"
+                "EXISTS (SELECT 1 FROM link_seen WHERE link_seen.link_id = link.id AND link_seen.total > 0
+                  AND link_seen.seen_at >= {since})"
             ));
         }
         if !filter.listed_before.is_empty() {
