@@ -100,7 +100,7 @@ impl Call {
             let mut request = request.clone();
             (request.filter.page, request.filter.per_page) = (page, Some(limit));
             let listed = service.list_links(request, FieldErrors::default(), by).await?;
-            total = listed.total_of_pages();
+            total = total.max(listed.total_of_pages());
             let entries = listed.entries.get(cut..).unwrap_or_default();
             let entries = &entries[..entries.len().min(most.saturating_sub(shown.len()))];
             cut = 0;

@@ -92,7 +92,7 @@ expected-description = The description is too long.
 expected-extraPath = To be filled, the long URL and those of the rules need placeholders, {"{1}"} to {"{9}"} or {"{rest}"}, behind the host of an http or https address.
 expected-expiredUrl = The address for expired links has to be a complete one whose host is allowed, and no short link of this domain.
 expected-preview = The texts of the social preview are too long, or its picture is no complete web address whose host is allowed.
-expected-orderBy = A list of more than 10,000 links cannot be put in this order. Choose another order, or filter the list.
+expected-orderBy = These are more than 10,000 links, too many for this order. Choose another order or a shorter period, or filter the list.
 expected-page = There is no such page of the list.
 
 # Signing in

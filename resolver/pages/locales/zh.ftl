@@ -92,7 +92,7 @@ expected-description = 说明过长。
 expected-extraPath = 要填入路径，长网址和规则中的网址必须是 http 或 https 地址，且在主机名之后有占位符 {"{1}"} 至 {"{9}"} 或 {"{rest}"}。
 expected-expiredUrl = 过期链接的网址必须完整，其主机必须被允许，且不能是此域名的短链接。
 expected-preview = 社交预览的文字过长，或图片不是完整的网址，或其主机不被允许。
-expected-orderBy = 超过 10,000 个链接的列表不能按此排序。请选择其他排序方式，或筛选列表。
+expected-orderBy = 这里的链接超过 10,000 个，不能按此排序。请选择其他排序方式或更短的时段，或筛选列表。
 expected-page = 列表没有这一页。
 
 # 登录

@@ -79,13 +79,14 @@ pub struct ListedLinks {
 
 impl ListedLinks {
     /// Returns the number of links for a client that goes from page to page up to the last one.
-    /// Where not all of them were counted, another page may be behind each that has links.
+    /// Where not all of them were counted, another page may be behind each full one.
     pub fn total_of_pages(&self) -> u64 {
         if self.is_counted || self.entries.is_empty() {
             return self.total;
         }
-        let before = self.page.saturating_sub(1).saturating_mul(self.per_page);
-        self.total.max(before.saturating_add(self.entries.len() as u64 + 1))
+        let (before, len) = (self.page.saturating_sub(1), self.entries.len() as u64);
+        let known = before.saturating_mul(self.per_page).saturating_add(len);
+        self.total.max(known.saturating_add(u64::from(len == self.per_page)))
     }
 }
 
@@ -295,7 +296,7 @@ mod tests {
         assert_eq!(listed(25, true, 3, 5).total_of_pages(), 25);
         assert_eq!(listed(100, false, 1, 10).total_of_pages(), 100);
         assert_eq!(listed(100, false, 10, 10).total_of_pages(), 101);
-        assert_eq!(listed(100, false, 12, 3).total_of_pages(), 114);
+        assert_eq!(listed(100, false, 12, 3).total_of_pages(), 113);
         assert_eq!(listed(100, false, 13, 0).total_of_pages(), 100);
         assert_eq!(listed(0, true, 0, 0).total_of_pages(), 0);
     }

@@ -73,7 +73,7 @@ impl LinkService {
     }
 
     /// Lists the links with visits on some days, and behind them the others, which may be any
-    /// number, in the order of creation. A link whose first visit on these days was stored a few
+    /// number, in the order of creation. Those visited since the days began are all sorted. A link whose first visit on these days was stored a few
     /// seconds ago may still be among the others.
     async fn most_visited(
         &self,
@@ -91,6 +91,7 @@ impl LinkService {
         let others = Filter { order: OLDEST, listed_before: ids.clone(), ..filter.clone() };
         let Outline { ids: others, total, is_counted } = self.read_outline(&others, code).await?;
         let total = total + ids.len() as u64;
+        let total = if is_counted { total } else { total.max(PER_PAGE_MAX + 1) };
         Ok(Outline { ids: page_of(ids, filter).chain(others).collect(), total, is_counted })
     }
 
@@ -104,8 +105,8 @@ impl LinkService {
 }
 
 fn too_long() -> AppError {
-    let expected = format!("sorts at most {PER_PAGE_MAX} links: choose another order, or filter the list");
-    AppError::invalid("orderBy", expected)
+    let expected = "choose another order or a shorter period, or filter the list";
+    AppError::invalid("orderBy", format!("sorts at most {PER_PAGE_MAX} links: {expected}"))
 }
 
 /// Returns the visits that count in an order.

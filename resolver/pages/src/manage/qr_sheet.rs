@@ -59,7 +59,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<Answer, PageError> {
     for piece in links::pieces(&listed.entries) {
         records.extend(links.read_piece(&listed, piece, by).await?);
     }
-    let paged = Paged::new(listed.total, listed.page, listed.per_page, QR_SHEET, &query);
+    let paged = Paged::new(listed.total_of_pages(), listed.page, listed.per_page, QR_SHEET, &query);
     let list = address(LINKS, &query);
     let pack = |format: &str| with_parameter(&address(QR_PACK, &query.without(&["page"])), format);
     let [sheets, images] = ["format=pdf", "format=svg"].map(pack);
