@@ -17,7 +17,8 @@ pub struct Pagination {
     pub items_per_page: u64,
     /// The number of items on this page.
     pub items_in_current_page: u64,
-    /// The number of items on all pages. For very long lists of links it grows from page to page, up to the last one.
+    /// The number of items on all pages. For very long lists of links it grows from page
+    /// to page, up to the last one.
     pub total_items: u64,
 }
 

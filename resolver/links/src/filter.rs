@@ -42,7 +42,8 @@ pub struct Filter {
     pub until: Option<Timestamp>,
     /// Earliest last visit, inclusive. A visit is known here some seconds after it was stored.
     pub visited_since: Option<Timestamp>,
-    /// Links that are left out, because they are on the pages before those of the others.
+    /// Links that are left out, because they are on the pages before those of the others. At most
+    /// [`PER_PAGE_MAX`](crate::PER_PAGE_MAX).
     pub listed_before: Vec<LinkId>,
     /// Selects deleted links only; otherwise they are left out.
     pub deleted: bool,

@@ -73,8 +73,9 @@ impl LinkService {
     }
 
     /// Lists the links with visits on some days, and behind them the others, which may be any
-    /// number, in the order of creation. Those visited since the days began are all sorted. A link whose first visit on these days was stored a few
-    /// seconds ago may still be among the others.
+    /// number, in the order of creation. At most a page of links may have been visited since the
+    /// first day. A link whose first visit on these days was stored a few seconds ago may still be
+    /// among the others.
     async fn most_visited(
         &self,
         filter: &Filter,

@@ -83,11 +83,9 @@ pub(crate) async fn outline(sql: &mut dyn Sql, filter: &Filter, code: Option<Lin
         }
     }
     let count_max = filter.count_max.map_or(COUNTED_MAX, |most| most.min(COUNTED_MAX));
-    // SQLite reads the links all the same.
-    let is_one_postgres = sql.dialect() == Dialect::Postgres && !sql.is_distributed();
-    let total = match only_tags(filter) {
-        Some(tags) if is_one_postgres => count_tagged(sql, tags, count_max).await?,
-        _ => wanted.count(sql, "link", count_max).await?,
+    let total = match only_tag(filter) {
+        Some(tag) => count_tagged(sql, tag, count_max).await?,
+        None => wanted.count(sql, "link", count_max).await?,
     };
     let is_counted = total < count_max;
     let ids = match filter.order.field {
@@ -121,23 +119,20 @@ async fn has_few_tagged(sql: &mut dyn Sql, filter: &Filter, page: Page) -> Resul
     Ok(sql.first(&further, &wanted.values).await?.is_none())
 }
 
-/// Returns the tags of a list of all links that have one of them.
-fn only_tags(filter: &Filter) -> Option<&[Tag]> {
-    let of_tags = Filter { tags: filter.tags.clone(), tags_mode: filter.tags_mode, ..filter.of_all() };
-    let mut sets = tag_sets(&filter.tags, filter.tags_mode);
-    sets.next().filter(|_| *filter == of_tags && sets.next().is_none())
+/// Returns the tag of a list of all links that have it. Tags that are written in two ways, and
+/// several ones, may be of the same links.
+fn only_tag(filter: &Filter) -> Option<&[Tag]> {
+    let tags = &filter.tags;
+    let of_tags = Filter { tags: tags.clone(), tags_mode: filter.tags_mode, ..filter.of_all() };
+    (names_of(tags).len() == 1 && *filter == of_tags).then_some(tags)
 }
 
-/// Counts the links with one of these tags, or returns `most` if there are more. Of links only the
-/// deleted ones are read. To leave out a link's second tag, all are read before the first counts.
-async fn count_tagged(sql: &mut dyn Sql, tags: &[Tag], most: u64) -> Result<u64> {
+/// Counts the links with a tag, or returns `most` if there are more. The links are not read: a
+/// deleted one has no tags.
+async fn count_tagged(sql: &mut dyn Sql, tag: &[Tag], most: u64) -> Result<u64> {
     let mut wanted = Wanted::new(sql.dialect());
-    let distinct = if names_of(tags).len() > 1 { "DISTINCT " } else { "" };
-    let tagged = format!("(SELECT {distinct}link_id FROM ({}) AS tagged) AS tagged", wanted.tagged(tags));
-    wanted.parts.push(format!(
-        "NOT EXISTS (SELECT 1 FROM link WHERE {DELETED_AT} IS NOT NULL AND link.id = tagged.link_id)"
-    ));
-    wanted.count(sql, &tagged, most).await
+    let count = format!("SELECT count(*) FROM ({} LIMIT {most}) AS counted", wanted.tagged(tag));
+    Ok(u64::try_from(sql.number(&count, &wanted.values).await?.unwrap_or(0)).unwrap_or(0))
 }
 
 /// Which links of a list are on a page.

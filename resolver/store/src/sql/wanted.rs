@@ -138,6 +138,7 @@ impl Wanted {
         }
         if let Some(since) = filter.visited_since {
             let since = self.value(Value::Time(since));
+            // As `LAST_VISIT` has it, but Postgres can read all rows at once.
             self.parts.push(format!(
                 "EXISTS (SELECT 1 FROM link_seen WHERE link_seen.link_id = link.id AND link_seen.total > 0
                   AND link_seen.seen_at >= {since})"
